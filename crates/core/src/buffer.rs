@@ -1,0 +1,104 @@
+//! Memory for content: a budget that is enforced by the type that holds it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of content that one buffer holds at most; also the most that one batch carries.
+pub const BUFFER_LEN: usize = crate::digest::SLICE_LEN as usize;
+
+/// A fixed number of buffers of [`BUFFER_LEN`] bytes. Taking one when all are out waits: that is the
+/// back-pressure of the whole program.
+#[derive(Clone)]
+pub struct BufferPool(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+struct State {
+    free: Vec<Vec<u8>>,
+    /// Buffers that may still be made.
+    unmade: usize,
+}
+
+impl BufferPool {
+    /// A pool that never holds more than `bytes` in buffers, at least two of them.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let count = usize::try_from(bytes / BUFFER_LEN as u64).unwrap_or(usize::MAX).max(2);
+        Self(Arc::new(Shared {
+            state: Mutex::new(State { free: Vec::new(), unmade: count }),
+            returned: Condvar::new(),
+        }))
+    }
+
+    /// An empty buffer; waits until there is one.
+    #[must_use]
+    pub fn take(&self) -> Buffer {
+        let mut state = self.lock();
+        loop {
+            if let Some(bytes) = state.free.pop() {
+                return Buffer { bytes, pool: Some(self.clone()) };
+            }
+            if state.unmade > 0 {
+                state.unmade -= 1;
+                drop(state);
+                return Buffer { bytes: Vec::with_capacity(BUFFER_LEN), pool: Some(self.clone()) };
+            }
+            state = self.0.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that go back to their pool when dropped.
+#[derive(Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    pool: Option<BufferPool>,
+}
+
+impl Buffer {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The vector behind it, to be filled; it should stay within [`BUFFER_LEN`], its capacity.
+    pub fn vec(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.clear();
+            pool.lock().free.push(bytes);
+            pool.0.returned.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_more_than_the_budget() {
+        let pool = BufferPool::new(3 * BUFFER_LEN as u64);
+        let held = [pool.take(), pool.take(), pool.take()];
+        let waiter = {
+            let pool = pool.clone();
+            std::thread::spawn(move || drop(pool.take()))
+        };
+        assert!(!waiter.is_finished());
+        drop(held);
+        waiter.join().unwrap();
+    }
+}

@@ -1,0 +1,214 @@
+//! BLAKE3 of slices and, from their chaining values, of whole files.
+//!
+//! BLAKE3 is a binary tree over chunks of 1,024 bytes. A slice of [`SLICE_LEN`] bytes at a multiple of
+//! [`SLICE_LEN`] is a complete subtree of it, so the slices of a file can be hashed in any order, anywhere, and
+//! merged into the file's own digest: the one that `b3sum` prints. Source: the BLAKE3 paper, section 2, and the
+//! `hazmat` module of the `blake3` crate.
+
+use std::fmt;
+
+use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+use serde::{Deserialize, Serialize};
+
+/// Bytes in a slice, the unit of digest, retry and resume. A power of two, so that a slice is one BLAKE3 subtree.
+pub const SLICE_LEN: u64 = 4 * 1024 * 1024;
+
+/// The BLAKE3 digest of a whole file, as `b3sum` prints it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of bytes in memory.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        blake3::Hash::from_hex(hex).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The proof of one slice: the chaining value of its subtree, or, where the slice is the whole file, the file's
+/// root hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub struct ChainingValue(pub [u8; 32]);
+
+/// Hashes one slice piece by piece, holes included.
+pub struct SliceHasher {
+    hasher: blake3::Hasher,
+    whole_file: bool,
+}
+
+impl SliceHasher {
+    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes.
+    #[must_use]
+    pub fn new(file_len: u64, offset: u64) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let whole_file = file_len <= SLICE_LEN;
+        if !whole_file {
+            hasher.set_input_offset(offset);
+        }
+        Self { hasher, whole_file }
+    }
+
+    /// The next bytes of the slice.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// The next `len` bytes of the slice are zero: a hole.
+    pub fn update_zeros(&mut self, mut len: u64) {
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        while len > 0 {
+            let n = len.min(ZEROS.len() as u64);
+            self.hasher.update(&ZEROS[..n as usize]);
+            len -= n;
+        }
+    }
+
+    /// The slice's proof.
+    #[must_use]
+    pub fn finish(&self) -> ChainingValue {
+        if self.whole_file {
+            ChainingValue(*self.hasher.finalize().as_bytes())
+        } else {
+            ChainingValue(self.hasher.finalize_non_root())
+        }
+    }
+}
+
+/// How many slices a file of `len` bytes has; an empty file has one, which is empty.
+#[must_use]
+pub fn slice_count(len: u64) -> u32 {
+    u32::try_from(len.div_ceil(SLICE_LEN).max(1)).unwrap_or(u32::MAX)
+}
+
+/// The length in bytes of slice `index` of a file of `len` bytes.
+#[must_use]
+pub fn slice_len(len: u64, index: u32) -> u64 {
+    len.saturating_sub(u64::from(index) * SLICE_LEN).min(SLICE_LEN)
+}
+
+/// Collects the chaining values of a file's slices, in any order, into the file's digest.
+#[derive(Clone, Debug)]
+pub struct FileTree {
+    values: Vec<Option<ChainingValue>>,
+    missing: u32,
+}
+
+impl FileTree {
+    /// For a file of `len` bytes, nothing known yet. Takes 33 bytes of memory for each 4 MiB of the file.
+    #[must_use]
+    pub fn new(len: u64) -> Self {
+        let count = slice_count(len);
+        Self { values: vec![None; count as usize], missing: count }
+    }
+
+    /// Records the value of one slice; the last word on a slice counts. Out of range is ignored.
+    pub fn set(&mut self, index: u32, value: ChainingValue) {
+        if let Some(slot) = self.values.get_mut(index as usize)
+            && slot.replace(value).is_none()
+        {
+            self.missing -= 1;
+        }
+    }
+
+    /// Whether the value of slice `index` is known.
+    #[must_use]
+    pub fn has(&self, index: u32) -> bool {
+        matches!(self.values.get(index as usize), Some(Some(_)))
+    }
+
+    /// How many slices are not known yet.
+    #[must_use]
+    pub fn missing(&self) -> u32 {
+        self.missing
+    }
+
+    /// The file's digest, once every slice is known.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        let values: Option<Vec<[u8; 32]>> = self.values.iter().map(|v| v.map(|v| v.0)).collect();
+        let values = values?;
+        match values.as_slice() {
+            [] => None,
+            [only] => Some(Digest(*only)),
+            all => {
+                let (left, right) = halves(all);
+                let root = merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash);
+                Some(Digest(*root.as_bytes()))
+            }
+        }
+    }
+}
+
+/// A BLAKE3 parent's left side is the largest power of two of leaves that leaves something for the right.
+fn halves(values: &[[u8; 32]]) -> (&[[u8; 32]], &[[u8; 32]]) {
+    values.split_at(values.len().next_power_of_two() / 2)
+}
+
+fn subtree(values: &[[u8; 32]]) -> [u8; 32] {
+    match values {
+        [only] => *only,
+        more => {
+            let (left, right) = halves(more);
+            merge_subtrees_non_root(&subtree(left), &subtree(right), Mode::Hash)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree_of(bytes: &[u8], order: impl Iterator<Item = u32>) -> Digest {
+        let len = bytes.len() as u64;
+        let mut tree = FileTree::new(len);
+        for index in order {
+            let start = u64::from(index) * SLICE_LEN;
+            let part = &bytes[start as usize..(start + slice_len(len, index)) as usize];
+            let mut hasher = SliceHasher::new(len, start);
+            let (a, b) = part.split_at(part.len() / 3);
+            hasher.update(a);
+            hasher.update(b);
+            tree.set(index, hasher.finish());
+        }
+        tree.digest().unwrap()
+    }
+
+    #[test]
+    fn slices_in_any_order_give_the_digest_of_the_file() {
+        let s = SLICE_LEN as usize;
+        for len in [0, 1, 1024, s - 1, s, s + 1, 2 * s, 2 * s + 1, 3 * s, 5 * s + 7, 8 * s + 1025] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 31 + i / 4096) as u8).collect();
+            let count = slice_count(len as u64);
+            assert_eq!(tree_of(&bytes, 0..count), Digest::of(&bytes), "length {len}");
+            assert_eq!(tree_of(&bytes, (0..count).rev()), Digest::of(&bytes), "length {len}, backwards");
+        }
+    }
+
+    #[test]
+    fn holes_hash_as_zeros() {
+        let mut hasher = SliceHasher::new(100_000, 0);
+        hasher.update(b"x");
+        hasher.update_zeros(99_999);
+        let mut plain = vec![0; 100_000];
+        plain[0] = b'x';
+        assert_eq!(hasher.finish().0, Digest::of(&plain).0);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a scan finds: one name and everything about it but its content.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::RelPath;
+
+/// A point in time as file systems keep it: whole seconds since 1970 and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+pub struct Timestamp {
+    /// Seconds since 1970-01-01 UTC; negative before it.
+    pub sec: i64,
+    /// Nanoseconds, 0 to 999,999,999.
+    pub nsec: u32,
+}
+
+/// What kind of thing a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file; [`Entry::len`] is its length in bytes.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link and where it points, byte for byte. It is never followed.
+    Symlink(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A character device with its device number (`st_rdev`).
+    CharDevice(u64),
+    /// A block device with its device number (`st_rdev`).
+    BlockDevice(u64),
+}
+
+/// The names of an owner and a group at the source, for `--owner-by-name`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct OwnerNames {
+    /// The user's name; empty where the number has none.
+    #[serde(with = "serde_bytes")]
+    pub user: Vec<u8>,
+    /// The group's name; empty where the number has none.
+    #[serde(with = "serde_bytes")]
+    pub group: Vec<u8>,
+}
+
+/// An extended attribute: name with its namespace, and value. POSIX ACLs are `system.posix_acl_access` and
+/// `system.posix_acl_default`, carried as the kernel gives them.
+pub type Xattr = (serde_bytes::ByteBuf, serde_bytes::ByteBuf);
+
+/// One name below a root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where it is below the root of its end. It has the same path at both ends.
+    pub path: RelPath,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Length of the content in bytes; 0 for what is no file.
+    pub len: u64,
+    /// When the content was last modified.
+    pub mtime: Timestamp,
+    /// When it was last read, before haul read it.
+    pub atime: Timestamp,
+    /// Permission bits with set-user-ID, set-group-ID and sticky: `st_mode & 0o7777`.
+    pub mode: u32,
+    /// Numeric owner.
+    pub uid: u32,
+    /// Numeric group.
+    pub gid: u32,
+    /// Owner and group by name, where the scan was asked for them.
+    pub names: Option<Box<OwnerNames>>,
+    /// Device of the file system it lives on (`st_dev`); tells hard links together with `ino`.
+    pub dev: u64,
+    /// Inode number at its own end.
+    pub ino: u64,
+    /// How many names the inode has.
+    pub nlink: u32,
+    /// Bytes that the file system has allocated; below `len` the file is sparse (or compressed on disk).
+    pub allocated: u64,
+    /// Extended attributes, sorted by name.
+    pub xattrs: Vec<Xattr>,
+}
+
+impl Entry {
+    /// Whether it is a regular file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.kind == EntryKind::File
+    }
+
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.kind == EntryKind::Dir
+    }
+
+    /// Whether the file has holes (its blocks do not cover its length).
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.is_file() && self.allocated < self.len
+    }
+
+    /// Whether `other`, found at the same path of the same end later, is the same content as far as the file
+    /// system tells: size, modification time and inode.
+    #[must_use]
+    pub fn same_content_as(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+
+    /// What ties staged slices to one state of one source file.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { len: self.len, mtime: self.mtime, ino: self.ino }
+    }
+
+    /// A rough size of this entry in memory and on the wire, in bytes; queues are bounded by it.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let target = if let EntryKind::Symlink(to) = &self.kind { to.len() } else { 0 };
+        let xattrs: usize = self.xattrs.iter().map(|(n, v)| n.len() + v.len() + 48).sum();
+        192 + self.path.as_bytes().len() + target + xattrs
+    }
+}
+
+/// What ties staged slices to one state of one source file: a resumed file goes on only if all of it is equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Length in bytes.
+    pub len: u64,
+    /// Modification time.
+    pub mtime: Timestamp,
+    /// Inode number at the source.
+    pub ino: u64,
+}

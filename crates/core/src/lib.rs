@@ -1,0 +1,33 @@
+//! What moves, and the contracts of the two ends.
+//!
+//! This crate is plain data: it opens nothing, starts no thread and prints nothing. Everything that moves is a
+//! [`Batch`] of [`Slice`]s; every pair of ends is a [`Source`] and a [`Sink`]. Read the modules in the order of
+//! the data: [`path`] and [`entry`] (what a scan finds), [`slice`](mod@slice) (what moves), [`digest`] (how it is
+//! proved), [`source`] and [`sink`] (who reads and who writes), [`event`] and [`report`] (what is said of it).
+
+pub mod buffer;
+pub mod digest;
+pub mod entry;
+pub mod error;
+pub mod event;
+pub mod filter;
+pub mod location;
+pub mod options;
+pub mod path;
+pub mod report;
+pub mod sink;
+pub mod slice;
+pub mod source;
+
+pub use buffer::{Buffer, BufferPool};
+pub use digest::{ChainingValue, Digest, FileTree, SLICE_LEN};
+pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
+pub use error::{Error, ErrorKind, Result, Retry, Side};
+pub use event::{Event, Limit, Progress, Reporter};
+pub use location::{Location, Place, PlaceRoot};
+pub use options::{Compare, ScanOptions, SinkOptions};
+pub use path::RelPath;
+pub use report::{Failure, MetaNote, Report, Totals};
+pub use sink::{Answer, FinishReport, HardLink, Left, Offer, Outcome, Sink, WriteDone};
+pub use slice::{Batch, BatchData, Extent, Slice, SliceData};
+pub use source::{ScanBatch, Source};

@@ -1,0 +1,218 @@
+//! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result, Side};
+use crate::path::printable;
+
+/// Where an end is. Parsed and printed here, never opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A path on this machine, as given.
+    Local(Vec<u8>),
+    /// A path on another machine, reached by ssh. An empty path is the home directory there; a path that begins
+    /// with neither `/` nor `~` is below it.
+    Ssh {
+        /// Whom ssh is to log in to.
+        host: SshHost,
+        /// The path there, as given: no shell sees it.
+        path: Vec<u8>,
+    },
+}
+
+/// A login on another machine, as ssh is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SshHost {
+    /// `[user@]host`, or an alias of ssh_config.
+    pub destination: String,
+    /// The port, where the location gave one.
+    pub port: Option<u16>,
+}
+
+impl fmt::Display for SshHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(self.destination.as_bytes()))?;
+        if let Some(port) = self.port { write!(f, ":{port}") } else { Ok(()) }
+    }
+}
+
+/// Which root an end is to open, as the far end resolves it too.
+///
+/// A path that is empty or begins with neither `/` nor `~` is below the working directory, which for a far end is
+/// the home directory. A leading `~` or `~user` is a home directory at a far end only; here the shell has seen it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The path as given.
+    #[serde(with = "serde_bytes")]
+    pub path: Vec<u8>,
+    /// Where the root is, seen from the path.
+    pub root: PlaceRoot,
+}
+
+/// Where the root of an end is, seen from the path that was given for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlaceRoot {
+    /// The path itself. A symbolic link there is followed if the path ends in a slash (or `.` or `..`).
+    Exactly,
+    /// The entry of this name in the directory at the path.
+    Inside(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// The entry of this name in the directory at the path if there is a directory, else the path itself.
+    InsideIfDir(#[serde(with = "serde_bytes")] Vec<u8>),
+}
+
+/// URL schemes that other ends bear; a location with one of them is refused by name instead of being taken for a
+/// host.
+const OTHER_SCHEMES: [&str; 6] = ["s3", "gs", "az", "smb", "sftp", "rsync"];
+
+impl Location {
+    /// Reads a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local
+    /// file with a colon in its name. An IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if it is empty, the host is missing or unsafe to hand to ssh, the port is no number,
+    /// or the scheme is not supported.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        let bad =
+            |why: &str| Err(Error::new(ErrorKind::Usage, Side::Local, "read the location", why).on(text));
+        if text.is_empty() {
+            return bad("it is empty");
+        }
+        if text.contains(&0) {
+            return bad("it holds a NUL byte");
+        }
+        if let Some(at) = find(text, b"://") {
+            let scheme = String::from_utf8_lossy(&text[..at]).into_owned();
+            let rest = &text[at + 3..];
+            if scheme == "ssh" {
+                let slash = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+                let (authority, path) = rest.split_at(slash);
+                let path = path.strip_prefix(b"/~").map_or(path.to_vec(), |p| [b"~", p].concat());
+                return match ssh_host(authority, true) {
+                    Ok(host) => Ok(Self::Ssh { host, path }),
+                    Err(why) => bad(why),
+                };
+            }
+            if OTHER_SCHEMES.contains(&scheme.as_str()) {
+                return bad("this version of haul does not have ends of this kind");
+            }
+        }
+        let host_end = if text[0] == b'[' || text.contains(&b'@') && find(text, b"@[").is_some() {
+            find(text, b"]:").map(|at| at + 1)
+        } else {
+            let slash = text.iter().position(|b| *b == b'/').unwrap_or(text.len());
+            text[..slash].iter().position(|b| *b == b':')
+        };
+        match host_end {
+            None => Ok(Self::Local(text.to_vec())),
+            Some(at) => match ssh_host(&text[..at], false) {
+                Ok(host) => Ok(Self::Ssh { host, path: text[at + 1..].to_vec() }),
+                Err(why) => bad(why),
+            },
+        }
+    }
+
+    /// The path of either kind.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        match self {
+            Self::Local(path) | Self::Ssh { path, .. } => path,
+        }
+    }
+
+    /// Whether it ends in a slash, or is such that the folder itself has no name of its own (`.`, `..`, `~`,
+    /// nothing): then what is *in* it is meant.
+    #[must_use]
+    pub fn means_contents(&self) -> bool {
+        let path = self.path();
+        let last = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+        matches!(last, b"" | b"." | b"..") || path == b"~"
+    }
+
+    /// The last component of the path: the name that a folder without trailing slash gets at the destination.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        self.path().rsplit(|b| *b == b'/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => f.write_str(&printable(path)),
+            Self::Ssh { host, path } if host.port.is_some() => write!(f, "ssh://{host}{}", printable(path)),
+            Self::Ssh { host, path } => write!(f, "{host}:{}", printable(path)),
+        }
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// ssh takes a destination that begins with `-` for an option, so such a host is refused (CVE-2017-1000117 was
+/// this in git).
+fn ssh_host(authority: &[u8], port_allowed: bool) -> std::result::Result<SshHost, &'static str> {
+    let Ok(text) = std::str::from_utf8(authority) else { return Err("the host is no text") };
+    let (mut destination, mut port) = (text, None);
+    if port_allowed
+        && let Some((host, digits)) = text.rsplit_once(':')
+        && !digits.contains(']')
+    {
+        let Ok(number) = digits.parse() else { return Err("the port is no number from 1 to 65535") };
+        (destination, port) = (host, Some(number));
+    }
+    let (user, host) = destination.rsplit_once('@').map_or((None, destination), |(u, h)| (Some(u), h));
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    if bare.is_empty() {
+        return Err("the host is missing");
+    }
+    if destination.starts_with('-') || bare.starts_with('-') {
+        return Err("the host begins with `-`");
+    }
+    if destination.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("the host holds a space or a control character");
+    }
+    let destination = user.map_or(bare.to_owned(), |user| format!("{user}@{bare}"));
+    Ok(SshHost { destination, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ssh(destination: &str, port: Option<u16>, path: &str) -> Location {
+        let host = SshHost { destination: destination.to_owned(), port };
+        Location::Ssh { host, path: path.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        let read = |text: &str| Location::parse(text.as_bytes()).unwrap();
+        assert_eq!(read("/a b/c"), Location::Local(b"/a b/c".to_vec()));
+        assert_eq!(read("./a:b"), Location::Local(b"./a:b".to_vec()));
+        assert_eq!(read("db1:/var/lib/mysql/"), ssh("db1", None, "/var/lib/mysql/"));
+        assert_eq!(read("me@db1:"), ssh("me@db1", None, ""));
+        assert_eq!(read("db1:~/x:y"), ssh("db1", None, "~/x:y"));
+        assert_eq!(read("[::1]:/x"), ssh("::1", None, "/x"));
+        assert_eq!(read("me@[fe80::1]:x"), ssh("me@fe80::1", None, "x"));
+        assert_eq!(read("ssh://me@db1:2222/srv/x"), ssh("me@db1", Some(2222), "/srv/x"));
+        assert_eq!(read("ssh://[::1]:22/x"), ssh("::1", Some(22), "/x"));
+        assert_eq!(read("ssh://db1/~/x"), ssh("db1", None, "~/x"));
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_mean() {
+        for bad in ["", ":/x", "-oProxyCommand=x:/y", "a@-x:/y", "ssh://h:0x/y", "s3://b/k", "ssh:///x"] {
+            assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn knows_contents_from_folder() {
+        let contents = |text: &str| Location::parse(text.as_bytes()).unwrap().means_contents();
+        assert!(contents("a/") && contents(".") && contents("a/..") && contents("h:") && contents("h:~"));
+        assert!(!contents("a") && !contents("h:x/y") && !contents(".hidden"));
+    }
+}

@@ -1,0 +1,71 @@
+//! What the two ends are told to do. These travel to the far end as they are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::filter::Rule;
+use crate::path::RelPath;
+
+/// What a scan looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct ScanOptions {
+    /// Where to begin; empty means the root. Directories above a start are listed too, as they must exist.
+    pub starts: Vec<RelPath>,
+    /// Include and exclude rules, first match wins.
+    pub rules: Vec<Rule>,
+    /// Leave out files of fewer bytes.
+    pub min_size: Option<u64>,
+    /// Leave out files of more bytes.
+    pub max_size: Option<u64>,
+    /// Do not cross into other file systems (`-x`).
+    pub one_file_system: bool,
+    /// Look up owner and group names (`--owner-by-name`).
+    pub owner_names: bool,
+}
+
+/// When a file at the destination counts as the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum Compare {
+    /// Same size and modification time, to the nanosecond.
+    #[default]
+    SizeAndTime,
+    /// Same size.
+    SizeOnly,
+    /// Same size and BLAKE3 digest.
+    Checksum,
+}
+
+/// What a sink does with what it is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkOptions {
+    /// When a file counts as the same.
+    pub compare: Compare,
+    /// Leave alone what exists, whatever it is (`--ignore-existing`).
+    pub ignore_existing: bool,
+    /// Make nothing new (`--existing`).
+    pub existing: bool,
+    /// Leave alone what is newer at the destination (`--update`).
+    pub update: bool,
+    /// Change nothing; answer as if (`-n`).
+    pub dry_run: bool,
+    /// Sync data before it is recorded as done; off with `--no-fsync`.
+    pub durable: bool,
+    /// Read back what was written, past the page cache, before it is committed (`--verify disk`).
+    pub verify_disk: bool,
+    /// Map owners by name where the source gave names (`--owner-by-name`).
+    pub owner_by_name: bool,
+}
+
+impl Default for SinkOptions {
+    fn default() -> Self {
+        Self {
+            compare: Compare::SizeAndTime,
+            ignore_existing: false,
+            existing: false,
+            update: false,
+            dry_run: false,
+            durable: true,
+            verify_disk: false,
+            owner_by_name: false,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Names below a root, as bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The longest path that is accepted, in bytes. Linux limits one system call to 4,096; a tree that is walked by
+/// directory handles can be deeper, so the bound is generous and only keeps a hostile peer from taking memory.
+pub const MAX_PATH_LEN: usize = 64 * 1024;
+
+/// A path below a root: components joined by `/`, any byte but NUL in them, never absolute, never with an empty,
+/// `.` or `..` component. The empty path is the root itself.
+///
+/// The type cannot hold a path that leaves its root by its spelling; that no symbolic link leads outside is the
+/// business of who opens it (see `haul-backends`).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct RelPath(Box<[u8]>);
+
+/// Why bytes are not a [`RelPath`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadPath {
+    /// It begins with `/`.
+    Absolute,
+    /// A component is empty, `.` or `..`.
+    Component,
+    /// It holds a NUL byte.
+    Nul,
+    /// It is longer than [`MAX_PATH_LEN`].
+    TooLong,
+}
+
+impl fmt::Display for BadPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absolute => "the path is absolute",
+            Self::Component => "the path has an empty, `.` or `..` component",
+            Self::Nul => "the path holds a NUL byte",
+            Self::TooLong => "the path is too long",
+        })
+    }
+}
+
+impl std::error::Error for BadPath {}
+
+impl RelPath {
+    /// The root itself.
+    #[must_use]
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Checks bytes and takes them as a path.
+    ///
+    /// # Errors
+    /// Says which rule of [`RelPath`] the bytes break.
+    pub fn new(bytes: &[u8]) -> Result<Self, BadPath> {
+        if bytes.len() > MAX_PATH_LEN {
+            return Err(BadPath::TooLong);
+        }
+        if bytes.first() == Some(&b'/') {
+            return Err(BadPath::Absolute);
+        }
+        if bytes.contains(&0) {
+            return Err(BadPath::Nul);
+        }
+        if !bytes.is_empty() && bytes.split(|b| *b == b'/').any(|c| matches!(c, b"" | b"." | b"..")) {
+            return Err(BadPath::Component);
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// The path as a person or a list gives it: `./`, doubled and trailing slashes are dropped first.
+    ///
+    /// # Errors
+    /// As [`RelPath::new`]; `..` is never resolved.
+    pub fn tidy(bytes: &[u8]) -> Result<Self, BadPath> {
+        if bytes.first() == Some(&b'/') {
+            return Err(BadPath::Absolute);
+        }
+        let parts: Vec<&[u8]> = bytes.split(|b| *b == b'/').filter(|c| !matches!(*c, b"" | b".")).collect();
+        Self::new(&parts.join(&b'/'))
+    }
+
+    /// The path of `name` in the directory that this path names.
+    ///
+    /// # Errors
+    /// If `name` is not one valid component.
+    pub fn join(&self, name: &[u8]) -> Result<Self, BadPath> {
+        if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
+            return Err(BadPath::Component);
+        }
+        if name.contains(&0) {
+            return Err(BadPath::Nul);
+        }
+        if self.0.is_empty() {
+            return Ok(Self(name.into()));
+        }
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        bytes.push(b'/');
+        bytes.extend_from_slice(name);
+        if bytes.len() > MAX_PATH_LEN {
+            return Err(BadPath::TooLong);
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// The directory that holds it; `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let end = self.0.iter().rposition(|b| *b == b'/').unwrap_or(0);
+        Some(Self(self.0[..end].into()))
+    }
+
+    /// The last component; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        let start = self.0.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+        &self.0[start..]
+    }
+
+    /// Whether it is the root itself.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its components, outermost first.
+    pub fn components(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.split(|b| *b == b'/').filter(|c| !c.is_empty())
+    }
+}
+
+/// Bytes as a person reads them: UTF-8 stays, control characters and other bytes are shown as `\xNN`, so that a
+/// name can neither break a line nor move the cursor.
+#[must_use]
+pub fn printable(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() {
+                let mut utf8 = [0; 4];
+                for b in c.encode_utf8(&mut utf8).bytes() {
+                    out.push_str(&format!("\\x{b:02x}"));
+                }
+            } else {
+                out.push(c);
+            }
+        }
+        for b in chunk.invalid() {
+            out.push_str(&format!("\\x{b:02x}"));
+        }
+    }
+    out
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() { f.write_str(".") } else { f.write_str(&printable(&self.0)) }
+    }
+}
+
+impl fmt::Debug for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+impl Serialize for RelPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RelPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = serde_bytes::ByteBuf::deserialize(deserializer)?;
+        Self::new(&bytes).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_could_leave_the_root() {
+        for bad in [&b"/etc"[..], b"..", b"a/../b", b"a//b", b"a/", b"./a", b"a\0b"] {
+            assert!(RelPath::new(bad).is_err(), "{}", printable(bad));
+        }
+        for good in [&b""[..], b"a", b"a/b", b"...", b"a/..b", b"\xff\n /x"] {
+            assert!(RelPath::new(good).is_ok(), "{}", printable(good));
+        }
+    }
+
+    #[test]
+    fn joins_and_splits() {
+        let p = RelPath::root().join(b"a").and_then(|p| p.join(b"b")).unwrap();
+        assert_eq!(p.as_bytes(), b"a/b");
+        assert_eq!(p.name(), b"b");
+        assert_eq!(p.parent().unwrap().as_bytes(), b"a");
+        assert_eq!(p.parent().unwrap().parent().unwrap(), RelPath::root());
+        assert!(p.join(b"..").is_err() && p.join(b"x/y").is_err() && p.join(b"").is_err());
+        assert_eq!(RelPath::tidy(b"./a//b/").unwrap().as_bytes(), b"a/b");
+    }
+
+    #[test]
+    fn shows_any_name_on_one_line() {
+        assert_eq!(printable(b"a\nb\xff\xc3\xa9\x1b"), "a\\x0ab\\xffé\\x1b");
+    }
+}

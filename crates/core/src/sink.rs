@@ -1,0 +1,140 @@
+//! The contract of the writing end.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::entry::Entry;
+use crate::error::Result;
+use crate::path::RelPath;
+use crate::report::MetaNote;
+use crate::slice::BatchData;
+
+/// An entry of the source, offered ahead of its data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// The entry.
+    pub entry: Arc<Entry>,
+    /// Its digest, where [`crate::Compare::Checksum`] needs it.
+    pub digest: Option<Digest>,
+}
+
+/// Why an entry is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Left {
+    /// It exists, and `--ignore-existing` was given.
+    Exists,
+    /// It does not exist, and `--existing` was given.
+    Missing,
+    /// It is newer, and `--update` was given.
+    Newer,
+}
+
+/// What a sink says to an offer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is there already, content and metadata.
+    Same,
+    /// Its metadata differed and has been set.
+    Updated,
+    /// It was not there, or something else was, and it has been made (directories, links, special files).
+    Made,
+    /// Its content must be sent.
+    Need {
+        /// Whether nothing was there under its name.
+        new: bool,
+        /// Slices that an interrupted run left here, verified and durable.
+        have: Vec<Range<u32>>,
+    },
+    /// An option says to leave it.
+    Left(Left),
+}
+
+/// A further name of a file that is at the destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardLink {
+    /// The entry of the further name, for its path and for comparing.
+    pub entry: Arc<Entry>,
+    /// The name that the file was committed under.
+    pub to: RelPath,
+}
+
+/// What became of one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Written, verified and durable; other slices of the file are still to come.
+    Stored,
+    /// The whole file has its final name. The digest is the file's own; a file that the file system cloned was
+    /// not read and has none.
+    Committed(Option<Digest>),
+}
+
+/// Called once for each write, from any thread, with one outcome for each slice in order.
+pub type WriteDone = Box<dyn FnOnce(Vec<Result<Outcome>>) + Send>;
+
+/// What a sink has to say at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct FinishReport {
+    /// Metadata that could not be set, once for each kind.
+    pub notes: Vec<MetaNote>,
+}
+
+/// An end that data is written to. It may be used from many threads at once; calls block.
+///
+/// Every call may be repeated with the same arguments after an error with a retry: the outcome is the same.
+pub trait Sink: Send + Sync {
+    /// Compares entries with what is there, makes what has no content (directories, symbolic links, special
+    /// files), and says which content it needs. One answer for each offer, in order.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>>;
+
+    /// Takes the content of a batch: checks each slice against its proof, stages it, and commits each file that
+    /// is complete. Returns when the content has been taken; `done` is called when it is durable.
+    /// Slices that could not be read come back with their error.
+    fn write(&self, data: BatchData, done: WriteDone);
+
+    /// Makes durable and commits now what was taken so far, instead of in a while.
+    fn flush(&self);
+
+    /// Lets go of what is staged of files that will not be completed.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn discard(&self, paths: &[RelPath]) -> Result<()>;
+
+    /// Makes further names of files that are there.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>>;
+
+    /// Removes entries: files, links, empty directories. What is not there counts as removed.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>>;
+
+    /// Sets the times and modes of directories, syncs everything, and reports. Nothing is written after it.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer, or the sync failed.
+    fn finish(&self) -> Result<FinishReport>;
+
+    /// Connections that are up; 0 for an end on this machine.
+    fn streams(&self) -> u32 {
+        0
+    }
+
+    /// Copies a local file without reading it, where the file system can share its blocks. `None`: it cannot.
+    ///
+    /// # Errors
+    /// If it can, and it failed.
+    fn clone_file(&self, _entry: &Entry, _file: &File) -> Result<Option<Outcome>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,82 @@
+//! What moves: batches of slices.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::Buffer;
+use crate::digest::ChainingValue;
+use crate::entry::Entry;
+use crate::error::Result;
+
+/// Slices in one batch at most; bounds the memory that a batch's description takes.
+pub const MAX_BATCH_SLICES: usize = 1024;
+
+/// A contiguous part of one file: the unit of digest, retry and resume. A whole small file is one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Which of [`Batch::entries`] it belongs to.
+    pub entry: u32,
+    /// Which slice of the file: it begins at `index` × [`crate::SLICE_LEN`].
+    pub index: u32,
+}
+
+/// What one stream takes at a time: one slice of a giant file, or hundreds of whole small files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// The files, with all that the destination needs to commit them.
+    pub entries: Vec<Arc<Entry>>,
+    /// The slices, in the order in which their bytes follow each other.
+    pub slices: Vec<Slice>,
+}
+
+impl Batch {
+    /// The entry and the slice at position `at`; `None` out of range.
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<(&Arc<Entry>, Slice)> {
+        let slice = *self.slices.get(at)?;
+        Some((self.entries.get(slice.entry as usize)?, slice))
+    }
+
+    /// Its slices with their entries. A slice that names no entry ends it; decoders check that there is none.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<Entry>, Slice)> {
+        (0..self.slices.len()).map_while(|at| self.get(at))
+    }
+}
+
+/// A run of bytes that are data, not hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Where it begins, in bytes from the beginning of the slice.
+    pub start: u32,
+    /// How long it is, in bytes.
+    pub len: u32,
+}
+
+/// What was read of one slice: where its data lies, and the proof of all of it, holes included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceData {
+    /// The runs of data, ascending, not overlapping; what is between them is a hole and was not sent.
+    pub extents: Vec<Extent>,
+    /// The proof of the slice, taken at the source.
+    pub value: ChainingValue,
+}
+
+impl SliceData {
+    /// Bytes of data in it.
+    #[must_use]
+    pub fn data_len(&self) -> u64 {
+        self.extents.iter().map(|extent| u64::from(extent.len)).sum()
+    }
+}
+
+/// A batch with its content. Bytes cannot lose their proof: both are here or neither.
+#[must_use]
+pub struct BatchData {
+    /// What the content is of.
+    pub batch: Arc<Batch>,
+    /// One for each slice: what was read, or why it could not be.
+    pub slices: Vec<Result<SliceData>>,
+    /// The data of all extents of all slices that were read, one after the other.
+    pub content: Buffer,
+}

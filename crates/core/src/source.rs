@@ -1,0 +1,70 @@
+//! The contract of the reading end.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::digest::Digest;
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::options::ScanOptions;
+use crate::path::RelPath;
+use crate::slice::{Batch, BatchData};
+
+/// A part of what a scan found.
+#[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct ScanBatch {
+    /// Entries; a directory comes in this or an earlier batch than what is in it.
+    pub entries: Vec<Entry>,
+    /// What could not be looked at.
+    pub errors: Vec<Error>,
+    /// How many entries the rules left out (what is below a directory that was left out is not counted).
+    pub excluded: u64,
+}
+
+/// Receives the parts of a scan, possibly from several threads at once. `Break` ends the scan.
+pub type ScanVisit<'a> = &'a (dyn Fn(ScanBatch) -> ControlFlow<()> + Sync);
+
+/// An end that data is read from. It may be used from many threads at once; calls block.
+pub trait Source: Send + Sync {
+    /// What the root itself is; `None` where there is nothing.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    fn root(&self) -> Result<Option<Entry>>;
+
+    /// Visits everything below the root and the root itself, parents before what is in them.
+    ///
+    /// # Errors
+    /// If the scan as a whole cannot go on; what concerns one entry is in [`ScanBatch::errors`].
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()>;
+
+    /// The entries at `paths` as they are now, without following links: one answer for each, in order.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>>;
+
+    /// Reads the slices of a batch and hashes them. A file that is no longer what its entry says
+    /// ([`Entry::identity`]) fails with [`crate::ErrorKind::SourceChanged`], checked after its bytes were read.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer; what concerns one slice is in [`BatchData::slices`].
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
+
+    /// The digests of whole files, each as it is now.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
+
+    /// Connections that are up; 0 for an end on this machine.
+    fn streams(&self) -> u32 {
+        0
+    }
+
+    /// The open file, where it lives on this machine: for copies that the file system does by itself.
+    fn local_file(&self, _entry: &Entry) -> Option<Result<File>> {
+        None
+    }
+}
