@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 
 /// A flag shared by all who wait.
 #[derive(Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
     /// A flag that the usual signals raise.
-    pub fn on_signals() -> Result<Self> {
+    pub(crate) fn on_signals() -> Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let stop = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -25,12 +25,12 @@ impl Stop {
     }
 
     /// Whether a signal came.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// An error when a signal came.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_set() {
             bail!("stopped by a signal");
         }

@@ -7,18 +7,15 @@ use anyhow::{Context, Result, bail, ensure};
 /// Splits `"12.5ms"` into the number and the unit in lower case.
 fn split(text: &str) -> Result<(f64, String)> {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let number: f64 = text[..end]
-        .parse()
-        .with_context(|| format!("`{text}` does not begin with a number"))?;
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 =
+        text[..end].parse().with_context(|| format!("`{text}` does not begin with a number"))?;
     ensure!(number.is_finite(), "`{text}` is out of range");
     Ok((number, text[end..].trim().to_ascii_lowercase()))
 }
 
 /// A rate in bits per second: `100m`, `1g`, `5Gbit/s`.
-pub fn parse_rate(text: &str) -> Result<u64> {
+pub(crate) fn parse_rate(text: &str) -> Result<u64> {
     let (number, unit) = split(text)?;
     let unit = unit.trim_end_matches("/s").trim_end_matches("bit");
     let factor = match unit {
@@ -29,15 +26,12 @@ pub fn parse_rate(text: &str) -> Result<u64> {
         _ => bail!("unknown rate `{text}` (try 100m, 1g, 5Gbit/s)"),
     };
     let rate = (number * factor) as u64;
-    ensure!(
-        (8_000..=1_000_000_000_000).contains(&rate),
-        "rate `{text}` is out of range"
-    );
+    ensure!((8_000..=1_000_000_000_000).contains(&rate), "rate `{text}` is out of range");
     Ok(rate)
 }
 
 /// A time: `60ms`, `200us`, `1.5s`, `0`.
-pub fn parse_time(text: &str) -> Result<Duration> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration> {
     let (number, unit) = split(text)?;
     let seconds = match unit.as_str() {
         "s" => number,
@@ -51,7 +45,7 @@ pub fn parse_time(text: &str) -> Result<Duration> {
 }
 
 /// A size in bytes, in powers of ten: `64k`, `8M`, `1g`.
-pub fn parse_size(text: &str) -> Result<u64> {
+pub(crate) fn parse_size(text: &str) -> Result<u64> {
     let (number, unit) = split(text)?;
     let factor = match unit.trim_end_matches('b') {
         "" => 1.0,
@@ -64,7 +58,7 @@ pub fn parse_size(text: &str) -> Result<u64> {
 }
 
 /// A probability: `0.001` or `0.1%`.
-pub fn parse_chance(text: &str) -> Result<f64> {
+pub(crate) fn parse_chance(text: &str) -> Result<f64> {
     let (number, unit) = split(text)?;
     let chance = match unit.as_str() {
         "" => number,
@@ -76,7 +70,7 @@ pub fn parse_chance(text: &str) -> Result<f64> {
 }
 
 /// `5 Gbit/s`, `100 Mbit/s`.
-pub fn show_rate(bits: u64) -> String {
+pub(crate) fn show_rate(bits: u64) -> String {
     let bits = bits as f64;
     if bits >= 1e9 {
         format!("{} Gbit/s", bits / 1e9)
@@ -88,16 +82,12 @@ pub fn show_rate(bits: u64) -> String {
 }
 
 /// `60 ms`, `0`.
-pub fn show_time(time: Duration) -> String {
-    if time.is_zero() {
-        "0".to_owned()
-    } else {
-        format!("{} ms", time.as_secs_f64() * 1e3)
-    }
+pub(crate) fn show_time(time: Duration) -> String {
+    if time.is_zero() { "0".to_owned() } else { format!("{} ms", time.as_secs_f64() * 1e3) }
 }
 
 /// Seconds with three figures that matter.
-pub fn show_seconds(seconds: f64) -> String {
+pub(crate) fn show_seconds(seconds: f64) -> String {
     if seconds < 10.0 {
         format!("{seconds:.2}")
     } else if seconds < 100.0 {
@@ -108,29 +98,19 @@ pub fn show_seconds(seconds: f64) -> String {
 }
 
 /// Seconds since 1970 as `2025-01-31T12:00:00Z`.
-pub fn show_date(unix: u64) -> String {
+pub(crate) fn show_date(unix: u64) -> String {
     let (days, rest) = (unix / 86_400, unix % 86_400);
     // Days to a civil date, years counted from 1 March.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        rest / 3_600,
-        rest / 60 % 60,
-        rest % 60
-    )
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3_600, rest / 60 % 60, rest % 60)
 }
 
 #[cfg(test)]

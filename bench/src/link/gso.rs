@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 /// Length of the header that precedes every packet.
-pub const VNET_LEN: usize = 10;
+pub(crate) const VNET_LEN: usize = 10;
 /// The longest packet there can be, with its header.
-pub const MAX_PACKET: usize = VNET_LEN + 65_536;
+pub(crate) const MAX_PACKET: usize = VNET_LEN + 65_536;
 
 const GSO_TCPV4: u8 = 1;
 const GSO_MASK: u8 = 0x7f;
@@ -21,9 +21,9 @@ const CWR: u8 = 0x80;
 
 /// What a packet is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Segments on the wire, at least 1.
-    pub segments: usize,
+    pub(crate) segments: usize,
     /// Bytes of payload in each segment but the last; 0 for a packet of one segment.
     size: usize,
     /// IP and TCP header.
@@ -36,15 +36,9 @@ pub struct Shape {
 
 impl Shape {
     /// Reads the headers of a packet.
-    pub fn of(packet: &[u8]) -> Self {
+    pub(crate) fn of(packet: &[u8]) -> Self {
         let length = packet.len().saturating_sub(VNET_LEN);
-        let single = Self {
-            segments: 1,
-            size: 0,
-            header: 0,
-            payload: length,
-            splittable: false,
-        };
+        let single = Self { segments: 1, size: 0, header: 0, payload: length, splittable: false };
         if length < 40 {
             return single;
         }
@@ -69,17 +63,11 @@ impl Shape {
             return single;
         }
         let payload = length - header;
-        Self {
-            segments: payload.div_ceil(size),
-            size,
-            header,
-            payload,
-            splittable,
-        }
+        Self { segments: payload.div_ceil(size), size, header, payload, splittable }
     }
 
     /// Bytes that the given segments take on the wire, IP headers included.
-    pub fn wire_bytes(&self, range: &Range<usize>) -> u64 {
+    pub(crate) fn wire_bytes(&self, range: &Range<usize>) -> u64 {
         if self.size == 0 {
             return self.payload as u64;
         }
@@ -88,7 +76,7 @@ impl Shape {
     }
 
     /// Whether parts of this packet can be sent on.
-    pub fn can_cut(&self) -> bool {
+    pub(crate) fn can_cut(&self) -> bool {
         self.splittable && self.segments > 1
     }
 
@@ -99,7 +87,7 @@ impl Shape {
 
 /// Writes the given segments of a packet to `out` as a packet of their own, and returns its
 /// length. The packet must be one that [`Shape::can_cut`].
-pub fn cut(packet: &[u8], shape: &Shape, range: &Range<usize>, out: &mut [u8]) -> usize {
+pub(crate) fn cut(packet: &[u8], shape: &Shape, range: &Range<usize>, out: &mut [u8]) -> usize {
     let span = shape.span(range);
     let start = VNET_LEN + shape.header;
     let length = start + span.len();
@@ -125,8 +113,8 @@ pub fn cut(packet: &[u8], shape: &Shape, range: &Range<usize>, out: &mut [u8]) -
     let tcp_length = u32::from(total) - ip_header as u32;
     let pseudo = fold(sum_words(&ip[12..20]) + u32::from(TCP) + tcp_length);
     let tcp = &mut ip[ip_header..];
-    let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]])
-        .wrapping_add((range.start * shape.size) as u32);
+    let sequence =
+        u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add((range.start * shape.size) as u32);
     tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
     if range.end < shape.segments {
         tcp[13] &= !FIN_PSH;
@@ -139,10 +127,7 @@ pub fn cut(packet: &[u8], shape: &Shape, range: &Range<usize>, out: &mut [u8]) -
 }
 
 fn sum_words(bytes: &[u8]) -> u32 {
-    bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u32::from(*b)))
-        .sum()
+    bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u32::from(*b))).sum()
 }
 
 fn fold(mut sum: u32) -> u16 {

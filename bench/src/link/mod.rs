@@ -6,7 +6,7 @@
 //! these threads includes it.
 
 mod gso;
-pub mod netns;
+pub(crate) mod netns;
 mod pump;
 mod shape;
 mod tun;
@@ -24,11 +24,14 @@ use self::gso::MAX_PACKET;
 use self::netns::Netns;
 use self::pump::{Counters, Pump};
 use self::shape::{Loss, Ring, Shaper};
+use crate::leftovers::{NETNS_PREFIX, sweep_namespaces};
 
 /// Address in the near namespace.
-pub const NEAR_IP: &str = "10.77.0.1";
+pub(crate) const NEAR_IP: &str = "10.77.0.1";
 /// Address in the far namespace.
-pub const FAR_IP: &str = "10.77.0.2";
+pub(crate) const FAR_IP: &str = "10.77.0.2";
+/// What both addresses are in.
+const NETWORK: &str = "10.77.0.0/24";
 /// Name of the device in both namespaces.
 const DEVICE: &str = "link0";
 /// The smallest default queue.
@@ -36,35 +39,29 @@ const MIN_QUEUE: u64 = 4_000_000;
 
 /// What a link is like.
 #[derive(Clone, Debug, Serialize)]
-pub struct LinkSpec {
+pub(crate) struct LinkSpec {
     /// Bits per second in each direction, counted in bytes of IP packets.
-    pub rate: u64,
+    pub(crate) rate: u64,
     /// Time to the other end and back.
     #[serde(serialize_with = "as_seconds")]
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Probability that a segment is lost.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// The longest packet on the wire.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// Bytes that wait before packets are dropped; none: as much as is on the way in one round
     /// trip, and not less than 4 MB.
-    pub queue: Option<u64>,
+    pub(crate) queue: Option<u64>,
 }
 
 impl LinkSpec {
     /// A link without loss.
-    pub const fn new(rate: u64, rtt: Duration) -> Self {
-        Self {
-            rate,
-            rtt,
-            loss: 0.0,
-            mtu: 1500,
-            queue: None,
-        }
+    pub(crate) const fn new(rate: u64, rtt: Duration) -> Self {
+        Self { rate, rtt, loss: 0.0, mtu: 1500, queue: None }
     }
 
     /// Bytes that wait before packets are dropped.
-    pub fn queue_bytes(&self) -> u64 {
+    pub(crate) fn queue_bytes(&self) -> u64 {
         let product = (self.rate as f64 / 8.0 * self.rtt.as_secs_f64()) as u64;
         self.queue.unwrap_or_else(|| product.max(MIN_QUEUE))
     }
@@ -77,13 +74,13 @@ fn as_seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::
 /// How TCP is set up in both namespaces. Said here rather than taken from the host, so that
 /// figures of two hosts compare; the values are those of a stock Linux.
 #[derive(Clone, Debug, Serialize)]
-pub struct TcpSpec {
+pub(crate) struct TcpSpec {
     /// Congestion control.
-    pub congestion: String,
+    pub(crate) congestion: String,
     /// Smallest, first and largest receive buffer.
-    pub receive: String,
+    pub(crate) receive: String,
     /// Smallest, first and largest send buffer.
-    pub send: String,
+    pub(crate) send: String,
 }
 
 impl Default for TcpSpec {
@@ -98,20 +95,20 @@ impl Default for TcpSpec {
 
 /// Bytes, segments and drops of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     /// Bytes delivered, IP headers included.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Segments delivered.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Segments that found the queue full.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// Segments lost at random.
-    pub lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl Traffic {
     /// What was added since `before`.
-    pub fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             bytes: self.bytes - before.bytes,
             packets: self.packets - before.packets,
@@ -122,7 +119,7 @@ impl Traffic {
 }
 
 /// A link that is up.
-pub struct Link {
+pub(crate) struct Link {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     counters: [Arc<Counters>; 2],
@@ -132,10 +129,11 @@ pub struct Link {
 
 impl Link {
     /// Makes two namespaces and the link between them.
-    pub fn new(spec: &LinkSpec, tcp: &TcpSpec) -> Result<Self> {
+    pub(crate) fn new(spec: &LinkSpec, tcp: &TcpSpec) -> Result<Self> {
+        sweep_namespaces();
         let pid = std::process::id();
-        let near = Netns::new(format!("haulbench{pid}n"))?;
-        let far = Netns::new(format!("haulbench{pid}f"))?;
+        let near = Netns::new(format!("{NETNS_PREFIX}{pid}n"))?;
+        let far = Netns::new(format!("{NETNS_PREFIX}{pid}f"))?;
         let mut tuns = Vec::new();
         for (ns, address) in [(&near, NEAR_IP), (&far, FAR_IP)] {
             let tun = ns.within(|| {
@@ -145,24 +143,16 @@ impl Link {
             tuns.push(Arc::new(tun));
             let mtu = spec.mtu.to_string();
             ns.ip(&["link", "set", "lo", "up"])?;
-            ns.ip(&["addr", "add", &format!("{address}/24"), "dev", DEVICE])?;
+            ns.ip(&["addr", "add", &format!("{address}/32"), "dev", DEVICE])?;
             ns.ip(&["link", "set", DEVICE, "mtu", &mtu, "txqueuelen", "8192", "up"])?;
+            // By the route and not by sysctl: a namespace may be denied the default of Linux
+            // where the host has another one.
+            ns.ip(&["route", "add", NETWORK, "dev", DEVICE, "src", address, "congctl", &tcp.congestion])?;
         }
-        let mut link = Self {
-            stop: Arc::default(),
-            threads: Vec::new(),
-            counters: Default::default(),
-            near,
-            far,
-        };
+        let mut link =
+            Self { stop: Arc::default(), threads: Vec::new(), counters: Default::default(), near, far };
         for (index, name) in ["link-there", "link-back"].iter().enumerate() {
-            let pump = pump(
-                spec,
-                index,
-                &tuns,
-                Arc::clone(&link.counters[index]),
-                Arc::clone(&link.stop),
-            );
+            let pump = pump(spec, index, &tuns, Arc::clone(&link.counters[index]), Arc::clone(&link.stop));
             let thread = std::thread::Builder::new()
                 .name((*name).to_owned())
                 .spawn(move || pump.run())
@@ -173,17 +163,17 @@ impl Link {
     }
 
     /// The namespace that commands are started in.
-    pub fn near(&self) -> &Netns {
+    pub(crate) fn near(&self) -> &Netns {
         &self.near
     }
 
     /// The namespace at the other end.
-    pub fn far(&self) -> &Netns {
+    pub(crate) fn far(&self) -> &Netns {
         &self.far
     }
 
     /// What went from near to far, and from far to near.
-    pub fn traffic(&self) -> [Traffic; 2] {
+    pub(crate) fn traffic(&self) -> [Traffic; 2] {
         self.counters.each_ref().map(|c| Traffic {
             bytes: c.bytes.load(Relaxed),
             packets: c.packets.load(Relaxed),
@@ -193,7 +183,7 @@ impl Link {
     }
 
     /// CPU seconds that the threads of the link took.
-    pub fn cpu_seconds(&self) -> f64 {
+    pub(crate) fn cpu_seconds(&self) -> f64 {
         self.threads.iter().map(thread_cpu).sum()
     }
 }
@@ -212,7 +202,6 @@ fn tune(tcp: &TcpSpec) -> Result<()> {
     for (key, value) in [
         ("ipv6/conf/all/disable_ipv6", "1"),
         ("ipv6/conf/default/disable_ipv6", "1"),
-        ("ipv4/tcp_congestion_control", &tcp.congestion),
         ("ipv4/tcp_rmem", &tcp.receive),
         ("ipv4/tcp_wmem", &tcp.send),
         // No memory of earlier connections: each run begins as the first.
@@ -245,7 +234,7 @@ fn pump(
         shaper: Shaper::new(spec.rate, delay.as_nanos() as u64, queue),
         loss: Loss::new(spec.loss, index as u64 + 1),
         ring: Ring::new(capacity),
-        delayed: delay >= Duration::from_millis(1),
+        tick: if delay.is_zero() { 0 } else { (delay.as_nanos() as u64 / 60).clamp(20_000, 500_000) },
         counters,
         stop,
         scratch: Vec::with_capacity(MAX_PACKET),
@@ -255,10 +244,7 @@ fn pump(
 /// CPU seconds of a thread.
 fn thread_cpu(thread: &JoinHandle<()>) -> f64 {
     let mut clock: libc::clockid_t = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the thread is not joined yet, so its handle is valid; both outputs are live.
     unsafe {
         if libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) != 0

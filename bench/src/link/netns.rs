@@ -9,14 +9,14 @@ use anyhow::{Context, Result, anyhow, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A named network namespace, deleted on drop.
-pub struct Netns {
+pub(crate) struct Netns {
     name: String,
     file: File,
 }
 
 impl Netns {
     /// Makes a new namespace.
-    pub fn new(name: String) -> Result<Self> {
+    pub(crate) fn new(name: String) -> Result<Self> {
         ip(&["netns", "add", &name])?;
         let path = PathBuf::from("/run/netns").join(&name);
         match File::open(&path) {
@@ -29,25 +29,22 @@ impl Netns {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// A file that stands for it, for `setns`.
-    pub fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Runs a function on a thread inside of the namespace.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         std::thread::scope(|scope| {
             scope
                 .spawn(|| {
-                    move_into_link_name_space(
-                        self.file.as_fd(),
-                        Some(LinkNameSpaceType::Network),
-                    )
-                    .with_context(|| format!("cannot enter the namespace {}", self.name))?;
+                    move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
+                        .with_context(|| format!("cannot enter the namespace {}", self.name))?;
                     work()
                 })
                 .join()
@@ -56,7 +53,7 @@ impl Netns {
     }
 
     /// Runs `ip` inside of the namespace.
-    pub fn ip(&self, arguments: &[&str]) -> Result<()> {
+    pub(crate) fn ip(&self, arguments: &[&str]) -> Result<()> {
         let mut all = vec!["-n", self.name.as_str()];
         all.extend_from_slice(arguments);
         ip(&all)
@@ -72,10 +69,8 @@ impl Drop for Netns {
 }
 
 fn ip(arguments: &[&str]) -> Result<()> {
-    let output = Command::new("ip")
-        .args(arguments)
-        .output()
-        .context("cannot run ip (of the package iproute2)")?;
+    let output =
+        Command::new("ip").args(arguments).output().context("cannot run ip (of the package iproute2)")?;
     ensure!(
         output.status.success(),
         "ip {}: {}",

@@ -15,9 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::gso::{MAX_PACKET, Shape, cut};
 use super::shape::{Loss, Ring, Shaper};
 
-/// With a delay on the link, packets are looked after this often while any are on their way.
-const TICK: u64 = 200_000;
-/// Packets due this soon leave at once.
+/// Without a delay, packets due this soon leave at once.
 const SLACK: u64 = 20_000;
 /// Packets read before those due are written.
 const BATCH: usize = 32;
@@ -26,49 +24,50 @@ const IDLE: u64 = 100_000_000;
 
 /// What went through one direction since the link was made.
 #[derive(Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Bytes delivered, IP headers included.
-    pub bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// Segments delivered.
-    pub packets: AtomicU64,
+    pub(crate) packets: AtomicU64,
     /// Segments dropped since the queue was full.
-    pub dropped: AtomicU64,
+    pub(crate) dropped: AtomicU64,
     /// Segments lost at random.
-    pub lost: AtomicU64,
+    pub(crate) lost: AtomicU64,
 }
 
 /// One direction.
-pub struct Pump {
-    pub input: Arc<File>,
-    pub output: Arc<File>,
-    pub shaper: Shaper,
-    pub loss: Loss,
-    pub ring: Ring,
-    pub delayed: bool,
-    pub counters: Arc<Counters>,
-    pub stop: Arc<AtomicBool>,
-    pub scratch: Vec<u8>,
+pub(crate) struct Pump {
+    pub(crate) input: Arc<File>,
+    pub(crate) output: Arc<File>,
+    pub(crate) shaper: Shaper,
+    pub(crate) loss: Loss,
+    pub(crate) ring: Ring,
+    /// With a delay, nanoseconds between two looks while packets pass: waking for every packet
+    /// would cost more than moving it. 0 without.
+    pub(crate) tick: u64,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl Pump {
     /// Moves packets until told to stop or until the device is gone.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         prefer_this_thread();
         while !self.stop.load(Relaxed) {
-            let drained = self.read_some();
-            if drained.is_err() {
+            let Ok((read, drained)) = self.read_some() else {
                 break;
-            }
-            self.write_due();
-            if matches!(drained, Ok(true)) {
-                self.wait();
+            };
+            let written = self.write_due();
+            if drained {
+                self.wait(read + written > 0);
             }
         }
     }
 
-    /// Reads a batch of packets; whether that was all there was.
-    fn read_some(&mut self) -> std::io::Result<bool> {
-        for _ in 0..BATCH {
+    /// Reads a batch of packets; how many, and whether that was all there was.
+    fn read_some(&mut self) -> std::io::Result<(usize, bool)> {
+        for count in 0..BATCH {
             let got = match self.ring.reserve(MAX_PACKET) {
                 Some(room) => (&*self.input).read(room),
                 None => {
@@ -85,12 +84,12 @@ impl Pump {
             };
             match got {
                 Ok(length) => self.accept(length),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((count, true)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        Ok((BATCH, false))
     }
 
     /// Queues the packet that was just read into the ring, or what is left of it.
@@ -130,9 +129,7 @@ impl Pump {
         while !part.is_empty() && shape.wire_bytes(&part) > room {
             part.end -= 1;
         }
-        self.counters
-            .dropped
-            .fetch_add((whole - part.len()) as u64, Relaxed);
+        self.counters.dropped.fetch_add((whole - part.len()) as u64, Relaxed);
         if part.is_empty() {
             return;
         }
@@ -156,13 +153,15 @@ impl Pump {
         self.ring.push(length, wire, due);
     }
 
-    /// Writes the packets whose time has come.
-    fn write_due(&mut self) {
-        let mut time = now();
+    /// Writes the packets whose time has come, or nearly so; how many.
+    fn write_due(&mut self) -> usize {
+        let slack = if self.tick > 0 { self.tick / 2 } else { SLACK };
+        let mut soon = now() + slack;
+        let mut count = 0;
         while let Some((packet, wire, due)) = self.ring.first() {
-            if due > time + SLACK {
-                time = now();
-                if due > time + SLACK {
+            if due > soon {
+                soon = now() + slack;
+                if due > soon {
                     break;
                 }
             }
@@ -175,24 +174,18 @@ impl Pump {
                 self.counters.dropped.fetch_add(1, Relaxed);
             }
             self.ring.pop();
+            count += 1;
         }
+        count
     }
 
     /// Sleeps until there is something to do.
-    fn wait(&self) {
-        let pause = match self.ring.next_due() {
-            // Looking at fixed intervals costs less than waking for every packet.
-            Some(_) if self.delayed => {
-                std::thread::sleep(Duration::from_nanos(TICK));
-                return;
-            }
-            Some(due) => due.saturating_sub(now()),
-            None => IDLE,
-        };
-        let pause = Timespec {
-            tv_sec: 0,
-            tv_nsec: pause.min(IDLE) as _,
-        };
+    fn wait(&self, busy: bool) {
+        if busy && self.tick > 0 {
+            std::thread::sleep(Duration::from_nanos(self.tick));
+        }
+        let pause = self.ring.next_due().map_or(IDLE, |due| due.saturating_sub(now()).min(IDLE));
+        let pause = Timespec { tv_sec: 0, tv_nsec: pause as _ };
         let mut fds = [PollFd::from_borrowed_fd(self.input.as_fd(), PollFlags::IN)];
         // An interrupted wait is a short wait.
         let _ = poll(&mut fds, Some(&pause));

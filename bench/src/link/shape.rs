@@ -9,7 +9,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 /// Decides when packets leave: a queue before a line of fixed rate, then a fixed delay.
 ///
 /// Time is in nanoseconds of any steady clock.
-pub struct Shaper {
+pub(crate) struct Shaper {
     /// Bits per second.
     rate: u64,
     /// Time on the way after the last bit was sent.
@@ -22,25 +22,19 @@ pub struct Shaper {
 
 impl Shaper {
     /// A line of `rate` bits per second with `delay` nanoseconds and a queue of `queue` bytes.
-    pub fn new(rate: u64, delay: u64, queue: u64) -> Self {
-        Self {
-            rate,
-            delay,
-            queue,
-            free_at: 0,
-        }
+    pub(crate) fn new(rate: u64, delay: u64, queue: u64) -> Self {
+        Self { rate, delay, queue, free_at: 0 }
     }
 
     /// Bytes that the queue still takes.
-    pub fn room(&self, now: u64) -> u64 {
+    pub(crate) fn room(&self, now: u64) -> u64 {
         let wait = self.free_at.saturating_sub(u128::from(now) * 1000);
         let backlog = wait * u128::from(self.rate) / 8_000_000_000_000;
-        self.queue
-            .saturating_sub(u64::try_from(backlog).unwrap_or(u64::MAX))
+        self.queue.saturating_sub(u64::try_from(backlog).unwrap_or(u64::MAX))
     }
 
     /// Queues a packet of that many bytes; the time of its arrival at the other end.
-    pub fn send(&mut self, now: u64, bytes: u64) -> u64 {
+    pub(crate) fn send(&mut self, now: u64, bytes: u64) -> u64 {
         let start = self.free_at.max(u128::from(now) * 1000);
         self.free_at = start + u128::from(bytes) * 8_000_000_000_000 / u128::from(self.rate);
         (self.free_at / 1000) as u64 + self.delay
@@ -48,7 +42,7 @@ impl Shaper {
 }
 
 /// Picks segments to lose, independently of each other.
-pub struct Loss {
+pub(crate) struct Loss {
     random: ChaCha8Rng,
     /// ln(1 - probability); 0 when nothing is ever lost.
     log_keep: f64,
@@ -58,7 +52,7 @@ pub struct Loss {
 
 impl Loss {
     /// Loses each segment with that probability.
-    pub fn new(probability: f64, seed: u64) -> Self {
+    pub(crate) fn new(probability: f64, seed: u64) -> Self {
         let mut loss = Self {
             random: ChaCha8Rng::seed_from_u64(seed),
             log_keep: (-probability).ln_1p(),
@@ -77,7 +71,7 @@ impl Loss {
 
     /// The first lost one among the next `count` segments, or none. After a loss only the
     /// segments up to and with the lost one have been drawn.
-    pub fn next(&mut self, count: usize) -> Option<usize> {
+    pub(crate) fn next(&mut self, count: usize) -> Option<usize> {
         if self.log_keep == 0.0 {
             return None;
         }
@@ -99,7 +93,7 @@ struct Slot {
 }
 
 /// The packets on their way, in memory allocated once; in order, first in first out.
-pub struct Ring {
+pub(crate) struct Ring {
     memory: Vec<u8>,
     slots: VecDeque<Slot>,
     tail: usize,
@@ -107,16 +101,13 @@ pub struct Ring {
 
 impl Ring {
     /// A ring that holds that many bytes of packets.
-    pub fn new(capacity: usize) -> Self {
-        Self {
-            memory: vec![0; capacity],
-            slots: VecDeque::with_capacity(4096),
-            tail: 0,
-        }
+    pub(crate) fn new(capacity: usize) -> Self {
+        // Not zeros: the system would hand out the memory only when packets come.
+        Self { memory: vec![1; capacity], slots: VecDeque::with_capacity(4096), tail: 0 }
     }
 
     /// Room for a packet of up to `length` bytes, to be filled and given to [`Ring::push`].
-    pub fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
+    pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
         match self.slots.front() {
             // Begin anew, so that a ring that is nearly empty stays in the cache.
             None => self.tail = 0,
@@ -135,35 +126,30 @@ impl Ring {
     }
 
     /// The bytes reserved last.
-    pub fn reserved(&self, length: usize) -> &[u8] {
+    pub(crate) fn reserved(&self, length: usize) -> &[u8] {
         &self.memory[self.tail..self.tail + length]
     }
 
     /// Adds the packet that was written to the reserved room.
-    pub fn push(&mut self, length: usize, wire: u64, due: u64) {
-        self.slots.push_back(Slot {
-            at: self.tail,
-            length,
-            wire,
-            due,
-        });
+    pub(crate) fn push(&mut self, length: usize, wire: u64, due: u64) {
+        self.slots.push_back(Slot { at: self.tail, length, wire, due });
         self.tail += length;
     }
 
     /// The next packet, its bytes on the wire and when it is due.
-    pub fn first(&self) -> Option<(&[u8], u64, u64)> {
+    pub(crate) fn first(&self) -> Option<(&[u8], u64, u64)> {
         let slot = self.slots.front()?;
         let bytes = &self.memory[slot.at..slot.at + slot.length];
         Some((bytes, slot.wire, slot.due))
     }
 
     /// Removes the next packet.
-    pub fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.slots.pop_front();
     }
 
     /// When the next packet is due.
-    pub fn next_due(&self) -> Option<u64> {
+    pub(crate) fn next_due(&self) -> Option<u64> {
         self.slots.front().map(|slot| slot.due)
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 /// Opens a new TUN device of that name in the network namespace of the calling thread. It goes
 /// away with the returned file.
-pub fn open(name: &str) -> Result<File> {
+pub(crate) fn open(name: &str) -> Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -31,13 +31,7 @@ pub fn open(name: &str) -> Result<File> {
     }
     let offload = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     // SAFETY: this request takes a plain number.
-    let set = unsafe {
-        libc::ioctl(
-            file.as_raw_fd(),
-            libc::TUNSETOFFLOAD,
-            libc::c_ulong::from(offload),
-        )
-    };
+    let set = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offload)) };
     if set < 0 {
         return Err(std::io::Error::last_os_error())
             .with_context(|| format!("cannot turn on segmentation offload of {name}"));

@@ -1,9 +1,147 @@
 //! The far end.
+//!
+//! Each lane of a session is an `haul agent` process that ssh starts. The first of them becomes the *hub*: it holds
+//! the sources and sinks and does all the work, within one budget of memory. Each later one finds the hub by the
+//! session's name, hands over its streams ([`join`]) and waits. The hub ends when its last lane is gone, whichever
+//! that is; what it has taken is made durable first.
+//!
+//! Read [`hub`] (the session), `lane` (its threads), `serve` (what each request does) and `scan` (walks that are
+//! pulled from afar).
+
+pub mod hub;
+mod join;
+mod lane;
+mod scan;
+mod serve;
+mod workers;
+
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_backends::local;
+use haul_backends::peer::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
+use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
+
+use hub::{Ends, Hub};
+
+/// How long the near end may take to greet; it does so at once.
+const GREETING: Duration = Duration::from_secs(60);
+/// What the streams are made to hold where the system lets us: fewer wakeups.
+const STREAM_LEN: usize = 1024 * 1024;
 
 /// Runs the far end over standard input and output until the near end is gone.
 ///
 /// # Errors
 /// If the greeting failed; a person who started it by hand should be told what it is for.
-pub fn run() -> haul_core::Result<()> {
+pub fn run() -> Result<()> {
+    if io::stdin().is_terminal() {
+        let why = "it is what haul starts at the far end, over ssh; there is nothing to type here";
+        return Err(Error::new(ErrorKind::Usage, Side::Local, "run `haul agent` by hand", why));
+    }
+    // Modes are set as the near end asks for them, not as this login's shell would.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
+    let (input, output) = take_streams().map_err(|error| system(&error))?;
+    let mut greeting = read_hello(&input)?;
+    let hello = match &greeting.hello {
+        Ok(hello) => hello.clone(),
+        Err(error) => {
+            // Our own version and release are in it; the near end makes the sentence.
+            let _ = welcome(output, Err("it speaks another version".to_owned()));
+            return Err(error.clone());
+        }
+    };
+    if let Some(session) = hello.session {
+        match join::join(&session, &greeting.frame, &input, &output) {
+            Ok(hub) => {
+                drop((input, output));
+                join::wait_for_end(hub);
+                return Ok(());
+            }
+            Err(error) if !hello.fresh => {
+                let why = format!("the session is not on this machine, or has ended ({error})");
+                return welcome(output, Err(why)).map_err(|error| system(&error));
+            }
+            Err(_) => greeting.frame.clear(),
+        }
+    }
+    let session = join::new_session().map_err(|error| system(&error))?;
+    let hub = Hub::new(session, &hello, Box::new(LocalEnds));
+    // Without a name to be found under it serves one lane, and says so to each that asks for it.
+    if let Ok(listener) = join::listen(&session) {
+        let hub = hub.clone();
+        let _ = std::thread::Builder::new()
+            .name("haul-join".to_owned())
+            .spawn(move || join::accept(&listener, &hub));
+    }
+    hub.add(input, output, None).map_err(|error| system(&error))?;
+    hub.run();
     Ok(())
+}
+
+/// Takes standard input and output away from everything else in this process, so that a lane's end closes them and
+/// nothing but frames can get into them.
+fn take_streams() -> io::Result<(OwnedFd, OwnedFd)> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    for fd in [&input, &output] {
+        prepare(fd)?;
+        // sshd gives a socket or a pipe.
+        if rustix::pipe::fcntl_setpipe_size(fd, STREAM_LEN).is_err() {
+            let _ = rustix::net::sockopt::set_socket_send_buffer_size(fd, STREAM_LEN);
+        }
+    }
+    Ok((input, output))
+}
+
+/// What a near end said first.
+struct Greeting {
+    /// The frame as it came, for another process.
+    frame: Vec<u8>,
+    hello: Result<Hello>,
+}
+
+fn read_hello(input: &OwnedFd) -> Result<Greeting> {
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(Some(GREETING));
+    let fd = input.try_clone().map_err(|error| Error::io(Side::Local, "set up the far end", &error))?;
+    let mut reader = FrameReader::exact(fd, pulse);
+    let (header, body) = reader.head().map_err(LinkError::into_error)?;
+    let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the near end", why);
+    let Some((version, release)) = peek_version(&body).filter(|_| header.kind == Kind::Hello) else {
+        return Err(bad("it did not greet".to_owned()));
+    };
+    let hello = if version == VERSION {
+        decode_body(&body).map_err(Error::from)
+    } else {
+        let own = env!("CARGO_PKG_VERSION");
+        Err(bad(format!("haul {release} there speaks protocol {version}, haul {own} here speaks {VERSION}")))
+    };
+    Ok(Greeting { frame: [&header.encode()[..], &body].concat(), hello })
+}
+
+fn welcome(output: OwnedFd, session: std::result::Result<haul_wire::SessionId, String>) -> io::Result<()> {
+    let frame = encode(Kind::Welcome, 0, &Welcome::new(session), 0).map_err(io::Error::other)?;
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(Some(GREETING));
+    FrameWriter::new(output, pulse).write(&frame, &[])
+}
+
+/// The file system of this machine.
+struct LocalEnds;
+
+impl Ends for LocalEnds {
+    fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        local::open_source(place, true, pool)
+    }
+
+    fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+        local::open_sink(place, true, options, pool)
+    }
 }

@@ -38,12 +38,13 @@ impl BufferPool {
         let mut state = self.lock();
         loop {
             if let Some(bytes) = state.free.pop() {
-                return Buffer { bytes, pool: Some(self.clone()) };
+                return Buffer { bytes, len: 0, pool: Some(self.clone()) };
             }
             if state.unmade > 0 {
                 state.unmade -= 1;
                 drop(state);
-                return Buffer { bytes: Vec::with_capacity(BUFFER_LEN), pool: Some(self.clone()) };
+                // Zeroed memory comes from the system untouched: pages cost nothing until they are filled.
+                return Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
             }
             state = self.0.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -58,28 +59,44 @@ impl BufferPool {
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
+    len: usize,
     pool: Option<BufferPool>,
 }
 
 impl Buffer {
-    /// The bytes.
+    /// The bytes that it holds.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.len]
     }
 
-    /// The vector behind it, to be filled; it should stay within [`BUFFER_LEN`], its capacity.
-    pub fn vec(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    /// How many bytes fit in still.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.bytes.len() - self.len
+    }
+
+    /// Makes it `len` bytes longer and gives these to be filled; what is in them before is unspecified.
+    /// `None` if they do not fit ([`Buffer::room`]).
+    pub fn grow(&mut self, len: usize) -> Option<&mut [u8]> {
+        if len > self.room() {
+            return None;
+        }
+        let start = self.len;
+        self.len += len;
+        Some(&mut self.bytes[start..start + len])
+    }
+
+    /// Forgets all bytes from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.take() {
-            let mut bytes = std::mem::take(&mut self.bytes);
-            bytes.clear();
-            pool.lock().free.push(bytes);
+            pool.lock().free.push(std::mem::take(&mut self.bytes));
             pool.0.returned.notify_one();
         }
     }

@@ -79,4 +79,7 @@ pub struct BatchData {
     pub slices: Vec<Result<SliceData>>,
     /// The data of all extents of all slices that were read, one after the other.
     pub content: Buffer,
+    /// Whether the content has stayed in the memory of the process that hashed it. Content from a wire has not:
+    /// a sink checks it against its proof before it counts.
+    pub at_hand: bool,
 }

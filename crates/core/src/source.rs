@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::entry::Entry;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::ScanOptions;
 use crate::path::RelPath;
+use crate::report::Failure;
 use crate::slice::{Batch, BatchData};
 
 /// A part of what a scan found.
 #[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ScanBatch {
-    /// Entries; a directory comes in this or an earlier batch than what is in it.
+    /// Entries. A directory usually comes before what is in it, but with several visitors at once that is no
+    /// promise: sinks make missing parents.
     pub entries: Vec<Entry>,
     /// What could not be looked at.
-    pub errors: Vec<Error>,
+    pub errors: Vec<Failure>,
     /// How many entries the rules left out (what is below a directory that was left out is not counted).
     pub excluded: u64,
 }
@@ -33,7 +35,7 @@ pub trait Source: Send + Sync {
     /// If it cannot be looked at.
     fn root(&self) -> Result<Option<Entry>>;
 
-    /// Visits everything below the root and the root itself, parents before what is in them.
+    /// Visits the root itself and everything below it.
     ///
     /// # Errors
     /// If the scan as a whole cannot go on; what concerns one entry is in [`ScanBatch::errors`].

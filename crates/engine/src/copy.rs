@@ -1,10 +1,25 @@
-//! Copying trees.
+//! Copying trees: the one function that starts the threads of a run and ends them in order.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use haul_core::{RelPath, Report, Reporter, ScanOptions, Sink, Source};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use haul_core::{Batch, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink, Source};
 
-use crate::Cancel;
+use crate::ledger::Ledger;
+use crate::links::Links;
+use crate::meter::Meter;
+use crate::queue::{Queue, is_giant};
+use crate::{Cancel, feed, housekeeper, prune, worker};
+
+/// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
+const FEEDERS: usize = 6;
+/// Worker threads that are started; how many of them work depends on the streams.
+const MAX_WORKERS: usize = 40;
+/// How long an interrupted run waits for what is in flight.
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// One source with the place that it goes to.
 pub struct Part {
@@ -25,13 +40,17 @@ pub struct Delete {
     pub ignore_errors: bool,
 }
 
+/// Paths of a list, as they are read.
+pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
+
 /// How a copy is made.
 pub struct CopyOptions {
     /// What is looked at.
     pub scan: ScanOptions,
     /// Only these paths and what is below them, instead of the whole source; read as the run goes on.
-    pub files_from: Option<Box<dyn Iterator<Item = Result<RelPath, haul_core::Error>> + Send>>,
-    /// Compare by digest: the source hashes files of equal size first.
+    pub files_from: Option<Paths>,
+    /// Compare by digest: the source hashes files that may be the same. The sinks must have been opened with
+    /// [`haul_core::Compare::Checksum`].
     pub checksum: bool,
     /// Say what would be done, change nothing. The sinks must have been opened with the same.
     pub dry_run: bool,
@@ -39,11 +58,226 @@ pub struct CopyOptions {
     pub delete: Option<Delete>,
     /// Batches in work at once; 0 lets the engine choose.
     pub workers: usize,
-    /// Budget for content in bytes, the same as of the buffer pools of the ends on this machine.
-    pub max_memory: u64,
 }
 
+/// Everything that the threads of a run share.
+pub(crate) struct Run<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) sink: &'a dyn Sink,
+    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) queue: Queue,
+    pub(crate) links: Links,
+    pub(crate) checksum: bool,
+    pub(crate) dry_run: bool,
+    /// Files that were queued and are neither committed nor failed.
+    pub(crate) open: AtomicU64,
+    /// Nothing more will be queued but what is queued again.
+    pub(crate) fed: AtomicBool,
+    /// Whether some of the source could not be looked at.
+    pub(crate) scan_failed: AtomicBool,
+    /// Whether the file system may be asked to clone files.
+    pub(crate) try_clone: AtomicBool,
+    /// The run is over, orderly or not.
+    pub(crate) over: AtomicBool,
+    /// What was handed out and is not settled.
+    flying: Mutex<Flying>,
+    /// Files in the queue that replace something.
+    replaced: Mutex<HashSet<RelPath>>,
+}
+
+#[derive(Default)]
+struct Flying {
+    batches: u64,
+    /// Slices of giant files.
+    giants: HashMap<RelPath, u32>,
+}
+
+impl Run<'_> {
+    /// Whether no new work is to be taken.
+    pub(crate) fn stopped(&self) -> bool {
+        self.cancel.is_cancelled() || self.over.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run because of an error that concerns all of it.
+    pub(crate) fn abort(&self, error: haul_core::Error) {
+        self.meter.abort(error);
+        self.over.store(true, Ordering::Relaxed);
+        self.queue.close();
+    }
+
+    fn lock_flying(&self) -> MutexGuard<'_, Flying> {
+        self.flying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker has taken this batch.
+    pub(crate) fn taken(&self, batch: &Batch) {
+        let mut flying = self.lock_flying();
+        flying.batches += 1;
+        for (entry, _) in batch.iter().filter(|(entry, _)| is_giant(entry)) {
+            *flying.giants.entry(entry.path.clone()).or_default() += 1;
+        }
+    }
+
+    /// This batch is settled.
+    pub(crate) fn landed(&self, batch: &Batch) {
+        let mut flying = self.lock_flying();
+        flying.batches = flying.batches.saturating_sub(1);
+        for (entry, _) in batch.iter().filter(|(entry, _)| is_giant(entry)) {
+            if let Some(count) = flying.giants.get_mut(&entry.path) {
+                *count -= 1;
+                if *count == 0 {
+                    flying.giants.remove(&entry.path);
+                }
+            }
+        }
+    }
+
+    /// Whether slices of this giant were handed out and are not settled.
+    pub(crate) fn is_flying(&self, path: &RelPath) -> bool {
+        self.lock_flying().giants.contains_key(path)
+    }
+
+    /// Batches that were handed out and are not settled.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.lock_flying().batches
+    }
+
+    /// Remembers that the file replaces something, for what is said of it when it is committed.
+    pub(crate) fn replaces(&self, path: &RelPath) {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+    }
+
+    /// Whether the file replaced something; forgets it.
+    pub(crate) fn replaced(&self, path: &RelPath) -> bool {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
+    }
+
+    /// How many workers keep the streams busy: while a batch is being sent the next one is being read, and what
+    /// is asked of a far source is asked before the last answer is in.
+    fn workers(&self, wanted: usize) -> usize {
+        let (from, to) = (self.source.streams() as usize, self.sink.streams() as usize);
+        let auto = if from + to == 0 { 4 } else { 2 * from + to + 2 };
+        if wanted == 0 { auto.min(MAX_WORKERS) } else { wanted.min(MAX_WORKERS) }
+    }
+}
+
+/// A message to the ledger: a batch has come to its end.
+pub(crate) type Settled = (Arc<Batch>, Vec<Result<Outcome>>);
+
 /// Copies each part in turn and reports on all of them together.
-pub fn copy(_parts: &[Part], _options: CopyOptions, _reporter: &dyn Reporter, _cancel: &Cancel) -> Report {
-    Report::default()
+pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
+    let meter = Meter::new(reporter);
+    let mut report = Report::default();
+    for part in parts {
+        meter.scan_is_done(false);
+        copy_part(part, &mut options, &meter, cancel, &mut report);
+        if meter.fatal().is_some() || cancel.is_cancelled() {
+            break;
+        }
+    }
+    report.totals = *meter.totals();
+    report.corrupt = meter.corrupt();
+    report.fatal = meter.fatal();
+    report.interrupted = cancel.is_cancelled();
+    report.seconds = meter.seconds();
+    report
+}
+
+fn copy_part(part: &Part, options: &mut CopyOptions, meter: &Meter<'_>, cancel: &Cancel, report: &mut Report) {
+    let run = Run {
+        source: &*part.source,
+        sink: &*part.sink,
+        meter,
+        cancel,
+        queue: Queue::default(),
+        links: Links::default(),
+        checksum: options.checksum,
+        dry_run: options.dry_run,
+        open: AtomicU64::new(0),
+        fed: AtomicBool::new(false),
+        scan_failed: AtomicBool::new(false),
+        try_clone: AtomicBool::new(!options.dry_run),
+        over: AtomicBool::new(false),
+        flying: Mutex::default(),
+        replaced: Mutex::default(),
+    };
+    let files_from = options.files_from.take();
+    pipeline(&run, &options.scan, options.workers, files_from);
+    let unhurt = || meter.fatal().is_none() && !cancel.is_cancelled();
+    if unhurt() {
+        run.links.make(&run);
+    }
+    if unhurt()
+        && let (Some(delete), Some(view)) = (options.delete, &part.view)
+    {
+        report.not_removed = prune::prune(&run, &**view, &options.scan, delete);
+    }
+    if meter.fatal().is_none() {
+        match run.sink.finish() {
+            Ok(finished) => report.notes.extend(finished.notes),
+            Err(error) => meter.abort(error),
+        }
+    }
+    meter.progress(run.source.streams() + run.sink.streams(), run.link());
+}
+
+/// Scan to commit: every thread is started here, and each stage ends when the one before it has.
+fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Option<Paths>) {
+    let (found_in, found): (Sender<ScanBatch>, Receiver<ScanBatch>) = bounded(32);
+    let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
+    let (changed_in, changed): (Sender<RelPath>, Receiver<RelPath>) = unbounded();
+    run.queue.allow(run.workers(workers));
+    std::thread::scope(|scope| {
+        let feeders: Vec<_> = (0..FEEDERS)
+            .map(|_| found.clone())
+            .map(|found| scope.spawn(move || feed::feed(run, &found)))
+            .collect();
+        drop(found);
+        scope.spawn(move || {
+            feed::scan(run, scan, files_from, &found_in);
+            drop(found_in);
+            for feeder in feeders {
+                let _ = feeder.join();
+            }
+            run.fed.store(true, Ordering::Release);
+        });
+        for number in 0..MAX_WORKERS {
+            let settled_in = settled_in.clone();
+            scope.spawn(move || worker::work(run, number, &settled_in));
+        }
+        drop(settled_in);
+        scope.spawn(move || housekeeper::keep(run, &changed));
+        let mut ledger = Ledger::new(run, changed_in);
+        let mut drain_until: Option<Instant> = None;
+        loop {
+            match settled.recv_timeout(Duration::from_millis(50)) {
+                Ok((batch, outcomes)) => ledger.settle(&batch, outcomes),
+                Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => break,
+            }
+            ledger.tick(run.workers(workers));
+            let idle = run.open.load(Ordering::Acquire) == 0 || run.in_flight() == 0 && run.stopped();
+            if run.fed.load(Ordering::Acquire) && idle && settled.is_empty() {
+                break;
+            }
+            if run.cancel.is_cancelled() {
+                run.queue.close();
+                let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN);
+                if Instant::now() > until {
+                    break;
+                }
+            }
+        }
+        run.over.store(true, Ordering::Relaxed);
+        run.queue.close();
+        drop(ledger);
+    });
+}
+
+impl Run<'_> {
+    /// Whether reading and writing go over a connection.
+    pub(crate) fn link(&self) -> (bool, bool) {
+        (self.source.streams() > 0, self.sink.streams() > 0)
+    }
 }

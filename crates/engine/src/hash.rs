@@ -1,8 +1,22 @@
 //! Digests of everything in a source.
 
-use haul_core::{Digest, RelPath, Report, Reporter, ScanOptions, Source};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Source};
 
 use crate::Cancel;
+use crate::meter::Meter;
+
+/// Questions to the source at a time, so that a link's latency does not hold up the hashing.
+const ASKERS: usize = 4;
+/// Files in one question at most.
+const ASK: usize = 256;
+/// Bytes of content in one question, unless one file has more.
+const ASK_BYTES: u64 = 64 * 1024 * 1024;
+/// How often the front end hears of the progress.
+const PROGRESS: Duration = Duration::from_millis(200);
 
 /// One line of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +30,125 @@ pub struct HashLine {
 /// Hashes every file below the source's root. `line` gets each digest as it is known, in no particular order;
 /// its error ends the run.
 pub fn hash(
-    _source: &dyn Source,
-    _scan: &ScanOptions,
-    _line: &mut dyn FnMut(HashLine) -> haul_core::Result<()>,
-    _reporter: &dyn Reporter,
-    _cancel: &Cancel,
+    source: &dyn Source,
+    scan: &ScanOptions,
+    line: &mut dyn FnMut(HashLine) -> Result<()>,
+    reporter: &dyn Reporter,
+    cancel: &Cancel,
 ) -> Report {
-    Report::default()
+    let meter = Meter::new(reporter);
+    let ask = |entries: Vec<Entry>, lines: &Sender<HashLine>| -> Result<()> {
+        let files: Vec<Entry> = entries.into_iter().filter(Entry::is_file).collect();
+        let paths: Vec<RelPath> = files.iter().map(|entry| entry.path.clone()).collect();
+        for (entry, digest) in files.into_iter().zip(source.digest(&paths)?) {
+            match digest {
+                Ok(digest) => {
+                    let mut totals = meter.totals();
+                    totals.same += 1;
+                    totals.same_bytes += entry.len;
+                    drop(totals);
+                    drop(lines.send(HashLine { path: entry.path, digest }));
+                }
+                Err(error) => meter.fail(&entry.path, error),
+            }
+        }
+        Ok(())
+    };
+    each(&meter, source, scan, cancel, source.streams(), &ask, line);
+    end(&meter, cancel)
+}
+
+/// The report of a run that only looked.
+pub(crate) fn end(meter: &Meter<'_>, cancel: &Cancel) -> Report {
+    Report {
+        totals: *meter.totals(),
+        corrupt: meter.corrupt(),
+        fatal: meter.fatal(),
+        interrupted: cancel.is_cancelled(),
+        seconds: meter.seconds(),
+        ..Report::default()
+    }
+}
+
+/// Scans `source`, calls `ask` with what was found from several threads, and hands what that says to `said` on the
+/// calling thread.
+pub(crate) fn each<T: Send>(
+    meter: &Meter<'_>,
+    source: &dyn Source,
+    scan: &ScanOptions,
+    cancel: &Cancel,
+    streams: u32,
+    ask: &(dyn Fn(Vec<Entry>, &Sender<T>) -> Result<()> + Sync),
+    said: &mut dyn FnMut(T) -> Result<()>,
+) {
+    let (found_in, found) = bounded::<Vec<Entry>>(16);
+    let (lines_in, lines) = bounded::<T>(1024);
+    let stopped = || cancel.is_cancelled() || meter.fatal().is_some();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let found_in = found_in;
+            let visit = |batch: ScanBatch| {
+                let mut totals = meter.totals();
+                totals.found += (batch.entries.len() + batch.errors.len()) as u64;
+                totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
+                totals.excluded += batch.excluded;
+                drop(totals);
+                for failure in batch.errors {
+                    meter.fail(&failure.path, failure.error);
+                }
+                for entries in cut(batch.entries) {
+                    if stopped() || found_in.send(entries).is_err() {
+                        return ControlFlow::Break(());
+                    }
+                }
+                ControlFlow::Continue(())
+            };
+            if let Err(error) = source.scan(scan, &visit) {
+                meter.abort(error);
+            }
+            meter.scan_is_done(true);
+        });
+        for _ in 0..ASKERS {
+            let (found, lines_in) = (found.clone(), lines_in.clone());
+            scope.spawn(move || {
+                for entries in found {
+                    if stopped() {
+                        continue;
+                    }
+                    if let Err(error) = ask(entries, &lines_in) {
+                        meter.abort(error);
+                    }
+                }
+            });
+        }
+        drop((found, lines_in));
+        loop {
+            match lines.recv_timeout(PROGRESS) {
+                Ok(line) => {
+                    if let Err(error) = said(line) {
+                        meter.abort(error);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => meter.progress(streams, (streams > 0, false)),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    });
+}
+
+/// Cuts entries into questions of a reasonable size.
+fn cut(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+    let mut questions: Vec<Vec<Entry>> = Vec::new();
+    let mut bytes = 0;
+    for entry in entries {
+        bytes += entry.len;
+        match questions.last_mut() {
+            Some(question) if question.len() < ASK && bytes <= ASK_BYTES => question.push(entry),
+            _ => {
+                bytes = entry.len;
+                questions.push(vec![entry]);
+            }
+        }
+    }
+    questions
 }

@@ -1,11 +1,27 @@
 //! The pipeline: scan → offer → queue → read → write → commit, between any source and any sink.
 //!
-//! This crate knows only the contracts of `haul-core`: no file system, no network, no terminal.
+//! ```text
+//!   scan ──entries──▶ offer ──needed files──▶ queue ──batches──▶ workers: read → write ──outcomes──▶ ledger
+//!  (source)          (asks the sink           (bounded)          (source)  (sink)                   (counts,
+//!                     in bulk)                                                                       retries)
+//! ```
+//!
+//! This crate knows only the contracts of `haul-core`: no file system, no network, no terminal. [`mod@copy`] starts
+//! the threads of a run, and no other module starts any but [`mod@hash`] and [`mod@verify`], which are small
+//! pipelines of their own.
 
 pub mod cancel;
 pub mod copy;
+mod feed;
 pub mod hash;
+mod housekeeper;
+mod ledger;
+mod links;
+mod meter;
+mod prune;
+mod queue;
 pub mod verify;
+mod worker;
 
 pub use cancel::Cancel;
 pub use copy::{CopyOptions, Delete, Part, copy};

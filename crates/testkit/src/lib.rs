@@ -1,1 +1,34 @@
-//! Placeholder.
+//! What the tests need of a machine: trees with every kind of entry, an independent comparison of two trees, a
+//! real sshd, small file systems on loop devices, a remote shell that damages what passes through it, and
+//! processes that are watched, killed and never left over.
+//!
+//! Nothing here knows how haul works inside. Everything here panics, with what the system said, when the machine
+//! refuses: a test has no use for an error that it cannot assert on. What a machine may lack is asked for first,
+//! through [`needs`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails by panicking"
+)]
+
+pub mod compare;
+pub mod content;
+pub mod fault;
+pub mod mount;
+pub mod needs;
+pub mod process;
+pub mod scratch;
+pub mod sshd;
+pub mod tree;
+
+pub use compare::{assert_no_half_files, assert_same_tree, differences};
+pub use content::Random;
+pub use fault::{Direction, Fault, FaultPlan, Which};
+pub use mount::{FileSystem, Mount};
+pub use needs::Need;
+pub use process::{Finished, Run, Running};
+pub use scratch::Scratch;
+pub use sshd::{Sshd, SshdOptions};
+pub use tree::Tree;

@@ -1,1 +1,93 @@
-//! Placeholder.
+//! The protocol between two haul processes, version [`VERSION`]: frames and messages, no input or output.
+//!
+//! This text and the types of [`message`] are the specification.
+//!
+//! # Goals and non-goals
+//!
+//! * One *near* process (it was started by a person) talks to one *far* process over any number of *lanes*. A lane
+//!   is a pair of byte streams, one each way: the standard input and output of `haul agent`, started by ssh.
+//! * Any request may travel on any lane. The death of a lane loses no work but what was on it, and that can be
+//!   asked for again on another one.
+//! * A lane that stalls is told from one that is idle, without a timer for each request.
+//! * Content is neither copied nor hashed by the protocol: it goes from the frame into the buffer that it is
+//!   written to disk from. Its proof, a BLAKE3 chaining value for each slice, travels with it.
+//! * Not a goal: secrecy and login (ssh has done both), fairness between users, other transports than streams that
+//!   keep order, compression (ssh's is off; content is sent as it is), peers of another version.
+//!
+//! # Frame
+//!
+//! Both directions are a sequence of frames with nothing between them. A frame is a header of [`HEADER_LEN`] = 32
+//! bytes, a body and a payload. Numbers are little-endian.
+//!
+//! | offset | bytes | field | |
+//! |--:|--:|---|---|
+//! | 0 | 4 | magic | `89 68 6c 01`: no text begins so; the last byte is the version of this header |
+//! | 4 | 1 | kind | 1 Hello, 2 Welcome, 3 Request, 4 Response, 5 Ping |
+//! | 5 | 3 | zero | reserved |
+//! | 8 | 4 | body length | at most [`MAX_BODY`] |
+//! | 12 | 4 | payload length | at most [`MAX_PAYLOAD`]; 0 unless the kind is Request or Response |
+//! | 16 | 8 | id | of the request; 0 for Hello, Welcome and Ping |
+//! | 24 | 4 | body checksum | CRC-32C of the body |
+//! | 28 | 4 | header checksum | CRC-32C of the 28 bytes before it |
+//!
+//! The header has a checksum of its own so that a length is never believed, nor waited for, on the word of a
+//! damaged byte. The body is one message in [postcard](https://postcard.jamesmunns.com/wire-format) encoding, with
+//! nothing after it. The payload is raw content and is *not* covered by a checksum here: each slice in it is
+//! checked against its chaining value by whoever writes it, and a slice that does not verify is sent again.
+//!
+//! # Order of things
+//!
+//! 1. On each lane the near end sends one Hello, the far end one Welcome. Hello names the session to join; the
+//!    first one names none, and the Welcome tells the session that was made for it. If the session is not there
+//!    any more, Hello says whether a new one is wanted instead; the near end tells by the session in Welcome.
+//! 2. Then the near end sends Requests, each with an id that it has not used in this session, and the far end sends
+//!    exactly one Response with the same id on the same lane, in any order, as late as it takes: a
+//!    [`Request::Write`] is answered when its content is durable.
+//! 3. Either end sends a Ping, an empty body, when it has sent nothing for a second. A Ping is not answered. Who has
+//!    heard nothing at all for the time given in Hello may take the lane for dead.
+//! 4. A lane ends when its streams end. The far end makes durable what it has taken and ends when its last lane is
+//!    gone.
+//!
+//! Requests of one lane are *begun* in their order as far as this holds: a [`Request::Write`] has been taken by the
+//! sink before a request that follows it on the same lane is begun. So a [`Request::Flush`] covers the writes before
+//! it on its lane. Nothing else is ordered; who needs order waits for the response.
+//!
+//! # Repeating
+//!
+//! Every request is idempotent. When a lane dies, each request on it that has no response may have been carried out
+//! or not, and is sent again on another lane. What makes this safe: roots and scans have numbers chosen by the near
+//! end, parts of a scan are kept until they are acknowledged, and the far operations themselves give the same
+//! outcome when repeated ([`haul_core::Sink`]).
+//!
+//! # Errors
+//!
+//! A failure of one thing (an entry, a slice) is part of the response. A failure of a whole request is
+//! [`Response::Failed`]. A response that would not fit into a body is [`Response::TooLarge`]: the near end asks for
+//! less. A root or scan that the far end does not have is [`Response::Gone`].
+//!
+//! A frame that breaks a rule of this text ends the lane that it came on and nothing else.
+//!
+//! # Security
+//!
+//! Neither end trusts the other. Lengths are bounded before memory is taken for them. Paths are [`haul_core::RelPath`]:
+//! they cannot be absolute nor hold `..`. Batches and extents are checked against each other and against the payload
+//! ([`check`]) before they reach a source or a sink. The digest of what was written is computed by who writes it.
+//!
+//! # Versions
+//!
+//! The two ends must speak the same [`VERSION`]; it is raised with every change of a message, and of the types of
+//! haul-core in it. What never changes, so that two versions can tell each other what they are: the header, the
+//! kinds 1 and 2, and that the bodies of Hello and Welcome begin with the version (postcard `u32`) and the release
+//! (postcard string). Who gets a Hello of another version sends its own Welcome and ends the lane.
+
+pub mod check;
+pub mod frame;
+pub mod message;
+
+pub use frame::{
+    FrameError, HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,
+};
+pub use message::{Hello, Request, Response, RootId, ScanId, ScanPart, SessionId, Welcome, peek_version};
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;

@@ -1,25 +1,48 @@
 //! The local file system as a source and a sink.
+//!
+//! Reading, in the order of the data: [`place`] and [`root`] (which directory is held), `walk` and `stat` (what is
+//! there), `read` (slices and their proofs). Writing: `compare` (what is needed), `stage` and `journal` (content
+//! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
+//! times, attributes), `dirs` (folders last).
 
-use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
+mod cache;
+mod clone;
+mod commit;
+mod compare;
+mod digest;
+mod dirs;
+pub mod journal;
+mod meta;
+mod offer;
+mod place;
+mod read;
+mod root;
+mod sink;
+mod source;
+mod stage;
+mod stat;
+mod walk;
+
 use std::sync::Arc;
+
+use haul_core::{BufferPool, Place, Result, Side, Sink, SinkOptions, Source};
+
+use root::Root;
 
 /// Opens a source. `far` says that another machine asks: a leading `~` is then a home directory.
 ///
 /// # Errors
 /// If the path cannot be resolved. A root that does not exist is no error here: [`Source::root`] tells.
-pub fn open_source(_place: &Place, _far: bool, _pool: &BufferPool) -> Result<Arc<dyn Source>> {
-    Err(haul_core::Error::new(haul_core::ErrorKind::Unsupported, haul_core::Side::Local, "open", "not yet"))
+pub fn open_source(place: &Place, far: bool, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+    let root = Root::new(place::resolve(place, far)?, Side::Source);
+    Ok(Arc::new(source::LocalSource::new(root, pool.clone())))
 }
 
 /// Opens a sink. Missing directories above the root are made when the first entry is.
 ///
 /// # Errors
 /// If the path cannot be resolved.
-pub fn open_sink(
-    _place: &Place,
-    _far: bool,
-    _options: &SinkOptions,
-    _pool: &BufferPool,
-) -> Result<Arc<dyn Sink>> {
-    Err(haul_core::Error::new(haul_core::ErrorKind::Unsupported, haul_core::Side::Local, "open", "not yet"))
+pub fn open_sink(place: &Place, far: bool, options: &SinkOptions, _pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+    let root = Root::new(place::resolve(place, far)?, Side::Destination);
+    Ok(Arc::new(sink::LocalSink::new(root, options.clone())?))
 }

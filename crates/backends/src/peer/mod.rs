@@ -1,15 +1,48 @@
 //! Another haul, reached over one or more lanes.
+//!
+//! A [`Peer`] is a session with one far process. Its requests go over lanes, each of them an ssh process of its own
+//! ([`ssh`]); `haul-wire` is what is said on them. Any request goes over any lane: the first lane must be up for
+//! work to begin, further ones are opened when content waits for one, and a lane that dies takes nothing with it
+//! but what is asked again on another. Read [`link`] (frames over descriptors), then `session` (requests and lanes),
+//! `keeper` (who opens, watches and replaces lanes), and [`dial`] (what opens one).
+
+pub mod dial;
+mod keeper;
+mod lane;
+pub mod link;
+mod session;
+mod sink;
+mod source;
+pub mod ssh;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
-use std::sync::Arc;
+use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_wire::{FrameError, Request, Response, RootId};
+
+use keeper::Keeper;
+use session::{Pick, Session};
+
+pub use session::Note;
+
+/// How long the far end may take to make durable what it has, once we have said all. Then only our own processes
+/// are ended: the far one goes on with it.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+/// How long another haul may hold a sink before opening it fails: the far end of a run that was just killed is gone
+/// in a moment.
+const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How to reach a far haul.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
     /// The ssh command and its options, split into words; `["ssh"]` unless `-e` was given.
     pub shell: Vec<String>,
-    /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command.
+    /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command, unless its
+    /// program is called `ssh`.
     pub shell_given: bool,
     /// The words that start haul at the far end, as its login shell reads them: `haul` or `--remote-haul`.
     pub remote_haul: String,
@@ -21,47 +54,166 @@ pub struct PeerConfig {
     pub max_memory: u64,
 }
 
-/// A session with a far haul: any number of roots over any number of lanes.
-pub struct Peer;
+/// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
+pub struct Peer {
+    session: Arc<Session>,
+    next_root: AtomicU32,
+    next_scan: AtomicU32,
+}
 
 impl Peer {
     /// Logs in, starts the far haul and greets it, on the first lane; more lanes are opened as work comes.
-    /// `note` gets sentences that the person should see.
+    /// `note` gets sentences that the person should see. ssh may ask for a password here, on the terminal.
     ///
     /// # Errors
     /// [`haul_core::ErrorKind::Unreachable`] or [`haul_core::ErrorKind::Protocol`], with the way out as hint.
-    pub fn connect(
-        _host: &SshHost,
-        _config: &PeerConfig,
-        _pool: &BufferPool,
-        _note: Arc<dyn Fn(&str) + Send + Sync>,
+    pub fn connect(host: &SshHost, config: &PeerConfig, pool: &BufferPool, note: Note) -> Result<Arc<Self>> {
+        let dialer = ssh::SshDialer::new(host, config, note.clone())?;
+        Self::over(Box::new(dialer), config, pool, note)
+    }
+
+    /// The same over lanes of another making.
+    ///
+    /// # Errors
+    /// As [`Peer::connect`].
+    pub fn over(
+        dialer: Box<dyn dial::Dial>,
+        config: &PeerConfig,
+        pool: &BufferPool,
+        note: Note,
     ) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self))
+        let timeout = config.timeout.max(2);
+        let session = Arc::new(Session::new(dialer, pool.clone(), note, Duration::from_secs(timeout.into())));
+        // From here on the end of `peer` ends the session, whatever fails.
+        let peer = Arc::new(Self {
+            session: session.clone(),
+            next_root: AtomicU32::new(1),
+            next_scan: AtomicU32::new(1),
+        });
+        let mut keeper =
+            Keeper::new(session, keeper::hello(config.max_memory, config.streams, timeout), config.streams);
+        keeper.first()?;
+        thread::Builder::new()
+            .name("haul-keeper".to_owned())
+            .spawn(move || keeper.run())
+            .map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
+        Ok(peer)
     }
 
     /// Opens a source at the far end.
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_source(self: &Arc<Self>, _place: &Place) -> Result<Arc<dyn Source>> {
-        Err(haul_core::Error::new(
-            haul_core::ErrorKind::Unsupported,
-            haul_core::Side::Local,
-            "open",
-            "not yet",
-        ))
+    pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
+        let root = self.open(|root| Request::OpenSource { root, place: place.clone() })?;
+        Ok(Arc::new(source::PeerSource { root: Root { peer: self.clone(), id: root } }))
     }
 
     /// Opens a sink at the far end.
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_sink(self: &Arc<Self>, _place: &Place, _options: &SinkOptions) -> Result<Arc<dyn Sink>> {
-        Err(haul_core::Error::new(
-            haul_core::ErrorKind::Unsupported,
-            haul_core::Side::Local,
-            "open",
-            "not yet",
-        ))
+    pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        let root =
+            self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
+        Ok(Arc::new(sink::PeerSink::new(Root { peer: self.clone(), id: root })))
     }
+
+    fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
+        let root = self.next_root.fetch_add(1, Ordering::Relaxed);
+        let request = request(root);
+        self.session.lock().roots.insert(root, request.clone());
+        let give_up = Instant::now() + BUSY_PATIENCE;
+        loop {
+            match self.call(&request) {
+                Ok(Response::Done) => return Ok(root),
+                Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
+                    thread::sleep(Duration::from_millis(250));
+                }
+                other => {
+                    self.session.lock().roots.remove(&root);
+                    return Err(other.err().unwrap_or_else(strange));
+                }
+            }
+        }
+    }
+
+    /// A small request; [`Response::Failed`] comes as the error that it is.
+    fn call(&self, request: &Request) -> Result<Response> {
+        match self.session.call(request, Pick::Small, &|| None)?.0 {
+            Response::Failed(error) => Err(error),
+            Response::Gone => Err(self.session.unreachable("the far end lost what it had open")),
+            response => Ok(response),
+        }
+    }
+
+    /// A request for each of many items, in as many requests as it takes to fit into frames. An item that does not
+    /// fit by itself gets an error of its own.
+    fn call_each<T: Clone, A>(
+        &self,
+        operation: &str,
+        items: &[T],
+        request: &dyn Fn(Vec<T>) -> Request,
+        answers: &dyn Fn(Response) -> Option<Vec<Result<A>>>,
+    ) -> Result<Vec<Result<A>>> {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let response = match self.call(&request(items.to_vec())) {
+            Err(error) if error == FrameError::TooLarge.into() => Response::TooLarge,
+            other => other?,
+        };
+        if response != Response::TooLarge {
+            return match answers(response) {
+                Some(answers) if answers.len() == items.len() => Ok(answers),
+                _ => Err(strange()),
+            };
+        }
+        if items.len() == 1 {
+            return Ok(vec![Err(too_large(operation))]);
+        }
+        let (first, second) = items.split_at(items.len() / 2);
+        let mut all = self.call_each(operation, first, request, answers)?;
+        all.extend(self.call_each(operation, second, request, answers)?);
+        Ok(all)
+    }
+
+    fn streams(&self) -> u32 {
+        self.session.lock().lane_count()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.session.close(END_PATIENCE);
+    }
+}
+
+/// Something that is open at the far end, until it is dropped.
+struct Root {
+    peer: Arc<Peer>,
+    id: RootId,
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let session = &self.peer.session;
+        session.lock().roots.remove(&self.id);
+        if session.lock().lane_count() > 0
+            && let Ok(mut frame) =
+                haul_wire::encode(haul_wire::Kind::Request, 0, &Request::Close { root: self.id }, 0)
+        {
+            session.submit(&mut frame, &[], Pick::Small, None, Box::new(|_| {}));
+        }
+    }
+}
+
+/// The far end answered something else than what it was asked.
+fn strange() -> Error {
+    FrameError::Rule("another answer than was asked for").into()
+}
+
+fn too_large(operation: &str) -> Error {
+    let why = "its names or extended attributes are larger than the protocol allows";
+    Error::new(ErrorKind::Unsupported, Side::Wire, operation, why)
 }

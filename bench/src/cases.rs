@@ -1,0 +1,230 @@
+//! The table of cases. A new case is a new value here.
+
+use std::time::Duration;
+
+use crate::dataset::{DB, DB_QUICK, Dataset, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, SMALL, SMALL_QUICK};
+use crate::link::LinkSpec;
+use crate::units::{show_rate, show_time};
+
+/// Which way the data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// From the near machine to the far one.
+    Push,
+    /// From the far machine to the near one.
+    Pull,
+    /// Within one machine, without a link.
+    Local,
+}
+
+/// Where the trees are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// Below `--dir`, by default in memory.
+    Memory,
+    /// Below `--disk-dir`.
+    Disk,
+}
+
+/// Which copies of a series are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passes {
+    /// Each to a destination that is not there yet.
+    First,
+    /// Each to a destination that is complete already.
+    Again,
+    /// One of each in every round.
+    Both,
+}
+
+/// One case.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// What it shows.
+    pub(crate) about: &'static str,
+    /// What is copied.
+    pub(crate) data: &'static Dataset,
+    /// What is copied with `--quick`.
+    pub(crate) quick: &'static Dataset,
+    /// Where the trees are.
+    pub(crate) store: Store,
+    /// Which way.
+    pub(crate) route: Route,
+    /// The link; none for a copy within one machine.
+    pub(crate) link: Option<LinkSpec>,
+    /// Which copies are reported.
+    pub(crate) passes: Passes,
+    /// Names of tools, see [`crate::peers::TOOLS`].
+    pub(crate) tools: &'static [&'static str],
+    /// A single copy that takes longer is ended.
+    pub(crate) timeout: Duration,
+}
+
+const REMOTE: &[&str] = &[
+    "haul",
+    "rsync",
+    "scp",
+    "tar+ssh",
+    "tar+nc",
+    "tar+zstd+nc",
+    "mscp-8",
+    "mscp-16",
+    "mscp-32",
+    "wdt",
+    "rclone",
+];
+
+const fn gbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
+    Some(LinkSpec::new(rate * 1_000_000_000, Duration::from_millis(rtt_ms)))
+}
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
+
+/// All cases.
+pub(crate) static CASES: &[Case] = &[
+    Case {
+        name: "wan1g",
+        about: "a database directory of 2 GB over a long line",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(1, 60),
+        passes: Passes::First,
+        tools: REMOTE,
+        timeout: minutes(10),
+    },
+    Case {
+        name: "wan5g",
+        about: "the same over a long and fast line",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(5, 60),
+        passes: Passes::First,
+        tools: REMOTE,
+        timeout: minutes(10),
+    },
+    Case {
+        name: "pull5g",
+        about: "as wan5g, from the far machine to the near one",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Memory,
+        route: Route::Pull,
+        link: gbit(5, 60),
+        passes: Passes::First,
+        tools: REMOTE,
+        timeout: minutes(10),
+    },
+    Case {
+        name: "lan",
+        about: "the same without delay: what the tools cost",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(40, 0),
+        passes: Passes::First,
+        tools: REMOTE,
+        timeout: minutes(5),
+    },
+    Case {
+        name: "local",
+        about: "one file of 1 GB and 12,200 small ones on one disk",
+        data: &MIXED,
+        quick: &MIXED_QUICK,
+        store: Store::Disk,
+        route: Route::Local,
+        link: None,
+        passes: Passes::First,
+        tools: &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"],
+        timeout: minutes(5),
+    },
+    Case {
+        name: "nothing",
+        about: "122,000 small files that are all there already, over a long line",
+        data: &SMALL,
+        quick: &SMALL_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(1, 60),
+        passes: Passes::Again,
+        tools: &["haul", "rsync"],
+        timeout: minutes(10),
+    },
+    Case {
+        name: "million",
+        about: "1,000,000 tiny files within one machine, and once more",
+        data: &MILLION,
+        quick: &MILLION_QUICK,
+        store: Store::Memory,
+        route: Route::Local,
+        link: None,
+        passes: Passes::Both,
+        tools: &["haul", "cp -a"],
+        timeout: minutes(10),
+    },
+];
+
+impl Case {
+    /// The case of that name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        CASES.iter().find(|case| case.name == name)
+    }
+
+    /// The link of this case; with `--quick` a sixth of the delay.
+    pub(crate) fn link(&self, quick: bool) -> Option<LinkSpec> {
+        let mut link = self.link.clone()?;
+        if quick {
+            link.rtt /= 6;
+        }
+        Some(link)
+    }
+
+    /// The data of this case.
+    pub(crate) fn data(&self, quick: bool) -> &'static Dataset {
+        if quick { self.quick } else { self.data }
+    }
+
+    /// The way in a few words: `push, 1 Gbit/s, 60 ms`.
+    pub(crate) fn way(&self, quick: bool) -> String {
+        let route = match self.route {
+            Route::Push => "push",
+            Route::Pull => "pull",
+            Route::Local => "local",
+        };
+        match self.link(quick) {
+            Some(link) => {
+                let loss = match link.loss {
+                    0.0 => String::new(),
+                    loss => format!(", {} % loss", loss * 100.0),
+                };
+                format!("{route}, {}, {}{loss}", show_rate(link.rate), show_time(link.rtt))
+            }
+            None => route.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Tool;
+
+    #[test]
+    fn the_table_is_sound() {
+        for case in CASES {
+            assert!(std::ptr::eq(Case::named(case.name).unwrap(), case), "{} is there twice", case.name);
+            assert_eq!(case.route == Route::Local, case.link.is_none(), "{}", case.name);
+            for tool in case.tools {
+                assert!(Tool::named(tool).is_some(), "{} names {tool}", case.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The trees that are copied: described by tables, made from a seed, kept for later runs.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::stop::Stop;
+
+/// What is in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    /// Pages of rows as a database has them; zstd halves them.
+    Pages,
+    /// Random bytes.
+    Random,
+}
+
+/// Some files of one kind.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Folder below the top of the tree.
+    pub(crate) folder: &'static str,
+    /// How many files.
+    pub(crate) files: usize,
+    /// Files in each numbered subfolder; 0: all files are in the folder itself.
+    pub(crate) per_folder: usize,
+    /// Smallest and largest file.
+    pub(crate) size: (u64, u64),
+    /// What is in them.
+    pub(crate) content: Content,
+}
+
+/// A tree of files.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    /// Its name, also that of its folder.
+    pub(crate) name: &'static str,
+    /// What it is made of.
+    pub(crate) groups: &'static [Group],
+}
+
+/// What was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Extent {
+    /// Regular files.
+    pub(crate) files: u64,
+    /// Folders, without the top.
+    pub(crate) folders: u64,
+    /// Sum of the sizes of the files.
+    pub(crate) bytes: u64,
+}
+
+/// A tree on disk.
+pub(crate) struct Tree {
+    /// Its top folder.
+    pub(crate) path: PathBuf,
+    /// What is in it.
+    pub(crate) extent: Extent,
+}
+
+const MB: u64 = 1_000_000;
+const KB: u64 = 1_000;
+
+const fn group(
+    folder: &'static str,
+    files: usize,
+    per_folder: usize,
+    size: (u64, u64),
+    content: Content,
+) -> Group {
+    Group { folder, files, per_folder, size, content }
+}
+
+/// A database directory of 2 GB.
+pub(crate) const DB: Dataset = Dataset {
+    name: "db",
+    groups: &[
+        group("base", 1, 0, (1000 * MB, 1000 * MB), Content::Pages),
+        group("index", 1, 0, (390 * MB, 390 * MB), Content::Pages),
+        group("blobs", 1, 0, (190 * MB, 190 * MB), Content::Random),
+        group("log", 20, 0, (16 * MB, 16 * MB), Content::Pages),
+        group("tables", 1000, 100, (4 * KB, 128 * KB), Content::Pages),
+    ],
+};
+/// The same, small.
+pub(crate) const DB_QUICK: Dataset = Dataset {
+    name: "db-quick",
+    groups: &[
+        group("base", 1, 0, (8 * MB, 8 * MB), Content::Pages),
+        group("index", 1, 0, (4 * MB, 4 * MB), Content::Pages),
+        group("blobs", 1, 0, (2 * MB, 2 * MB), Content::Random),
+        group("log", 4, 0, (MB, MB), Content::Pages),
+        group("tables", 20, 10, (4 * KB, 128 * KB), Content::Pages),
+    ],
+};
+/// One giant file beside many small ones.
+pub(crate) const MIXED: Dataset = Dataset {
+    name: "mixed",
+    groups: &[
+        group("big", 1, 0, (1000 * MB, 1000 * MB), Content::Pages),
+        group("small", 12_200, 100, (1 << 10, 16 << 10), Content::Pages),
+    ],
+};
+/// The same, small.
+pub(crate) const MIXED_QUICK: Dataset = Dataset {
+    name: "mixed-quick",
+    groups: &[
+        group("big", 1, 0, (10 * MB, 10 * MB), Content::Pages),
+        group("small", 200, 20, (1 << 10, 16 << 10), Content::Pages),
+    ],
+};
+/// Many small files.
+pub(crate) const SMALL: Dataset =
+    Dataset { name: "small", groups: &[group("files", 122_000, 100, (64, 4096), Content::Pages)] };
+/// The same, fewer.
+pub(crate) const SMALL_QUICK: Dataset =
+    Dataset { name: "small-quick", groups: &[group("files", 1_000, 100, (64, 4096), Content::Pages)] };
+/// A million files.
+pub(crate) const MILLION: Dataset =
+    Dataset { name: "million", groups: &[group("files", 1_000_000, 1000, (1, 256), Content::Pages)] };
+/// The same, fewer.
+pub(crate) const MILLION_QUICK: Dataset =
+    Dataset { name: "million-quick", groups: &[group("files", 2_000, 1000, (1, 256), Content::Pages)] };
+
+/// Raised when the contents of the same tables change.
+const VERSION: u32 = 1;
+/// The time of the first file: 2024-01-01.
+const EPOCH: u64 = 1_704_067_200;
+const PAGE: usize = 8192;
+const ROW: usize = 128;
+/// Random bytes in each row; together with the rest it gives zstd -1 a ratio of 2.
+const NOISE: usize = 58;
+const CHUNK: usize = 128 * PAGE;
+
+impl Dataset {
+    /// About how many bytes the tree takes on disk, files in whole blocks and their inodes.
+    pub(crate) fn footprint(&self) -> u64 {
+        let one = |g: &Group| g.files as u64 * ((g.size.0 + g.size.1) / 2 / 4096 + 2) * 4096;
+        self.groups.iter().map(one).sum()
+    }
+
+    /// The tree below `base`, made now unless it is there from an earlier run.
+    pub(crate) fn prepare(&self, base: &Path, stop: &Stop) -> Result<Tree> {
+        let path = base.join(format!("{}-v{VERSION}", self.name));
+        let note = base.join(format!("{}-v{VERSION}.json", self.name));
+        fs::create_dir_all(base).with_context(|| format!("cannot make {}", base.display()))?;
+        let lock = File::create(base.join("datasets.lock"))?;
+        lock.lock().context("cannot lock the data sets")?;
+        if path.is_dir()
+            && let Ok(text) = fs::read(&note)
+            && let Ok(extent) = serde_json::from_slice(&text)
+        {
+            return Ok(Tree { path, extent });
+        }
+        eprintln!("making the data set {} in {}", self.name, path.display());
+        let half_made = base.join(format!("{}-unfinished", self.name));
+        for old in [&half_made, &path] {
+            if old.exists() {
+                fs::remove_dir_all(old)?;
+            }
+        }
+        let extent =
+            self.make(&half_made, stop).with_context(|| format!("cannot make the data set {}", self.name))?;
+        fs::rename(&half_made, &path)?;
+        fs::write(&note, serde_json::to_vec(&extent)?)?;
+        Ok(Tree { path, extent })
+    }
+
+    fn make(&self, top: &Path, stop: &Stop) -> Result<Extent> {
+        let mut extent = Extent::default();
+        let mut folders = vec![top.to_owned()];
+        fs::create_dir_all(top)?;
+        let mut filler = Filler::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            let mut random = ChaCha8Rng::seed_from_u64(index as u64 + 1);
+            let mut folder = top.join(group.folder);
+            fs::create_dir(&folder)?;
+            folders.push(folder.clone());
+            for number in 0..group.files {
+                if group.per_folder > 0 && number % group.per_folder == 0 {
+                    let name = format!("{:04}", number / group.per_folder);
+                    folder = top.join(group.folder).join(name);
+                    fs::create_dir(&folder)?;
+                    folders.push(folder.clone());
+                }
+                if number % 64 == 0 {
+                    stop.check()?;
+                }
+                let (least, most) = group.size;
+                let size = least + random.next_u64() % (most - least + 1);
+                let path = folder.join(format!("{number:06}.dat"));
+                filler
+                    .write(&path, size, group.content, &mut random, extent.files)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                extent.files += 1;
+                extent.bytes += size;
+            }
+        }
+        // Innermost first: making an entry changes the time of its folder.
+        for (number, folder) in folders.iter().enumerate().rev() {
+            File::open(folder)?.set_modified(time(number as u64))?;
+        }
+        extent.folders = folders.len() as u64 - 1;
+        Ok(extent)
+    }
+}
+
+/// Whole seconds, since not every format of every tool keeps more.
+fn time(number: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH + number)
+}
+
+/// Writes files; the buffer serves for all.
+struct Filler {
+    buffer: Vec<u8>,
+    rows: u64,
+}
+
+impl Filler {
+    fn new() -> Self {
+        Self { buffer: vec![0; CHUNK], rows: 0 }
+    }
+
+    fn write(
+        &mut self,
+        path: &Path,
+        size: u64,
+        content: Content,
+        random: &mut ChaCha8Rng,
+        number: u64,
+    ) -> Result<()> {
+        let mut file = File::create(path)?;
+        let mut left = size;
+        while left > 0 {
+            let length = left.min(CHUNK as u64) as usize;
+            let part = &mut self.buffer[..length];
+            random.fill_bytes(part);
+            if matches!(content, Content::Pages) {
+                for row in part.chunks_mut(ROW) {
+                    self.rows += 1;
+                    shape_row(row, self.rows);
+                }
+            }
+            file.write_all(part)?;
+            left -= length as u64;
+        }
+        file.set_modified(time(number))?;
+        Ok(())
+    }
+}
+
+/// Makes a row of random bytes look like one of a table: a key, a time, a state in words, and
+/// the noise that is left.
+fn shape_row(row: &mut [u8], number: u64) {
+    const STATES: [&str; 4] = [
+        "sent;carrier=standard;country=de;currency=eur;vat=19;notes=none",
+        "pending;carrier=express;country=fr;currency=eur;vat=20;notes=gift",
+        "returned;carrier=standard;country=us;currency=usd;vat=0;notes=late",
+        "cancelled;carrier=none;country=jp;currency=jpy;vat=10;notes=empty",
+    ];
+    let Some((head, words)) = row.split_at_mut_checked(NOISE + 16) else {
+        return;
+    };
+    let state = STATES[usize::from(head[16] & 3)].as_bytes();
+    head[..8].copy_from_slice(&number.to_le_bytes());
+    head[8..16].copy_from_slice(&(EPOCH + number / 16).to_le_bytes());
+    words.fill(b' ');
+    let length = words.len().min(state.len());
+    words[..length].copy_from_slice(&state[..length]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_made_once_and_always_the_same() {
+        let base = std::env::temp_dir().join(format!("haul-bench-test-{}", std::process::id()));
+        let stop = Stop::default();
+        const SET: Dataset = Dataset {
+            name: "tiny",
+            groups: &[
+                group("a", 5, 2, (1, 300_000), Content::Pages),
+                group("b", 1, 0, (99, 99), Content::Random),
+            ],
+        };
+        let tree = SET.prepare(&base, &stop).unwrap();
+        assert_eq!((tree.extent.files, tree.extent.folders), (6, 5));
+        let file = tree.path.join("a/0001/000002.dat");
+        let first = fs::read(&file).unwrap();
+        assert_eq!(SET.prepare(&base, &stop).unwrap().extent, tree.extent);
+        fs::remove_dir_all(&tree.path).unwrap();
+        SET.prepare(&base, &stop).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), first);
+        fs::remove_dir_all(&base).unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! What an invocation that was killed outright could not remove: the next one does.
+//!
+//! Namespaces and cgroups carry the process id of their invocation in their names, folders hold
+//! a lock for as long as it lives.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::measure::CGROUP_PREFIX;
+
+/// Begin of the names of namespaces.
+pub(crate) const NETNS_PREFIX: &str = "haulbench";
+const LOCK: &str = "lock";
+
+/// A folder for one invocation. Removed on drop.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes a folder below `base`, and removes those of invocations that are gone.
+    pub(crate) fn new(base: &Path) -> Result<Self> {
+        for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+            let is_ours = entry.file_name().to_string_lossy().starts_with("run-");
+            let lock = File::open(entry.path().join(LOCK));
+            if is_ours && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = base.join(format!("run-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        let lock = File::create(path.join(LOCK))?;
+        lock.lock()?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes namespaces of invocations that are gone.
+pub(crate) fn sweep_namespaces() {
+    for name in names(Path::new("/run/netns")) {
+        let Some(pid) = name.strip_prefix(NETNS_PREFIX) else {
+            continue;
+        };
+        if is_gone(pid.trim_end_matches(['n', 'f'])) {
+            let _ = Command::new("ip").args(["netns", "del", &name]).status();
+        }
+    }
+}
+
+/// Removes cgroups of invocations that are gone.
+pub(crate) fn sweep_cgroups(place: &Path) {
+    for name in names(place) {
+        if name.strip_prefix(CGROUP_PREFIX).is_some_and(is_gone) {
+            let top = place.join(name);
+            for path in [top.join("near"), top.join("far"), top] {
+                let _ = fs::remove_dir(path);
+            }
+        }
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn is_gone(pid: &str) -> bool {
+    pid.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}

@@ -1,0 +1,357 @@
+//! Benchmarks of haul and its peers: real programs, a real sshd, an emulated link.
+//!
+//! ```text
+//! haul-bench list
+//! haul-bench run wan1g lan --rounds 3 --json results.json --markdown
+//! haul-bench link --rate 1g --rtt 60ms -- ping -c 3 10.77.0.2
+//! ```
+
+mod cases;
+mod dataset;
+mod leftovers;
+mod link;
+mod measure;
+mod peers;
+mod process;
+mod record;
+mod report;
+mod run;
+mod sshd;
+mod stop;
+mod timed;
+mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Parser, Subcommand};
+
+use crate::cases::{CASES, Case, Passes, Store};
+use crate::link::{FAR_IP, Link, LinkSpec, NEAR_IP, TcpSpec};
+use crate::measure::Cgroups;
+use crate::peers::{TOOLS, Tool, which};
+use crate::record::{Host, Record};
+use crate::run::{Settings, run_case, utf8};
+use crate::stop::Stop;
+use crate::units::{parse_chance, parse_rate, parse_size, parse_time, show_rate, show_time};
+
+/// Benchmarks of haul and its peers over an emulated link.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Join two new network namespaces by an emulated link until a command or a signal ends it.
+    Link(LinkArgs),
+    /// Run cases and print a table.
+    Run(RunArgs),
+    /// Show the cases and the tools.
+    List,
+}
+
+#[derive(Args)]
+struct LinkArgs {
+    /// Bits per second in each direction, such as 100m, 1g, 5g.
+    #[arg(long, default_value = "1g", value_parser = parse_rate)]
+    rate: u64,
+    /// Time there and back, such as 60ms or 0.
+    #[arg(long, default_value = "60ms", value_parser = parse_time)]
+    rtt: Duration,
+    /// Probability of losing a segment, such as 0.1%.
+    #[arg(long, default_value = "0", value_parser = parse_chance)]
+    loss: f64,
+    /// Longest packet in bytes.
+    #[arg(long, default_value_t = 1500)]
+    mtu: u32,
+    /// Bytes that wait before packets are dropped [default: rate × RTT, at least 4M].
+    #[arg(long, value_parser = parse_size)]
+    queue: Option<u64>,
+    #[command(flatten)]
+    tcp: TcpArgs,
+    /// A command to run in the near namespace; the link lasts as long as it does.
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Args)]
+struct TcpArgs {
+    /// Congestion control in both namespaces.
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    cc: String,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// Names of cases (see `list`), or `all`.
+    #[arg(required = true, value_name = "CASE")]
+    cases: Vec<String>,
+    /// Rounds; in each, every tool runs once [default: 3, with --quick 1].
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Small data and short delays: shows that everything works.
+    #[arg(long)]
+    quick: bool,
+    /// Folder of the data in memory [default: /dev/shm/haul-bench, or /var/tmp/haul-bench].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Folder of the data on a disk.
+    #[arg(long, default_value = "/var/tmp/haul-bench")]
+    disk_dir: PathBuf,
+    /// The program haul [default: target/release/haul, or on the path].
+    #[arg(long)]
+    haul: Option<PathBuf>,
+    /// More options for haul, such as "--streams 16".
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    haul_args: String,
+    /// Only these tools.
+    #[arg(long, value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Seconds after which a single copy is ended, instead of the limits of the cases.
+    #[arg(long)]
+    timeout: Option<u64>,
+    /// Write the raw results to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print the table in Markdown.
+    #[arg(long)]
+    markdown: bool,
+    #[command(flatten)]
+    tcp: TcpArgs,
+}
+
+impl TcpArgs {
+    fn spec(&self) -> TcpSpec {
+        TcpSpec { congestion: self.cc.clone(), ..TcpSpec::default() }
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
+        Verb::Link(args) => run_link(args),
+        Verb::Run(args) => run_cases(&args),
+        Verb::List => {
+            list();
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("haul-bench: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn list() {
+    println!("Cases:");
+    for case in CASES {
+        println!("  {:10} {} ({})", case.name, case.about, case.way(false));
+    }
+    println!("Tools:");
+    for tool in TOOLS {
+        let state = match tool.missing() {
+            Some(program) => format!("{program} is not on the path"),
+            None => tool.needs.join(", "),
+        };
+        println!("  {:16} {state}", tool.name);
+    }
+}
+
+fn run_link(args: LinkArgs) -> Result<ExitCode> {
+    need_root()?;
+    let stop = Stop::on_signals()?;
+    let spec = LinkSpec { rate: args.rate, rtt: args.rtt, loss: args.loss, mtu: args.mtu, queue: args.queue };
+    let link = Link::new(&spec, &args.tcp.spec())?;
+    let (near, far) = (link.near().name(), link.far().name());
+    eprintln!("{} there and back {}: near {NEAR_IP} far {FAR_IP}", show_rate(spec.rate), show_time(spec.rtt));
+    let code = if let Some((program, rest)) = args.command.split_first() {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", near, program])
+            .args(rest)
+            .env("HAUL_BENCH_NEAR", near)
+            .env("HAUL_BENCH_FAR", far)
+            .spawn()
+            .context("cannot run ip netns exec")?;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                break ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+            }
+            if stop.is_set() {
+                child.kill()?;
+                child.wait()?;
+                break ExitCode::FAILURE;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    } else {
+        println!("ip netns exec {near} COMMAND    # near, {NEAR_IP}");
+        println!("ip netns exec {far} COMMAND    # far, {FAR_IP}");
+        while !stop.is_set() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        ExitCode::SUCCESS
+    };
+    for (way, traffic) in ["near to far", "far to near"].iter().zip(link.traffic()) {
+        eprintln!(
+            "{way}: {:.3} MB in {} packets, {} dropped by the queue, {} lost",
+            traffic.bytes as f64 / 1e6,
+            traffic.packets,
+            traffic.dropped,
+            traffic.lost
+        );
+    }
+    eprintln!("CPU of the link: {:.2} s", link.cpu_seconds());
+    Ok(code)
+}
+
+fn run_cases(args: &RunArgs) -> Result<ExitCode> {
+    let cases = chosen_cases(&args.cases)?;
+    for name in &args.tools {
+        ensure!(Tool::named(name).is_some(), "no tool is named {name}; see `haul-bench list`");
+    }
+    if Settings::needs_root(&cases) {
+        need_root()?;
+    }
+    let haul = find_haul(args.haul.as_deref())?;
+    let settings = Settings {
+        rounds: args.rounds.unwrap_or(if args.quick { 1 } else { 3 }),
+        quick: args.quick,
+        dir: match &args.dir {
+            Some(dir) => absolute(dir)?,
+            None => memory_dir(&cases, args.quick),
+        },
+        disk_dir: absolute(&args.disk_dir)?,
+        haul,
+        haul_args: args.haul_args.clone(),
+        tools: args.tools.clone(),
+        timeout: args.timeout.map(Duration::from_secs),
+        tcp: args.tcp.spec(),
+        stop: Stop::on_signals()?,
+    };
+    let cgroups = match Cgroups::new() {
+        Ok(cgroups) => Some(cgroups),
+        Err(error) => {
+            eprintln!("haul-bench: CPU times are sampled, since there is no cgroup: {error:#}");
+            None
+        }
+    };
+    let mut record = Record {
+        host: Host::here(),
+        quick: settings.quick,
+        rounds: settings.rounds,
+        tcp: settings.tcp.clone(),
+        cgroups: cgroups.is_some(),
+        cases: Vec::new(),
+    };
+    let mut ended = Ok(());
+    for case in cases {
+        match run_case(case, &settings, cgroups.as_ref()) {
+            Ok(result) => record.cases.push(result),
+            Err(error) => {
+                ended = Err(error.context(format!("case {}", case.name)));
+                break;
+            }
+        }
+        // After each case, so that an interrupted series leaves something.
+        if let Some(path) = &args.json {
+            record.write(path)?;
+        }
+    }
+    let table = if args.markdown { report::markdown(&record) } else { report::plain(&record) };
+    print!("{table}");
+    ended?;
+    Ok(if record.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn chosen_cases(names: &[String]) -> Result<Vec<&'static Case>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(CASES.iter().collect());
+    }
+    names
+        .iter()
+        .map(|name| {
+            Case::named(name).with_context(|| format!("no case is named {name}; see `haul-bench list`"))
+        })
+        .collect()
+}
+
+fn need_root() -> Result<()> {
+    ensure!(rustix::process::geteuid().is_root(), "only root can make network namespaces");
+    Ok(())
+}
+
+/// The path of haul; without one only the peers are run.
+fn find_haul(given: Option<&Path>) -> Result<Option<String>> {
+    let found = match given {
+        Some(path) => {
+            ensure!(path.is_file(), "{} is not a program", path.display());
+            Some(path.to_owned())
+        }
+        None => {
+            Some(PathBuf::from("target/release/haul")).filter(|path| path.is_file()).or_else(|| which("haul"))
+        }
+    };
+    match found {
+        Some(path) => {
+            let path = fs::canonicalize(&path)?;
+            Ok(Some(utf8(&path)?.to_owned()))
+        }
+        None => {
+            eprintln!("haul-bench: haul was not found (say --haul PATH): only its peers are run");
+            Ok(None)
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    utf8(&path)?;
+    Ok(path)
+}
+
+/// A folder in memory if there is room for the data, else one on disk.
+fn memory_dir(cases: &[&Case], quick: bool) -> PathBuf {
+    let mut sets: Vec<(&str, u64)> = Vec::new();
+    let mut copies = 0;
+    for case in cases.iter().filter(|case| case.store == Store::Memory) {
+        let data = case.data(quick);
+        if !sets.iter().any(|(name, _)| *name == data.name) {
+            sets.push((data.name, data.footprint()));
+        }
+        let at_once = if case.passes == Passes::Again { case.tools.len() as u64 } else { 1 };
+        copies = copies.max(at_once * data.footprint());
+    }
+    let need = sets.iter().map(|(_, size)| size).sum::<u64>() + copies;
+    let free = free_bytes("/dev/shm").min(available_memory() / 10 * 8);
+    let base = if free > need { "/dev/shm" } else { "/var/tmp" };
+    Path::new(base).join("haul-bench")
+}
+
+fn free_bytes(path: &str) -> u64 {
+    rustix::fs::statvfs(path).map_or(0, |stat| stat.f_bavail * stat.f_frsize)
+}
+
+fn available_memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        assert!(chosen_cases(&["wan1g".to_owned(), "wrong".to_owned()]).is_err());
+        assert_eq!(chosen_cases(&["all".to_owned()]).unwrap().len(), CASES.len());
+    }
+}

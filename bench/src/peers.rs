@@ -1,0 +1,300 @@
+//! The table of tools and how each is told to copy a tree. A new peer is a new value here.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::cases::Route;
+use crate::sshd::SshAccess;
+
+/// How exact the copies of a tool are by the options it is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Names, contents, links, permissions, owners and times.
+    Everything,
+    /// Names, contents and links.
+    Contents,
+}
+
+/// Tools that promise the same are compared with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// Nothing about a crash right after.
+    Copied,
+    /// The copy is on the disk when the tool ends.
+    Durable,
+}
+
+/// A way to copy a tree.
+pub(crate) struct Tool {
+    /// Name in tables.
+    pub(crate) name: &'static str,
+    /// Programs that must be on the path.
+    pub(crate) needs: &'static [&'static str],
+    /// What its copies keep.
+    pub(crate) keeps: Keeps,
+    /// What it promises on a disk.
+    pub(crate) promise: Promise,
+    /// The commands for a copy; none where the tool cannot do it.
+    pub(crate) plan: fn(&Job) -> Option<Plan>,
+}
+
+/// One copy to be made. All paths are plain enough to need no quotes.
+pub(crate) struct Job<'a> {
+    /// Which way.
+    pub(crate) route: Route,
+    /// The tree to copy.
+    pub(crate) source: &'a str,
+    /// Where to; does not exist at a first pass, its parent does.
+    pub(crate) target: &'a str,
+    /// How the far machine is reached; none for a copy within one machine.
+    pub(crate) ssh: Option<&'a SshAccess>,
+    /// The program haul.
+    pub(crate) haul: &'a str,
+    /// More options for haul.
+    pub(crate) haul_args: &'a str,
+}
+
+/// Shell commands that make a copy.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// What the user would type; the copy is done when all commands have ended.
+    pub(crate) near: String,
+    /// What waits on the far machine at [`NC_PORT`] before that.
+    pub(crate) listener: Option<String>,
+}
+
+/// The port that `nc` uses.
+pub(crate) const NC_PORT: u16 = 22_023;
+
+impl Tool {
+    /// The tool of that name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether this is the tool that the others are peers of.
+    pub(crate) fn is_haul(&self) -> bool {
+        self.name.starts_with("haul")
+    }
+
+    /// The first program needed that is not on the path.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        self.needs.iter().copied().find(|program| which(program).is_none())
+    }
+
+    /// What the programs say of their version.
+    pub(crate) fn version(&self, haul: &str) -> String {
+        let program = if self.is_haul() { haul } else { self.needs.first().copied().unwrap_or("true") };
+        let option = match program {
+            "scp" => "-V",
+            "mscp" => "-h",
+            _ => "--version",
+        };
+        let program = if program == "scp" { "ssh" } else { program };
+        let Ok(output) = Command::new(program).arg(option).output() else {
+            return "unknown".to_owned();
+        };
+        let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+        let text = String::from_utf8_lossy(&text);
+        text.lines().next().unwrap_or("unknown").trim().to_owned()
+    }
+}
+
+/// All tools.
+pub(crate) static TOOLS: &[Tool] = &[
+    tool("haul", &[], Keeps::Everything, Promise::Durable, |job| haul(job, "")),
+    tool("haul --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
+    tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, rsync),
+    tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
+    tool("tar+ssh", &["tar", "ssh"], Keeps::Everything, Promise::Copied, tar_ssh),
+    tool("tar+nc", &["tar", "nc"], Keeps::Everything, Promise::Copied, |job| tar_nc(job, "", "")),
+    tool("tar+zstd+nc", &["tar", "zstd", "nc"], Keeps::Everything, Promise::Copied, |job| {
+        tar_nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
+    }),
+    tool("mscp-8", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 8)),
+    tool("mscp-16", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 16)),
+    tool("mscp-32", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 32)),
+    tool("wdt", &["wdt"], Keeps::Contents, Promise::Copied, wdt),
+    tool("rclone", &["rclone"], Keeps::Contents, Promise::Copied, rclone),
+    tool("cp -a", &["cp"], Keeps::Everything, Promise::Copied, |job| cp(job, false)),
+    tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, true)),
+];
+
+const fn tool(
+    name: &'static str,
+    needs: &'static [&'static str],
+    keeps: Keeps,
+    promise: Promise,
+    plan: fn(&Job) -> Option<Plan>,
+) -> Tool {
+    Tool { name, needs, keeps, promise, plan }
+}
+
+/// Where a program is on the path.
+pub(crate) fn which(program: &str) -> Option<std::path::PathBuf> {
+    if program.contains('/') {
+        return Path::new(program).is_file().then(|| program.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
+}
+
+fn near(command: String) -> Option<Plan> {
+    Some(Plan { near: command, listener: None })
+}
+
+/// Source and target with the far one as `root@host:path`.
+fn ends(job: &Job, ssh: &SshAccess) -> Option<(String, String)> {
+    let far = |path: &str| format!("root@{}:{path}", ssh.host);
+    match job.route {
+        Route::Push => Some((job.source.to_owned(), far(job.target))),
+        Route::Pull => Some((far(job.source), job.target.to_owned())),
+        Route::Local => None,
+    }
+}
+
+fn haul(job: &Job, option: &str) -> Option<Plan> {
+    let (haul, more) = (job.haul, job.haul_args);
+    let more = if more.is_empty() { String::new() } else { format!(" {more}") };
+    match job.ssh {
+        None => near(format!("{haul} copy -q{option}{more} {}/ {}/", job.source, job.target)),
+        Some(ssh) => {
+            let (from, to) = ends(job, ssh)?;
+            let shell = ssh.command();
+            near(format!("{haul} copy -q{option}{more} {from}/ {to}/ -e '{shell}' --remote-haul {haul}"))
+        }
+    }
+}
+
+fn rsync(job: &Job) -> Option<Plan> {
+    match job.ssh {
+        None => near(format!("rsync -a {}/ {}/", job.source, job.target)),
+        Some(ssh) => {
+            let (from, to) = ends(job, ssh)?;
+            near(format!("rsync -a -e '{}' {from}/ {to}/", ssh.command()))
+        }
+    }
+}
+
+fn scp(job: &Job) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (from, to) = ends(job, ssh)?;
+    near(format!("scp -q -r -F {} {from} {to}", ssh.config))
+}
+
+/// The commands that pack the source and unpack at the target.
+fn tar(job: &Job) -> (String, String) {
+    let (source, target) = (job.source, job.target);
+    (format!("tar -C {source} -cf - ."), format!("tar -C {target} -xpf -"))
+}
+
+fn tar_ssh(job: &Job) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (pack, unpack) = tar(job);
+    let (shell, host, target) = (ssh.command(), &ssh.host, job.target);
+    match job.route {
+        Route::Push => near(format!("{pack} | {shell} root@{host} 'mkdir {target} && {unpack}'")),
+        Route::Pull => near(format!("mkdir {target} && {shell} root@{host} '{pack}' | {unpack}")),
+        Route::Local => None,
+    }
+}
+
+fn tar_nc(job: &Job, squeeze: &str, expand: &str) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (pack, unpack) = tar(job);
+    let (host, target) = (&ssh.host, job.target);
+    let (near, listener) = match job.route {
+        Route::Push => (
+            format!("{pack} | {squeeze}nc -N {host} {NC_PORT}"),
+            format!("mkdir {target} && nc -d -l {host} {NC_PORT} | {expand}{unpack}"),
+        ),
+        Route::Pull => (
+            format!("mkdir {target} && nc -d {host} {NC_PORT} | {expand}{unpack}"),
+            format!("{pack} | {squeeze}nc -N -l {host} {NC_PORT}"),
+        ),
+        Route::Local => return None,
+    };
+    Some(Plan { near, listener: Some(listener) })
+}
+
+fn mscp(job: &Job, connections: usize) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (from, to) = ends(job, ssh)?;
+    let (port, key) = (ssh.port, &ssh.key);
+    near(format!(
+        "mscp -q -n {connections} -P {port} -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null {from} {to}"
+    ))
+}
+
+fn wdt(job: &Job) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (shell, host) = (ssh.command(), &ssh.host);
+    let receive = format!("wdt -num_ports 8 -directory {}", job.target);
+    let send = format!("wdt -num_ports 8 -directory {} -", job.source);
+    match job.route {
+        Route::Push => near(format!("{shell} root@{host} {receive} -hostname {host} | {send}")),
+        Route::Pull => {
+            let here = crate::link::NEAR_IP;
+            near(format!("{receive} -hostname {here} | {shell} root@{host} {send}"))
+        }
+        Route::Local => None,
+    }
+}
+
+fn rclone(job: &Job) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (host, port, key) = (&ssh.host, ssh.port, &ssh.key);
+    let far = |path: &str| format!(":sftp,host={host},port={port},user=root,key_file={key}:{path}");
+    let (from, to) = match job.route {
+        Route::Push => (job.source.to_owned(), far(job.target)),
+        Route::Pull => (far(job.source), job.target.to_owned()),
+        Route::Local => return None,
+    };
+    near(format!(
+        "rclone copy --config /dev/null -q --transfers 16 --checkers 16 --create-empty-src-dirs '{from}' '{to}'"
+    ))
+}
+
+fn cp(job: &Job, flush: bool) -> Option<Plan> {
+    if job.route != Route::Local {
+        return None;
+    }
+    // The same command for a target that is there and for one that is not.
+    let (source, target) = (job.source, job.target);
+    let flush = if flush { format!(" && sync -f {target}") } else { String::new() };
+    near(format!("cp -a -T {source} {target}{flush}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_as_typed() {
+        let ssh = SshAccess {
+            host: "10.0.0.2".to_owned(),
+            port: 2222,
+            key: "/k/id".to_owned(),
+            config: "/k/config".to_owned(),
+        };
+        let mut job = Job {
+            route: Route::Push,
+            source: "/a",
+            target: "/b",
+            ssh: Some(&ssh),
+            haul: "/bin/haul",
+            haul_args: "",
+        };
+        let near = |name: &str, job: &Job| (Tool::named(name).unwrap().plan)(job).unwrap().near;
+        let haul = near("haul", &job);
+        assert!(haul.starts_with("/bin/haul copy -q /a/ root@10.0.0.2:/b/ -e 'ssh "), "{haul}");
+        assert!(haul.ends_with("' --remote-haul /bin/haul"), "{haul}");
+        job.route = Route::Pull;
+        assert_eq!(near("scp", &job), "scp -q -r -F /k/config root@10.0.0.2:/a /b");
+        job.route = Route::Local;
+        job.ssh = None;
+        assert_eq!(near("haul --no-fsync", &job), "/bin/haul copy -q --no-fsync /a/ /b/");
+        assert_eq!(near("cp -a + sync -f", &job), "cp -a -T /a /b && sync -f /b");
+        assert_eq!((Tool::named("scp").unwrap().plan)(&job), None);
+    }
+}

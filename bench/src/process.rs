@@ -1,0 +1,177 @@
+//! Starting commands in a namespace and a cgroup, and ending them.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::link::netns::Netns;
+use crate::measure::Side;
+use crate::stop::Stop;
+
+/// A running command. Killed on drop.
+pub(crate) struct Running {
+    pid: u32,
+    ended: Receiver<(Instant, std::io::Result<ExitStatus>)>,
+    status: Option<(Instant, ExitStatus)>,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// Its network.
+    pub(crate) netns: Option<&'a Netns>,
+    /// Who accounts for it.
+    pub(crate) side: Option<&'a Side>,
+    /// Where its output goes.
+    pub(crate) log: &'a Path,
+}
+
+impl Running {
+    /// Starts a shell command.
+    pub(crate) fn shell(text: &str, place: Place) -> Result<Self> {
+        Self::program("/bin/bash", ["-o", "pipefail", "-c", text], place)
+    }
+
+    /// Starts a program.
+    pub(crate) fn program<A: AsRef<OsStr>>(
+        program: &str,
+        arguments: impl IntoIterator<Item = A>,
+        place: Place,
+    ) -> Result<Self> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(place.log)
+            .with_context(|| format!("cannot write {}", place.log.display()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        let netns = place.netns.map(|ns| ns.file().try_clone()).transpose()?;
+        let group = place.side.and_then(Side::entrance).transpose()?;
+        // SAFETY: the function makes system calls only, on files that are open already.
+        unsafe { command.pre_exec(move || enter(netns.as_ref(), group.as_ref())) };
+        let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+        let pid = child.id();
+        if let Some(side) = place.side {
+            side.add_root(pid);
+        }
+        let (send, ended) = channel();
+        std::thread::Builder::new().name("wait".to_owned()).spawn(move || {
+            let status = child.wait();
+            let _ = send.send((Instant::now(), status));
+        })?;
+        Ok(Self { pid, ended, status: None })
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits that long for the end; when it ended and how, or none.
+    pub(crate) fn wait_for(&mut self, time: Duration) -> Result<Option<(Instant, ExitStatus)>> {
+        if self.status.is_none() {
+            match self.ended.recv_timeout(time) {
+                Ok((when, status)) => self.status = Some((when, status?)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("lost sight of process {}", self.pid),
+            }
+        }
+        Ok(self.status)
+    }
+
+    /// Ends it, should it still run.
+    pub(crate) fn kill(&mut self) {
+        if self.status.is_none() && matches!(self.wait_for(Duration::ZERO), Ok(None)) {
+            kill(self.pid, Signal::KILL);
+            let _ = self.wait_for(Duration::from_secs(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs between fork and exec.
+fn enter(netns: Option<&File>, mut group: Option<&File>) -> std::io::Result<()> {
+    // Nothing is left behind even if this program is killed without a chance to clean up.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if let Some(group) = &mut group {
+        group.write_all(b"0")?;
+    }
+    if let Some(netns) = netns {
+        move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
+    }
+    Ok(())
+}
+
+/// Sends a signal to one process; one that is gone is fine.
+pub(crate) fn kill(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Runs a command that belongs to no measurement; its standard output.
+pub(crate) fn run_aside(text: &str, log: &Path, stop: &Stop) -> Result<String> {
+    let _ = std::fs::remove_file(log);
+    let mut running = Running::shell(text, Place { netns: None, side: None, log })?;
+    loop {
+        stop.check()?;
+        if let Some((_, status)) = running.wait_for(Duration::from_millis(50))? {
+            let output = std::fs::read_to_string(log).unwrap_or_default();
+            ensure!(status.success(), "`{text}` failed ({status}): {}", last_lines(&output));
+            return Ok(output);
+        }
+    }
+}
+
+/// The end of what a program said, on one line.
+pub(crate) fn last_lines(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().rev().map(str::trim).filter(|l| !l.is_empty()).take(3).collect();
+    lines.reverse();
+    let mut text = lines.join(" | ");
+    if let Some((at, _)) = text.char_indices().nth(300) {
+        text.truncate(at);
+    }
+    text
+}
+
+/// Whether the namespace that `pid` is in has a TCP socket that listens at the port.
+pub(crate) fn listens(pid: u32, port: u16) -> bool {
+    let Ok(table) = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")) else {
+        return false;
+    };
+    let port = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let local = fields.next().unwrap_or_default();
+        let state = fields.nth(1).unwrap_or_default();
+        local.ends_with(&port) && state == "0A"
+    })
+}
+
+/// Waits until something listens at the port.
+pub(crate) fn await_listener(running: &mut Running, port: u16, stop: &Stop) -> Result<()> {
+    let start = Instant::now();
+    while !listens(running.pid, port) {
+        stop.check()?;
+        ensure!(start.elapsed() < Duration::from_secs(10), "nothing listens at port {port}");
+        if let Some((_, status)) = running.wait_for(Duration::from_millis(2))? {
+            bail!("the program that should listen at port {port} ended ({status})");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! The raw results, as they are written to JSON.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::dataset::Extent;
+use crate::link::{LinkSpec, TcpSpec, Traffic};
+use crate::measure::Usage;
+use crate::units::show_date;
+
+/// Everything of one invocation.
+#[derive(Debug, Serialize)]
+pub(crate) struct Record {
+    /// The machine.
+    pub(crate) host: Host,
+    /// Whether the sizes are those of a smoke test.
+    pub(crate) quick: bool,
+    /// Rounds asked for.
+    pub(crate) rounds: usize,
+    /// TCP in both namespaces.
+    pub(crate) tcp: TcpSpec,
+    /// Whether CPU times are those of cgroups, or sampled.
+    pub(crate) cgroups: bool,
+    /// The cases in the order they were run.
+    pub(crate) cases: Vec<CaseRecord>,
+}
+
+/// The machine.
+#[derive(Debug, Serialize)]
+pub(crate) struct Host {
+    /// When the runs began.
+    pub(crate) date: String,
+    /// Release of the kernel.
+    pub(crate) kernel: String,
+    /// Model of the CPU.
+    pub(crate) cpu: String,
+    /// How many CPUs.
+    pub(crate) cores: usize,
+    /// Bytes of memory.
+    pub(crate) memory: u64,
+}
+
+/// One case.
+#[derive(Debug, Serialize)]
+pub(crate) struct CaseRecord {
+    /// Its name.
+    pub(crate) case: String,
+    /// What it shows.
+    pub(crate) about: String,
+    /// Direction, rate and round-trip time in words.
+    pub(crate) way: String,
+    /// The link.
+    pub(crate) link: Option<LinkSpec>,
+    /// Bytes that wait before packets are dropped.
+    pub(crate) queue_bytes: Option<u64>,
+    /// Where the trees were.
+    pub(crate) folder: String,
+    /// Name of the data set.
+    pub(crate) data: String,
+    /// What is in it.
+    pub(crate) extent: Extent,
+    /// Whether only tools of the same promise are compared.
+    pub(crate) by_promise: bool,
+    /// The tools in the order they were run.
+    pub(crate) tools: Vec<ToolRecord>,
+    /// Tools that were left out and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+/// One tool in one case.
+#[derive(Debug, Serialize)]
+pub(crate) struct ToolRecord {
+    /// Its name.
+    pub(crate) tool: String,
+    /// What it says of its version.
+    pub(crate) version: String,
+    /// Whether it is a peer.
+    pub(crate) peer: bool,
+    /// Whether the copy is on the disk when it ends.
+    pub(crate) durable: bool,
+    /// The command.
+    pub(crate) command: String,
+    /// The command that waits on the far machine.
+    pub(crate) listener: Option<String>,
+    /// The runs.
+    pub(crate) runs: Vec<RunRecord>,
+}
+
+/// Whether the target was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pass {
+    /// It was not.
+    First,
+    /// It was complete.
+    Again,
+    /// It was not, and the run only served to make it.
+    Prepare,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "is", content = "why")]
+pub(crate) enum Outcome {
+    /// Copied and compared.
+    Ok,
+    /// Ended since it took too long.
+    Timeout,
+    /// The tool failed.
+    Failed(String),
+    /// The copy is not like the original.
+    Mismatch(String),
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RunRecord {
+    /// Round, from 1.
+    pub(crate) round: usize,
+    /// Whether the target was there.
+    pub(crate) pass: Pass,
+    /// How it ended.
+    pub(crate) outcome: Outcome,
+    /// Seconds from the start of the command to the end of its last process.
+    pub(crate) seconds: f64,
+    /// The near machine.
+    pub(crate) near: Usage,
+    /// The far machine.
+    pub(crate) far: Option<Usage>,
+    /// The link.
+    pub(crate) link: Option<LinkRecord>,
+}
+
+/// The link in one run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LinkRecord {
+    /// CPU seconds of the emulation, which include the receiving network stack.
+    pub(crate) cpu_seconds: f64,
+    /// From near to far.
+    pub(crate) there: Traffic,
+    /// From far to near.
+    pub(crate) back: Traffic,
+    /// Seconds between two values of the series.
+    pub(crate) interval: f64,
+    /// Bytes delivered from near to far in each interval.
+    pub(crate) there_series: Vec<u64>,
+    /// Bytes delivered from far to near in each interval.
+    pub(crate) back_series: Vec<u64>,
+}
+
+impl Host {
+    /// This machine, now.
+    pub(crate) fn here() -> Self {
+        let field = |path: &str, name: &str| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            line.split_once(':').map_or(String::new(), |(_, value)| value.trim().to_owned())
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let kilobytes = field("/proc/meminfo", "MemTotal");
+        Self {
+            date: show_date(now.as_secs()),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+            cpu: field("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: kilobytes.trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) * 1024,
+        }
+    }
+}
+
+impl Record {
+    /// Writes it to a file.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Whether something went wrong that is not just a slow peer.
+    pub(crate) fn has_failures(&self) -> bool {
+        let tools = self.cases.iter().flat_map(|case| &case.tools);
+        let mut runs = tools.flat_map(|tool| tool.runs.iter().map(move |run| (tool.peer, &run.outcome)));
+        runs.any(|(peer, outcome)| match outcome {
+            Outcome::Ok => false,
+            Outcome::Timeout => !peer,
+            Outcome::Failed(_) | Outcome::Mismatch(_) => true,
+        })
+    }
+}

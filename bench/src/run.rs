@@ -1,0 +1,274 @@
+//! Runs the tools of a case in turn.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cases::{Case, Passes, Route, Store};
+use crate::dataset::Tree;
+use crate::leftovers::Scratch;
+use crate::link::{Link, TcpSpec};
+use crate::measure::{Cgroups, Side};
+use crate::peers::{Job, Keeps, Plan, Promise, Tool};
+use crate::process::{last_lines, run_aside};
+use crate::record::{CaseRecord, Outcome, Pass, RunRecord, ToolRecord};
+use crate::sshd::Sshd;
+use crate::stop::Stop;
+use crate::timed::{Stage, timed};
+use crate::units::show_seconds;
+
+/// What is the same for all cases.
+pub(crate) struct Settings {
+    /// Rounds of each case.
+    pub(crate) rounds: usize,
+    /// Small data and short delays.
+    pub(crate) quick: bool,
+    /// Where trees in memory are.
+    pub(crate) dir: PathBuf,
+    /// Where trees on disk are.
+    pub(crate) disk_dir: PathBuf,
+    /// The program haul; none: only the peers run.
+    pub(crate) haul: Option<String>,
+    /// More options for haul.
+    pub(crate) haul_args: String,
+    /// Names of tools to run; empty: all of the case.
+    pub(crate) tools: Vec<String>,
+    /// Instead of the time limits of the cases.
+    pub(crate) timeout: Option<Duration>,
+    /// TCP in both namespaces.
+    pub(crate) tcp: TcpSpec,
+    /// The wish to stop.
+    pub(crate) stop: Stop,
+}
+
+/// Runs one case.
+pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroups>) -> Result<CaseRecord> {
+    let (tools, skipped) = choose(case, settings);
+    let base = match case.store {
+        Store::Memory => &settings.dir,
+        Store::Disk => &settings.disk_dir,
+    };
+    let spec = case.link(settings.quick);
+    let data = case.data(settings.quick);
+    let tree = data.prepare(base, &settings.stop)?;
+    // Dropped in reverse: processes, then the link with its namespaces, then the folder.
+    let scratch = Scratch::new(base)?;
+    let link = spec.as_ref().map(|spec| Link::new(spec, &settings.tcp)).transpose()?;
+    let near = Side::new(cgroups, "near");
+    let far = Side::new(cgroups, "far");
+    let sshd = match &link {
+        Some(link) => Some(Sshd::start(&scratch.path().join("ssh"), link, &far, &settings.stop)?),
+        None => None,
+    };
+    let runner = Runner {
+        case,
+        settings,
+        tree: &tree,
+        scratch: scratch.path(),
+        stage: Stage {
+            link: link.as_ref(),
+            near: &near,
+            far: sshd.as_ref().map(|sshd| (&far, sshd.pid())),
+            stop: &settings.stop,
+            log: scratch.path().join("tool.log"),
+            timeout: settings.timeout.unwrap_or(case.timeout),
+        },
+        sshd: sshd.as_ref(),
+    };
+    if case.store == Store::Disk {
+        let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());
+        run_aside(&read, &scratch.path().join("warm.log"), &settings.stop)?;
+    }
+    let tools = runner.rounds(&tools)?;
+    Ok(CaseRecord {
+        case: case.name.to_owned(),
+        about: case.about.to_owned(),
+        way: case.way(settings.quick),
+        queue_bytes: spec.as_ref().map(crate::link::LinkSpec::queue_bytes),
+        link: spec,
+        folder: base.display().to_string(),
+        data: data.name.to_owned(),
+        extent: tree.extent,
+        by_promise: case.store == Store::Disk,
+        tools,
+        skipped,
+    })
+}
+
+/// The tools to run, and those left out.
+fn choose(case: &Case, settings: &Settings) -> (Vec<&'static Tool>, Vec<(String, String)>) {
+    let mut chosen = Vec::new();
+    let mut skipped = Vec::new();
+    for tool in case.tools.iter().filter_map(|name| Tool::named(name)) {
+        if !settings.tools.is_empty() && !settings.tools.iter().any(|name| name == tool.name) {
+            continue;
+        }
+        if tool.is_haul() && settings.haul.is_none() {
+            skipped.push((tool.name.to_owned(), "haul was not found".to_owned()));
+        } else if let Some(program) = tool.missing() {
+            skipped.push((tool.name.to_owned(), format!("{program} is not on the path")));
+        } else {
+            chosen.push(tool);
+        }
+    }
+    (chosen, skipped)
+}
+
+struct Runner<'a> {
+    case: &'a Case,
+    settings: &'a Settings,
+    tree: &'a Tree,
+    scratch: &'a Path,
+    stage: Stage<'a>,
+    sshd: Option<&'a Sshd>,
+}
+
+impl Runner<'_> {
+    /// All rounds, the tools in turn in each.
+    fn rounds(&self, tools: &[&'static Tool]) -> Result<Vec<ToolRecord>> {
+        let mut planned = Vec::new();
+        for (index, tool) in tools.iter().enumerate() {
+            let target = self.scratch.join(format!("copy-{index}"));
+            let plan = self.plan(tool, &target)?;
+            let haul = self.settings.haul.as_deref().unwrap_or_default();
+            let record = ToolRecord {
+                tool: tool.name.to_owned(),
+                version: tool.version(haul),
+                peer: !tool.is_haul(),
+                durable: tool.promise == Promise::Durable,
+                command: plan.near.clone(),
+                listener: plan.listener.clone(),
+                runs: Vec::new(),
+            };
+            planned.push((*tool, target, plan, record));
+        }
+        for round in 1..=self.settings.rounds {
+            for (tool, target, plan, record) in &mut planned {
+                // What was too slow once is not waited for again.
+                let given_up = record.runs.iter().any(|run| run.outcome == Outcome::Timeout);
+                if !given_up {
+                    self.round(round, tool, target, plan, &mut record.runs)?;
+                }
+            }
+        }
+        Ok(planned.into_iter().map(|(.., record)| record).collect())
+    }
+
+    fn plan(&self, tool: &Tool, target: &Path) -> Result<Plan> {
+        let job = Job {
+            route: self.case.route,
+            source: utf8(&self.tree.path)?,
+            target: utf8(target)?,
+            ssh: self.sshd.map(|sshd| &sshd.access),
+            haul: self.settings.haul.as_deref().unwrap_or("haul"),
+            haul_args: &self.settings.haul_args,
+        };
+        (tool.plan)(&job).with_context(|| format!("{} cannot do the case {}", tool.name, self.case.name))
+    }
+
+    /// The passes of one tool in one round.
+    fn round(
+        &self,
+        round: usize,
+        tool: &Tool,
+        target: &Path,
+        plan: &Plan,
+        runs: &mut Vec<RunRecord>,
+    ) -> Result<()> {
+        let passes: &[Pass] = match self.case.passes {
+            Passes::First => &[Pass::First],
+            Passes::Both => &[Pass::First, Pass::Again],
+            Passes::Again if target.exists() => &[Pass::Again],
+            Passes::Again => &[Pass::Prepare, Pass::Again],
+        };
+        for pass in passes {
+            if *pass != Pass::Again {
+                remove(target)?;
+            }
+            if self.case.store == Store::Disk {
+                // Pages of earlier runs are not to be written during this one.
+                rustix::fs::syncfs(File::open(self.scratch)?)?;
+            }
+            let mut run = timed(&self.stage, plan)?;
+            // What a signal ended says nothing about the tool.
+            self.settings.stop.check()?;
+            run.round = round;
+            run.pass = *pass;
+            if run.outcome == Outcome::Ok {
+                run.outcome = self.compare(tool, target)?;
+            }
+            self.tell(tool, &run);
+            let ended_well = run.outcome == Outcome::Ok;
+            runs.push(run);
+            if !ended_well {
+                remove(target)?;
+                return Ok(());
+            }
+        }
+        if self.case.passes != Passes::Again {
+            remove(target)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the copy with the original, byte for byte.
+    fn compare(&self, tool: &Tool, target: &Path) -> Result<Outcome> {
+        let options = match tool.keeps {
+            Keeps::Everything => "-rlptgoDnic",
+            Keeps::Contents => "-rlnic",
+        };
+        let text = format!("rsync {options} --delete {}/ {}/", utf8(&self.tree.path)?, utf8(target)?);
+        let output = run_aside(&text, &self.scratch.join("compare.log"), &self.settings.stop);
+        self.settings.stop.check()?;
+        Ok(match output {
+            Ok(text) if text.trim().is_empty() => Outcome::Ok,
+            Ok(text) => {
+                Outcome::Mismatch(format!("{} differences: {}", text.lines().count(), last_lines(&text)))
+            }
+            Err(error) => Outcome::Mismatch(format!("{error:#}")),
+        })
+    }
+
+    fn tell(&self, tool: &Tool, run: &RunRecord) {
+        let how = match &run.outcome {
+            Outcome::Ok => String::new(),
+            Outcome::Timeout => " TIMEOUT".to_owned(),
+            Outcome::Failed(why) => format!(" FAILED: {why}"),
+            Outcome::Mismatch(why) => format!(" MISMATCH: {why}"),
+        };
+        let pass = match run.pass {
+            Pass::First => "",
+            Pass::Again => " again",
+            Pass::Prepare => " prepare",
+        };
+        let (case, seconds) = (self.case.name, show_seconds(run.seconds));
+        eprintln!("{case} round {} {}{pass}: {seconds} s{how}", run.round, tool.name);
+    }
+}
+
+/// Removes a tree that may not be there.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A path that can be put in commands without quotes.
+pub(crate) fn utf8(path: &Path) -> Result<&str> {
+    match path.to_str() {
+        Some(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) => Ok(text),
+        _ => bail!("the path {} has characters other than letters, digits and /._-+", path.display()),
+    }
+}
+
+impl Settings {
+    /// Whether any of the cases needs a link.
+    pub(crate) fn needs_root(cases: &[&Case]) -> bool {
+        cases.iter().any(|case| case.route != Route::Local)
+    }
+}

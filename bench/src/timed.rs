@@ -1,0 +1,198 @@
+//! One measured run.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::link::{Link, Traffic};
+use crate::measure::{Side, Watch};
+use crate::peers::{NC_PORT, Plan};
+use crate::process::{Place, Running, await_listener, last_lines};
+use crate::record::{LinkRecord, Outcome, Pass, RunRecord};
+use crate::stop::Stop;
+
+/// The pause between two looks at the processes, at least.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looking takes at most one part in so many of the time.
+const LOOK_SHARE: u32 = 50;
+/// The time between two values of the throughput.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// How long the far processes have to go after the near ones have gone.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where runs take place.
+pub(crate) struct Stage<'a> {
+    /// The link; none for copies within one machine.
+    pub(crate) link: Option<&'a Link>,
+    /// The processes of the near machine.
+    pub(crate) near: &'a Side,
+    /// The processes of the far machine, and the one that stays.
+    pub(crate) far: Option<(&'a Side, u32)>,
+    /// The wish to stop.
+    pub(crate) stop: &'a Stop,
+    /// What the tools say goes here.
+    pub(crate) log: PathBuf,
+    /// A run that takes longer is ended.
+    pub(crate) timeout: Duration,
+}
+
+/// Runs a plan once. Errors are those of the harness; those of the tool are an outcome.
+pub(crate) fn timed(stage: &Stage, plan: &Plan) -> Result<RunRecord> {
+    let _ = fs::remove_file(&stage.log);
+    let place = |netns, side| Place { netns, side: Some(side), log: &stage.log };
+    let listener = match (&plan.listener, stage.link, stage.far) {
+        (Some(text), Some(link), Some((far, _))) => {
+            let mut running = Running::shell(text, place(Some(link.far()), far))?;
+            await_listener(&mut running, NC_PORT, stage.stop)?;
+            Some(running)
+        }
+        _ => None,
+    };
+    let mut meters = Meters::start(stage);
+    let start = Instant::now();
+    let near = Running::shell(&plan.near, place(stage.link.map(Link::near), stage.near))?;
+    let ended = watch(stage, start, near, listener, &mut meters);
+
+    if let Some((far, sshd)) = stage.far {
+        let gone = matches!(ended, Ok(End::Done(_))) && far.wait_quiet(Some(sshd), FAREWELL);
+        if !gone {
+            far.kill_all(Some(sshd));
+        }
+    }
+    stage.near.kill_all(None);
+    let (seconds, outcome) = match ended? {
+        End::Done(when) => (when - start, Outcome::Ok),
+        End::TooLong => (start.elapsed(), Outcome::Timeout),
+        End::Bad(when, status) => {
+            let said = fs::read_to_string(&stage.log).unwrap_or_default();
+            (when - start, Outcome::Failed(format!("{status}: {}", last_lines(&said))))
+        }
+    };
+    Ok(meters.finish(seconds, outcome))
+}
+
+enum End {
+    Done(Instant),
+    Bad(Instant, ExitStatus),
+    TooLong,
+}
+
+/// Waits for the end and keeps the meters going.
+fn watch(
+    stage: &Stage,
+    start: Instant,
+    mut near: Running,
+    mut listener: Option<Running>,
+    meters: &mut Meters,
+) -> Result<End> {
+    loop {
+        stage.stop.check()?;
+        if start.elapsed() > stage.timeout {
+            return Ok(End::TooLong);
+        }
+        let pause = meters.look();
+        let Some((when, status)) = near.wait_for(pause)? else {
+            continue;
+        };
+        if !status.success() {
+            return Ok(End::Bad(when, status));
+        }
+        let Some(listener) = &mut listener else {
+            return Ok(End::Done(when));
+        };
+        if let Some((later, status)) = listener.wait_for(pause)? {
+            let last = when.max(later);
+            return Ok(if status.success() { End::Done(last) } else { End::Bad(last, status) });
+        }
+    }
+}
+
+/// All that is measured during a run.
+struct Meters<'a> {
+    near: Watch<'a>,
+    far: Option<Watch<'a>>,
+    link: Option<&'a Link>,
+    link_cpu: f64,
+    traffic: [Traffic; 2],
+    series: [Vec<u64>; 2],
+    last: [u64; 2],
+    next_look: Instant,
+    next_value: Instant,
+}
+
+impl<'a> Meters<'a> {
+    fn start(stage: &Stage<'a>) -> Self {
+        let traffic = stage.link.map(Link::traffic).unwrap_or_default();
+        let now = Instant::now();
+        Self {
+            near: Watch::start(stage.near),
+            far: stage.far.map(|(far, _)| Watch::start(far)),
+            link: stage.link,
+            link_cpu: stage.link.map_or(0.0, Link::cpu_seconds),
+            traffic,
+            series: Default::default(),
+            last: traffic.map(|way| way.bytes),
+            next_look: now,
+            next_value: now + INTERVAL,
+        }
+    }
+
+    /// Looks at what is due; how long to wait for the next time.
+    fn look(&mut self) -> Duration {
+        let now = Instant::now();
+        while now >= self.next_value {
+            self.note_traffic();
+            self.next_value += INTERVAL;
+        }
+        if now >= self.next_look {
+            self.near.sample();
+            if let Some(far) = &mut self.far {
+                far.sample();
+            }
+            self.next_look = now + LOOK.max(now.elapsed() * LOOK_SHARE);
+        }
+        let next = match self.link {
+            Some(_) => self.next_look.min(self.next_value),
+            None => self.next_look,
+        };
+        next.saturating_duration_since(Instant::now())
+    }
+
+    fn note_traffic(&mut self) {
+        let Some(link) = self.link else {
+            return;
+        };
+        for (way, traffic) in link.traffic().iter().enumerate() {
+            self.series[way].push(traffic.bytes - self.last[way]);
+            self.last[way] = traffic.bytes;
+        }
+    }
+
+    fn finish(mut self, time: Duration, outcome: Outcome) -> RunRecord {
+        self.note_traffic();
+        let link = self.link.map(|link| {
+            let [there, back] = link.traffic();
+            let [there_series, back_series] = self.series;
+            LinkRecord {
+                cpu_seconds: link.cpu_seconds() - self.link_cpu,
+                there: there.since(self.traffic[0]),
+                back: back.since(self.traffic[1]),
+                interval: INTERVAL.as_secs_f64(),
+                there_series,
+                back_series,
+            }
+        });
+        RunRecord {
+            round: 0,
+            pass: Pass::First,
+            outcome,
+            seconds: time.as_secs_f64(),
+            near: self.near.finish(),
+            far: self.far.map(Watch::finish),
+            link,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One session: its lanes, and what is open in it.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_backends::peer::link::prepare;
+use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
+use haul_wire::{Hello, RootId, ScanId, SessionId, Welcome};
+
+use crate::lane::{self, Lane};
+use crate::scan::Scan;
+use crate::workers::Workers;
+
+/// How often lanes are looked at for silence.
+const TICK: Duration = Duration::from_secs(5);
+
+/// What a session can open.
+pub trait Ends: Send + Sync {
+    /// Opens a source whose buffers come from `pool`.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>>;
+
+    /// Opens a sink.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>>;
+}
+
+/// Something that is open.
+#[derive(Clone)]
+pub(crate) enum Open {
+    /// It was asked for and is being opened, or could not be.
+    Nothing,
+    Source(Arc<dyn Source>),
+    Sink(Arc<dyn Sink>),
+}
+
+/// Held while it is being opened, so that the same request again waits and finds it.
+type Slot = Arc<Mutex<Open>>;
+
+/// A session at the far end.
+pub struct Hub {
+    session: SessionId,
+    pub(crate) ends: Box<dyn Ends>,
+    pub(crate) pool: BufferPool,
+    pub(crate) workers: Workers,
+    /// Silence after which a lane is given up. Longer than at the near end, which knows better and can act.
+    patience: Duration,
+    roots: Mutex<HashMap<RootId, Slot>>,
+    pub(crate) scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
+    lanes: Mutex<Lanes>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Lanes {
+    next: u64,
+    up: HashMap<u64, Arc<Lane>>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// A session without lanes.
+    #[must_use]
+    pub fn new(session: SessionId, hello: &Hello, ends: Box<dyn Ends>) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            ends,
+            pool: BufferPool::new(hello.max_memory),
+            workers: Workers::default(),
+            patience: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
+            roots: Mutex::default(),
+            scans: Mutex::default(),
+            lanes: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Serves one more lane, whose Hello has been read. `keep` is dropped when the lane ends.
+    ///
+    /// # Errors
+    /// If it cannot be set up.
+    pub fn add(
+        self: &Arc<Self>,
+        from: OwnedFd,
+        to: OwnedFd,
+        keep: Option<Box<dyn Send + Sync>>,
+    ) -> io::Result<()> {
+        prepare(&from)?;
+        prepare(&to)?;
+        let number = {
+            let mut lanes = lock(&self.lanes);
+            lanes.next += 1;
+            lanes.next
+        };
+        let welcome = Welcome::new(Ok(self.session));
+        let (lane, threads) = lane::set_up(number, from, to, &welcome)?;
+        lock(&self.lanes).up.insert(number, lane.clone());
+        let started = threads.start(self, lane, keep);
+        if started.is_err() {
+            self.ended(number);
+        }
+        started
+    }
+
+    /// A lane is gone.
+    pub(crate) fn ended(&self, number: u64) {
+        let lane = lock(&self.lanes).up.remove(&number);
+        if let Some(lane) = lane {
+            lane.end();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until the last lane is gone, then makes durable what was taken.
+    pub fn run(&self) {
+        let mut looked = Instant::now();
+        let mut lanes = lock(&self.lanes);
+        while !lanes.up.is_empty() {
+            (lanes, _) = self.changed.wait_timeout(lanes, TICK).unwrap_or_else(PoisonError::into_inner);
+            let elapsed = looked.elapsed();
+            looked = Instant::now();
+            for lane in lanes.up.values() {
+                if elapsed > TICK * 2 {
+                    // This process was held up itself: silence says nothing.
+                    lane.pulse.heard();
+                } else if lane.pulse.silent_for() > self.patience {
+                    // Its reader ends within a second, and takes it off the list.
+                    lane.end();
+                }
+            }
+        }
+        drop(lanes);
+        self.close();
+    }
+
+    fn close(&self) {
+        for scan in std::mem::take(&mut *lock(&self.scans)).into_values() {
+            scan.cancel();
+        }
+        let roots: Vec<Slot> = std::mem::take(&mut *lock(&self.roots)).into_values().collect();
+        for slot in roots {
+            let open = std::mem::replace(&mut *lock(&slot), Open::Nothing);
+            if let Open::Sink(sink) = open {
+                sink.flush();
+            }
+        }
+    }
+
+    /// Opens a root, or finds that it is open.
+    pub(crate) fn open(&self, root: RootId, open: impl FnOnce() -> Result<Open>) -> Result<()> {
+        let slot =
+            lock(&self.roots).entry(root).or_insert_with(|| Arc::new(Mutex::new(Open::Nothing))).clone();
+        let mut held = lock(&slot);
+        if matches!(*held, Open::Nothing) {
+            *held = open()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close_root(&self, root: RootId) {
+        // What it holds is dropped outside of the lock: a sink may have to write.
+        let slot = lock(&self.roots).remove(&root);
+        if let Some(slot) = slot {
+            let open = std::mem::replace(&mut *lock(&slot), Open::Nothing);
+            drop(open);
+        }
+    }
+
+    fn root(&self, root: RootId) -> Option<Open> {
+        let slot = lock(&self.roots).get(&root)?.clone();
+        let open = lock(&slot).clone();
+        Some(open)
+    }
+
+    pub(crate) fn source(&self, root: RootId) -> Option<Arc<dyn Source>> {
+        if let Some(Open::Source(source)) = self.root(root) { Some(source) } else { None }
+    }
+
+    pub(crate) fn sink(&self, root: RootId) -> Option<Arc<dyn Sink>> {
+        if let Some(Open::Sink(sink)) = self.root(root) { Some(sink) } else { None }
+    }
+}

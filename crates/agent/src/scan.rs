@@ -1,0 +1,225 @@
+//! Walks that are pulled from afar, part by part.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_core::source::ScanBatch;
+use haul_core::{Error, ErrorKind, Failure, Result, ScanOptions, Side, Source};
+use haul_wire::{Kind, Response, ScanPart, encode};
+
+use crate::hub::lock;
+use crate::lane::Reply;
+
+/// Entries in a part, and their weight in bytes, at which it is sent.
+const PART_LEN: usize = 2000;
+const PART_WEIGHT: usize = 1024 * 1024;
+/// An entry of more than this is told as an error: it would not fit into a frame.
+const ENTRY_WEIGHT: usize = 12 * 1024 * 1024;
+/// A part is sent after this time in any case, if the walk is slow.
+const PART_TIME: Duration = Duration::from_millis(50);
+/// Parts that were not acknowledged before the walk waits.
+const PARTS_KEPT: u64 = 24;
+
+/// A walk, the parts of it that the near end does not have for certain, and who waits for the next ones.
+pub(crate) struct Scan {
+    state: Mutex<State>,
+    room: Condvar,
+}
+
+struct State {
+    collecting: ScanBatch,
+    weight: usize,
+    last_cut: Instant,
+    /// Parts that were cut.
+    cut: u64,
+    /// Parts before this one have arrived.
+    acked: u64,
+    /// Frames of parts, kept to be sent again.
+    ready: BTreeMap<u64, Arc<Vec<u8>>>,
+    waiting: HashMap<u64, Vec<Reply>>,
+    /// How many parts there are, once that is known.
+    total: Option<u64>,
+    cancelled: bool,
+}
+
+impl Scan {
+    /// Begins to walk.
+    pub(crate) fn start(source: Arc<dyn Source>, options: ScanOptions) -> Result<Arc<Self>> {
+        let scan = Arc::new(Self {
+            state: Mutex::new(State {
+                collecting: ScanBatch::default(),
+                weight: 0,
+                last_cut: Instant::now(),
+                cut: 0,
+                acked: 0,
+                ready: BTreeMap::new(),
+                waiting: HashMap::new(),
+                total: None,
+                cancelled: false,
+            }),
+            room: Condvar::new(),
+        });
+        let walk = scan.clone();
+        thread::Builder::new()
+            .name("haul-scan".to_owned())
+            .spawn(move || {
+                let result = source.scan(&options, &|found| walk.found(found));
+                walk.finish(result);
+            })
+            .map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
+        Ok(scan)
+    }
+
+    /// Answers with a part, now or when there is one.
+    pub(crate) fn next(&self, part: u64, acked: u64, reply: Reply) {
+        let mut state = lock(&self.state);
+        if acked > state.acked {
+            state.acked = acked;
+            state.ready = state.ready.split_off(&acked);
+            self.room.notify_all();
+        }
+        if let Some(frame) = state.ready.get(&part) {
+            let frame = frame.clone();
+            drop(state);
+            reply.send_frame(&frame);
+        } else if state.cancelled {
+            drop(state);
+            reply.send(&Response::Done);
+        } else if state.total.is_some_and(|total| part >= total) {
+            drop(state);
+            reply.send(&nothing_more());
+        } else {
+            state.waiting.entry(part).or_default().push(reply);
+        }
+    }
+
+    /// Ends the walk; who waits is answered.
+    pub(crate) fn cancel(&self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.cancelled = true;
+            state.ready.clear();
+            self.room.notify_all();
+            std::mem::take(&mut state.waiting)
+        };
+        for reply in waiting.into_values().flatten() {
+            reply.send(&Response::Done);
+        }
+    }
+
+    fn found(&self, found: ScanBatch) -> ControlFlow<()> {
+        let mut parts = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            state.collecting.excluded += found.excluded;
+            for failure in found.errors {
+                state.weight += 256 + failure.path.as_bytes().len();
+                state.collecting.errors.push(failure);
+                parts.extend(state.cut_if_full());
+            }
+            for entry in found.entries {
+                let weight = entry.weight();
+                if weight > ENTRY_WEIGHT {
+                    let why = "its extended attributes are larger than the protocol allows";
+                    let error = Error::new(ErrorKind::Unsupported, Side::Source, "list", why);
+                    let path = entry.path;
+                    state.collecting.errors.push(Failure { error: error.on(path.as_bytes()), path });
+                } else {
+                    state.weight += weight;
+                    state.collecting.entries.push(entry);
+                }
+                parts.extend(state.cut_if_full());
+            }
+            if state.last_cut.elapsed() >= PART_TIME {
+                parts.extend(state.cut());
+            }
+        }
+        for (number, found) in parts {
+            self.publish(number, &Response::Scan(ScanPart { found, last: false }));
+        }
+        let state = lock(&self.state);
+        let full = |state: &mut State| !state.cancelled && state.cut > state.acked + PARTS_KEPT;
+        let state = self.room.wait_while(state, full).unwrap_or_else(PoisonError::into_inner);
+        if state.cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn finish(&self, result: Result<()>) {
+        let (number, found) = {
+            let mut state = lock(&self.state);
+            let number = state.cut;
+            state.cut += 1;
+            state.total = Some(state.cut);
+            (number, std::mem::take(&mut state.collecting))
+        };
+        let response = match result {
+            Ok(()) => Response::Scan(ScanPart { found, last: true }),
+            Err(error) => Response::Failed(error),
+        };
+        self.publish(number, &response);
+        let beyond: Vec<Reply> = {
+            let mut state = lock(&self.state);
+            std::mem::take(&mut state.waiting)
+                .into_iter()
+                .flat_map(|(part, replies)| {
+                    if part > number {
+                        replies
+                    } else {
+                        state.waiting.insert(part, replies);
+                        Vec::new()
+                    }
+                })
+                .collect()
+        };
+        for reply in beyond {
+            reply.send(&nothing_more());
+        }
+    }
+
+    /// Keeps a part and gives it to who waits for it.
+    fn publish(&self, number: u64, response: &Response) {
+        let frame = encode(Kind::Response, 0, response, 0).or_else(|_| {
+            let why = "a part of the list is larger than the protocol allows";
+            let error = Error::new(ErrorKind::Unsupported, Side::Source, "list", why);
+            encode(Kind::Response, 0, &Response::Failed(error), 0)
+        });
+        let Ok(frame) = frame.map(Arc::new) else { return };
+        let waiting = {
+            let mut state = lock(&self.state);
+            if state.cancelled {
+                return;
+            }
+            state.ready.insert(number, frame.clone());
+            state.waiting.remove(&number).unwrap_or_default()
+        };
+        for reply in waiting {
+            reply.send_frame(&frame);
+        }
+    }
+}
+
+impl State {
+    fn cut_if_full(&mut self) -> Option<(u64, ScanBatch)> {
+        let len = self.collecting.entries.len() + self.collecting.errors.len();
+        if len >= PART_LEN || self.weight >= PART_WEIGHT { self.cut() } else { None }
+    }
+
+    fn cut(&mut self) -> Option<(u64, ScanBatch)> {
+        self.last_cut = Instant::now();
+        self.weight = 0;
+        let found = std::mem::take(&mut self.collecting);
+        if found == ScanBatch::default() {
+            return None;
+        }
+        let number = self.cut;
+        self.cut += 1;
+        Some((number, found))
+    }
+}
+
+/// The answer to who asks for a part after the last one.
+fn nothing_more() -> Response {
+    Response::Scan(ScanPart { found: ScanBatch::default(), last: true })
+}

@@ -1,0 +1,116 @@
+//! What each request does.
+
+use std::sync::Arc;
+
+use haul_core::{BatchData, Buffer, Result, Sink, Source};
+use haul_wire::{Request, Response, RootId};
+
+use crate::hub::{Hub, Open, lock};
+use crate::lane::Reply;
+use crate::scan::Scan;
+
+/// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
+pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buffer) {
+    match request {
+        Request::Nothing => reply.send(&Response::Done),
+        // Here, so that writes are taken in their order, and a lane is read no faster than its sink takes.
+        Request::Write { root, batch, slices } => match hub.sink(root) {
+            Some(sink) => {
+                let data = BatchData { batch, slices, content, at_hand: false };
+                sink.write(data, Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
+            }
+            None => reply.send(&Response::Gone),
+        },
+        Request::ScanNext { scan, part, acked } => {
+            let found = lock(&hub.scans).get(&scan).cloned();
+            match found {
+                Some(scan) => scan.next(part, acked, reply),
+                None => reply.send(&Response::Gone),
+            }
+        }
+        Request::ScanEnd { scan } => {
+            let found = lock(&hub.scans).remove(&scan);
+            if let Some(scan) = found {
+                scan.cancel();
+            }
+            reply.send(&Response::Done);
+        }
+        slow => {
+            let own = hub.clone();
+            hub.workers.run(Box::new(move || work(&own, reply, slow)));
+        }
+    }
+}
+
+fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
+    let response = match request {
+        Request::OpenSource { root, place } => {
+            done(hub.open(root, || hub.ends.source(&place, &hub.pool).map(Open::Source)))
+        }
+        Request::OpenSink { root, place, options } => {
+            done(hub.open(root, || hub.ends.sink(&place, &options, &hub.pool).map(Open::Sink)))
+        }
+        Request::Close { root } => {
+            hub.close_root(root);
+            Response::Done
+        }
+        Request::Root { root } => source(hub, root, |source| source.root().map(Response::Root)),
+        Request::ScanStart { root, scan, options } => source(hub, root, |source| {
+            let mut scans = lock(&hub.scans);
+            if !scans.contains_key(&scan) {
+                scans.insert(scan, Scan::start(source.clone(), options)?);
+            }
+            Ok(Response::Done)
+        }),
+        Request::Lookup { root, paths } => {
+            source(hub, root, |source| source.lookup(&paths).map(Response::Lookup))
+        }
+        Request::Digest { root, paths } => {
+            source(hub, root, |source| source.digest(&paths).map(Response::Digest))
+        }
+        Request::Read { root, batch } => {
+            let data = hub.source(root).map(|source| source.read(&batch));
+            match data {
+                Some(Ok(data)) => {
+                    let BatchData { slices, content, .. } = data;
+                    return reply.send_with(&Response::Read(slices), content);
+                }
+                Some(Err(error)) => Response::Failed(error),
+                None => Response::Gone,
+            }
+        }
+        Request::Offer { root, offers } => sink(hub, root, |sink| sink.offer(&offers).map(Response::Answers)),
+        Request::Flush { root } => sink(hub, root, |sink| {
+            sink.flush();
+            Ok(Response::Done)
+        }),
+        Request::Discard { root, paths } => {
+            sink(hub, root, |sink| sink.discard(&paths).map(|()| Response::Done))
+        }
+        Request::Link { root, links } => sink(hub, root, |sink| sink.link(&links).map(Response::Answers)),
+        Request::Remove { root, paths } => sink(hub, root, |sink| sink.remove(&paths).map(Response::Removed)),
+        Request::Finish { root } => sink(hub, root, |sink| sink.finish().map(Response::Finish)),
+        Request::Nothing | Request::Write { .. } | Request::ScanNext { .. } | Request::ScanEnd { .. } => {
+            Response::Done
+        }
+    };
+    reply.send(&response);
+}
+
+fn done(result: Result<()>) -> Response {
+    result.map_or_else(Response::Failed, |()| Response::Done)
+}
+
+fn source(hub: &Hub, root: RootId, work: impl FnOnce(&Arc<dyn Source>) -> Result<Response>) -> Response {
+    match hub.source(root) {
+        Some(source) => work(&source).unwrap_or_else(Response::Failed),
+        None => Response::Gone,
+    }
+}
+
+fn sink(hub: &Hub, root: RootId, work: impl FnOnce(&Arc<dyn Sink>) -> Result<Response>) -> Response {
+    match hub.sink(root) {
+        Some(sink) => work(&sink).unwrap_or_else(Response::Failed),
+        None => Response::Gone,
+    }
+}

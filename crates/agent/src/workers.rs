@@ -1,0 +1,62 @@
+//! Threads for requests that take their time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// Threads at most. They mostly wait: for a disk, or a network mount that answers in milliseconds.
+const THREADS: usize = 64;
+/// Requests that wait for a thread before lanes are held up.
+const QUEUE: usize = 256;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that are started as they are needed.
+pub(crate) struct Workers {
+    jobs: Sender<Job>,
+    queue: Receiver<Job>,
+    threads: AtomicUsize,
+    /// Jobs that wait or run.
+    pending: Arc<AtomicUsize>,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        let (jobs, queue) = bounded(QUEUE);
+        Self { jobs, queue, threads: AtomicUsize::new(0), pending: Arc::default() }
+    }
+}
+
+impl Workers {
+    /// Runs a job on a thread; waits if very many are waiting already.
+    pub(crate) fn run(&self, job: Job) {
+        let pending = self.pending.fetch_add(1, Ordering::Relaxed) + 1;
+        let threads = self.threads.load(Ordering::Relaxed);
+        if pending > threads && threads < THREADS {
+            let (queue, count) = (self.queue.clone(), self.pending.clone());
+            let spawned = thread::Builder::new().name("haul-worker".to_owned()).spawn(move || {
+                for job in queue {
+                    // A job that panics has told so: its reply was dropped. The thread goes on.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                    count.fetch_sub(1, Ordering::Relaxed);
+                }
+            });
+            match spawned {
+                Ok(_) => {
+                    self.threads.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(_) if threads == 0 => {
+                    // No thread at all: the lane's own has to do.
+                    self.pending.fetch_sub(1, Ordering::Relaxed);
+                    job();
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        let _ = self.jobs.send(job);
+    }
+}

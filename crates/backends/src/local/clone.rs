@@ -1,0 +1,37 @@
+//! Copies that the file system makes by sharing blocks.
+
+use std::fs::File;
+
+use haul_core::{Entry, Error, Outcome, Result};
+use rustix::io::Errno;
+
+use super::meta::{Metadata, On};
+use super::root::Root;
+use super::stage;
+
+/// Makes the entry's file a clone of `from`. `None` where the file system cannot: then nothing was changed.
+pub(super) fn clone_file(
+    root: &Root,
+    metadata: &Metadata,
+    entry: &Entry,
+    from: &File,
+    durable: bool,
+) -> Result<Option<Outcome>> {
+    let staged = stage::Staged::open(root, &entry.path)?;
+    let failed = |errno| root.error("clone", &entry.path, errno);
+    match rustix::fs::ioctl_ficlone(&staged.file, from) {
+        Ok(()) => {}
+        Err(Errno::NOTSUP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS | Errno::PERM) => {
+            stage::remove(&staged.part).map_err(failed)?;
+            return Ok(None);
+        }
+        Err(errno) => return Err(failed(errno)),
+    }
+    metadata.set(&On::File(&staged.file), entry).map_err(failed)?;
+    if durable {
+        let sync = staged.file.sync_data();
+        sync.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)))?;
+    }
+    staged.publish().map_err(failed)?;
+    Ok(Some(Outcome::Committed(None)))
+}

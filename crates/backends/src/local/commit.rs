@@ -1,0 +1,357 @@
+//! From staged to committed: sync a group of files together, then give them their names.
+//!
+//! One thread does this for a sink. While it syncs, the next group is being written, so many small files share one
+//! sync, and a giant file's slices are recorded as durable a few times a second.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
+use rustix::fs::Advice;
+
+use super::meta::{Metadata, On};
+use super::root::Root;
+use super::stage::{self, Giant, Staged};
+use super::digest;
+
+/// How long a group is collected before it is synced.
+const COLLECT: Duration = Duration::from_millis(300);
+/// A group of this many bytes is synced at once.
+const GROUP_BYTES: u64 = 128 * 1024 * 1024;
+/// A group of this many items is synced at once.
+const GROUP_ITEMS: usize = 2048;
+/// Items that wait at most; each small file is an open, locked file.
+const MAX_WAITING: usize = 6000;
+/// Up to this many files are synced one by one, more by their file system.
+const SYNC_EACH: usize = 3;
+
+/// The outcomes of one write, handed to its `done` when all are known.
+pub(super) struct Ticket {
+    state: Mutex<TicketState>,
+}
+
+struct TicketState {
+    outcomes: Vec<Option<Result<Outcome>>>,
+    left: usize,
+    done: Option<WriteDone>,
+}
+
+impl Ticket {
+    pub(super) fn new(slices: usize, done: WriteDone) -> Arc<Self> {
+        let state = TicketState { outcomes: vec![None; slices], left: slices, done: Some(done) };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// Settles slice `at`.
+    pub(super) fn settle(&self, at: usize, outcome: Result<Outcome>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = state.outcomes.get_mut(at)
+            && slot.replace(outcome).is_none()
+        {
+            state.left -= 1;
+        }
+        if state.left == 0
+            && let Some(done) = state.done.take()
+        {
+            let outcomes = std::mem::take(&mut state.outcomes).into_iter().flatten().collect();
+            drop(state);
+            done(outcomes);
+        }
+    }
+}
+
+/// Something written that waits to be durable.
+pub(super) struct Item {
+    /// Whom to tell.
+    pub(super) ticket: Arc<Ticket>,
+    /// Which of its slices.
+    pub(super) at: usize,
+    /// How many bytes were written.
+    pub(super) bytes: u64,
+    /// What was written.
+    pub(super) what: What,
+}
+
+/// A whole small file, or a slice of a giant one.
+pub(super) enum What {
+    /// A staged file with all of its content and metadata.
+    Small(Box<Staged>, Arc<Entry>, Digest),
+    /// Some slice of a giant file, written.
+    Slice(Arc<Giant>),
+}
+
+/// Files that were just committed: a slice that arrives again finds its file here.
+pub(super) type Committed = Mutex<super::cache::Cache<RelPath, (haul_core::entry::Identity, Digest)>>;
+
+/// What the committing thread and the writers share.
+pub(super) struct Committer {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    pub(super) root: Root,
+    pub(super) metadata: Metadata,
+    pub(super) giants: Mutex<HashMap<RelPath, Arc<Mutex<Option<Arc<Giant>>>>>>,
+    pub(super) committed: Committed,
+    durable: bool,
+    verify_disk: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: Vec<Item>,
+    bytes: u64,
+    /// When the oldest item came.
+    since: Option<Instant>,
+    /// Items that are being committed.
+    busy: usize,
+    flush: bool,
+    closed: bool,
+}
+
+impl Committer {
+    pub(super) fn new(root: Root, metadata: Metadata, durable: bool, verify_disk: bool) -> Self {
+        Self {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            root,
+            metadata,
+            giants: Mutex::default(),
+            committed: Mutex::new(super::cache::Cache::new(4096)),
+            durable,
+            verify_disk,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over something written; waits while too much is waiting.
+    pub(super) fn push(&self, item: Item) {
+        let mut queue = self.lock();
+        while queue.items.len() >= MAX_WAITING && !queue.closed {
+            queue = self.wait(queue);
+        }
+        queue.bytes += item.bytes;
+        queue.since.get_or_insert_with(Instant::now);
+        queue.items.push(item);
+        let due = queue.items.len() == 1 || queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
+        drop(queue);
+        if due {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Commits what is waiting without collecting more.
+    pub(super) fn flush(&self) {
+        self.lock().flush = true;
+        self.changed.notify_all();
+    }
+
+    /// Flushes and waits until nothing is left.
+    pub(super) fn drain(&self) {
+        let mut queue = self.lock();
+        while !queue.items.is_empty() || queue.busy > 0 {
+            queue.flush = true;
+            self.changed.notify_all();
+            queue = self.wait(queue);
+        }
+    }
+
+    /// Ends the thread once nothing is left.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// The committing thread.
+    pub(super) fn run(&self) {
+        loop {
+            let mut queue = self.lock();
+            loop {
+                let Some(since) = queue.since else {
+                    queue.flush = false;
+                    if queue.closed {
+                        return;
+                    }
+                    queue = self.wait(queue);
+                    continue;
+                };
+                let waited = since.elapsed();
+                let full = queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
+                if full || queue.flush || queue.closed || !self.durable || waited >= COLLECT {
+                    break;
+                }
+                queue = self.changed.wait_timeout(queue, COLLECT - waited).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            let items = std::mem::take(&mut queue.items);
+            queue.bytes = 0;
+            queue.since = None;
+            queue.busy = items.len();
+            drop(queue);
+            self.changed.notify_all();
+            self.commit(items);
+            self.lock().busy = 0;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Commits a group.
+    fn commit(&self, items: Vec<Item>) {
+        let mut giants: Vec<(Arc<Giant>, Vec<Item>)> = Vec::new();
+        let mut known: HashMap<*const Giant, usize> = HashMap::new();
+        let mut small = Vec::new();
+        for item in items {
+            match &item.what {
+                What::Small(..) => small.push(item),
+                What::Slice(giant) => {
+                    let at = *known.entry(Arc::as_ptr(giant)).or_insert_with(|| {
+                        giants.push((giant.clone(), Vec::new()));
+                        giants.len() - 1
+                    });
+                    giants[at].1.push(item);
+                }
+            }
+        }
+        // What is dirty now is what the sync below makes durable; a complete file's metadata goes with it.
+        let mut work: Vec<GiantWork> = Vec::with_capacity(giants.len());
+        for (giant, items) in giants {
+            let dirty = giant.take_dirty();
+            let digest = giant.digest();
+            let on = On::File(&giant.staged.file);
+            let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
+            let failure = match metadata {
+                Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
+                _ => None,
+            };
+            work.push(GiantWork { giant, items, dirty, digest, failure });
+        }
+        let failed = self.sync(&small, &work);
+        for item in small {
+            let What::Small(staged, entry, digest) = &item.what else { continue };
+            let outcome = match failed.get(&staged.dev) {
+                Some(error) => Err(self.sync_error(error, entry)),
+                None => self.publish(staged, entry, *digest),
+            };
+            if outcome.is_err() {
+                let _ = stage::remove(&staged.part);
+            }
+            item.ticket.settle(item.at, outcome);
+        }
+        for mut one in work {
+            if let Some(error) = failed.get(&one.giant.staged.dev) {
+                one.failure = Some(self.sync_error(error, &one.giant.entry));
+            }
+            self.commit_giant(one);
+        }
+    }
+
+    /// Makes the group durable; the errors, by file system.
+    fn sync(&self, small: &[Item], giants: &[GiantWork]) -> HashMap<(u32, u32), std::io::Error> {
+        let mut failed = HashMap::new();
+        if !self.durable {
+            return failed;
+        }
+        let mut files: Vec<(&File, (u32, u32))> = Vec::new();
+        for item in small {
+            if let What::Small(staged, ..) = &item.what {
+                files.push((&staged.file, staged.dev));
+            }
+        }
+        files.extend(giants.iter().map(|one| (&one.giant.staged.file, one.giant.staged.dev)));
+        if files.len() <= SYNC_EACH {
+            for (file, dev) in files {
+                if let Err(e) = file.sync_data() {
+                    failed.insert(dev, e);
+                }
+            }
+            return failed;
+        }
+        let mut synced = HashSet::new();
+        for (file, dev) in files {
+            if synced.insert(dev)
+                && let Err(e) = rustix::fs::syncfs(file)
+            {
+                failed.insert(dev, e.into());
+            }
+        }
+        failed
+    }
+
+    fn sync_error(&self, error: &std::io::Error, entry: &Entry) -> Error {
+        Error::io(self.root.side(), "sync", error).on(self.root.shown(&entry.path))
+    }
+
+    fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
+        if self.verify_disk {
+            self.read_back(&staged.file, entry, digest)?;
+        }
+        staged.publish().map_err(|errno| self.publish_error(entry, errno))?;
+        Ok(Outcome::Committed(Some(digest)))
+    }
+
+    fn publish_error(&self, entry: &Entry, errno: rustix::io::Errno) -> Error {
+        self.root.error("give its name to", &entry.path, errno)
+    }
+
+    /// Reads the file from the disk, past the page cache, and compares.
+    fn read_back(&self, file: &File, entry: &Entry, digest: Digest) -> Result<()> {
+        let failed = |e: &std::io::Error| Error::io(self.root.side(), "read back", e).on(self.root.shown(&entry.path));
+        // Only clean pages can be dropped.
+        file.sync_data().map_err(|e| failed(&e))?;
+        rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
+        let read = digest::of_file(file, entry.len).map_err(|e| failed(&e))?;
+        if read == digest {
+            return Ok(());
+        }
+        let cause = format!("the disk gave back other content: {read} instead of {digest}");
+        Err(self.root.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause))
+    }
+
+    fn commit_giant(&self, one: GiantWork) {
+        let GiantWork { giant, items, dirty, digest, failure } = one;
+        let entry = &giant.entry;
+        let result = match (failure, digest) {
+            (Some(error), _) => Err(error),
+            (None, Some(digest)) => self.publish(&giant.staged, entry, digest).inspect(|_| {
+                let _ = stage::remove(&stage::journal_of(&giant.staged.at));
+                let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+                committed.put(entry.path.clone(), (entry.identity(), digest));
+            }),
+            (None, None) => giant
+                .record(dirty, self.durable)
+                .map(|()| Outcome::Stored)
+                .map_err(|e| Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path))),
+        };
+        let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
+        if digest.is_some() || stale {
+            self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
+        }
+        if stale {
+            let _ = stage::remove(&giant.staged.part);
+            let _ = stage::remove(&stage::journal_of(&giant.staged.at));
+        }
+        let last = items.len().saturating_sub(1);
+        for (at, item) in items.into_iter().enumerate() {
+            // The file is committed once, so one slice says so and the others are merely stored.
+            let outcome = match &result {
+                Ok(Outcome::Committed(_)) if at < last => Ok(Outcome::Stored),
+                other => other.clone(),
+            };
+            item.ticket.settle(item.at, outcome);
+        }
+    }
+}
+
+struct GiantWork {
+    giant: Arc<Giant>,
+    items: Vec<Item>,
+    dirty: Vec<(u32, haul_core::ChainingValue)>,
+    digest: Option<Digest>,
+    failure: Option<Error>,
+}

@@ -1,0 +1,83 @@
+//! Is it there already?
+
+use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result};
+use rustix::fs::{FileType, Statx};
+
+use super::digest;
+use super::root::Root;
+use super::sink::LocalSink;
+use super::stat;
+
+/// What there is to be done about an entry, seen from its content.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing of that name.
+    Missing,
+    /// The same content.
+    Same,
+    /// Something else: other content, or another kind of thing.
+    Differs,
+    /// An option says to leave it.
+    Left(Left),
+}
+
+/// Compares an offered entry with `now`, what is at its place.
+pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<&Statx>) -> Result<Verdict> {
+    let entry = &*offer.entry;
+    let options = sink.options();
+    let Some(now) = now else {
+        return Ok(if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing });
+    };
+    let there = FileType::from_raw_mode(now.stx_mode.into());
+    if entry.is_dir() {
+        return Ok(if there == FileType::Directory { Verdict::Same } else { Verdict::Differs });
+    }
+    if options.ignore_existing {
+        return Ok(Verdict::Left(Left::Exists));
+    }
+    let same_kind = match &entry.kind {
+        EntryKind::File => there == FileType::RegularFile,
+        EntryKind::Symlink(_) => there == FileType::Symlink,
+        EntryKind::Dir => there == FileType::Directory,
+        EntryKind::Fifo => there == FileType::Fifo,
+        EntryKind::Socket => there == FileType::Socket,
+        EntryKind::CharDevice(_) => there == FileType::CharacterDevice,
+        EntryKind::BlockDevice(_) => there == FileType::BlockDevice,
+    };
+    if !same_kind {
+        return Ok(Verdict::Differs);
+    }
+    let same = match &entry.kind {
+        EntryKind::File => {
+            if options.update && stat::mtime(now) > entry.mtime {
+                return Ok(Verdict::Left(Left::Newer));
+            }
+            same_file(sink.root(), options.compare, offer, now)?
+        }
+        EntryKind::Symlink(target) => {
+            let at = sink.root().at(&entry.path);
+            let there = at.and_then(|at| rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new()));
+            there.is_ok_and(|there| there.as_bytes() == &target[..])
+        }
+        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => {
+            rustix::fs::makedev(now.stx_rdev_major, now.stx_rdev_minor) == *number
+        }
+        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => true,
+    };
+    Ok(if same { Verdict::Same } else { Verdict::Differs })
+}
+
+fn same_file(root: &Root, compare: Compare, offer: &Offer, now: &Statx) -> Result<bool> {
+    let entry: &Entry = &offer.entry;
+    if now.stx_size != entry.len {
+        return Ok(false);
+    }
+    Ok(match compare {
+        Compare::SizeOnly => true,
+        Compare::SizeAndTime => stat::mtime(now) == entry.mtime,
+        Compare::Checksum => match offer.digest {
+            Some(wanted) => digest::of_path(root, &entry.path)? == wanted,
+            None => false,
+        },
+    })
+}

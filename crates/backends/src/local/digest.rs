@@ -1,0 +1,46 @@
+//! The digest of a whole file as it is now.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use haul_core::digest::{SliceHasher, slice_count, slice_len};
+use haul_core::{Digest, Error, FileTree, RelPath, Result, SLICE_LEN};
+
+use super::read::{self, changed};
+use super::root::Root;
+
+const STEP: usize = 256 * 1024;
+
+/// Hashes the file at `path` as it is now; a file that changes meanwhile is an error.
+pub(super) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
+    let file = read::open(root, path)?;
+    let failed = |e: &std::io::Error| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => changed(root, path),
+        _ => Error::io(root.side(), "read", e).on(root.shown(path)),
+    };
+    let before = file.metadata().map_err(|e| failed(&e))?;
+    let digest = of_file(&file, before.len()).map_err(|e| failed(&e))?;
+    let after = file.metadata().map_err(|e| failed(&e))?;
+    let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
+    if same { Ok(digest) } else { Err(changed(root, path)) }
+}
+
+/// Hashes `len` bytes of an open file.
+pub(super) fn of_file(file: &File, len: u64) -> std::io::Result<Digest> {
+    let mut tree = FileTree::new(len);
+    let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
+    for index in 0..slice_count(len) {
+        let start = u64::from(index) * SLICE_LEN;
+        let slice = slice_len(len, index);
+        let mut hasher = SliceHasher::new(len, start);
+        let mut at = 0;
+        while at < slice {
+            let step = (slice - at).min(STEP as u64) as usize;
+            file.read_exact_at(&mut buffer[..step], start + at)?;
+            hasher.update(&buffer[..step]);
+            at += step as u64;
+        }
+        tree.set(index, hasher.finish());
+    }
+    tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
+}

@@ -1,0 +1,205 @@
+//! Owners, attributes, modes and times.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+
+use haul_core::entry::Xattr;
+use haul_core::{Entry, EntryKind, MetaNote, RelPath, Timestamp};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use super::root::At;
+use super::stat;
+
+/// Sets metadata, and remembers what could not be set.
+pub(super) struct Metadata {
+    by_name: bool,
+    ids: Mutex<HashMap<(bool, Vec<u8>), Option<u32>>>,
+    notes: Mutex<HashMap<(String, String), MetaNote>>,
+}
+
+/// What the metadata is set on.
+pub(super) enum On<'a> {
+    /// A file that is open for writing.
+    File(&'a File),
+    /// Anything, by name; never a link's target.
+    Name(&'a At),
+}
+
+impl Metadata {
+    pub(super) fn new(by_name: bool) -> Self {
+        Self { by_name, ids: Mutex::default(), notes: Mutex::default() }
+    }
+
+    /// The numeric owner and group that `entry` is to have here.
+    fn owner(&self, entry: &Entry) -> (u32, u32) {
+        let Some(names) = entry.names.as_ref().filter(|_| self.by_name) else { return (entry.uid, entry.gid) };
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut id = |is_user: bool, name: &[u8], number: u32| {
+            let known = ids.entry((is_user, name.to_vec())).or_insert_with(|| {
+                let name = OsStr::from_bytes(name);
+                if is_user {
+                    uzers::get_user_by_name(name).map(|user| user.uid())
+                } else {
+                    uzers::get_group_by_name(name).map(|group| group.gid())
+                }
+            });
+            known.unwrap_or(number)
+        };
+        (id(true, &names.user, entry.uid), id(false, &names.group, entry.gid))
+    }
+
+    /// Sets everything that differs from `entry`, times last. Returns whether something was changed. What cannot
+    /// be set is noted.
+    pub(super) fn set(&self, on: &On<'_>, entry: &Entry) -> rustix::io::Result<bool> {
+        let is_link = matches!(entry.kind, EntryKind::Symlink(_));
+        let held;
+        let target = match on {
+            On::File(file) => Target { fd: file.as_fd(), at: None },
+            On::Name(at) => {
+                held = at.open(OFlags::PATH, Mode::empty())?;
+                Target { fd: held.as_fd(), at: is_link.then_some(*at) }
+            }
+        };
+        let now = stat::statx_file(target.fd)?;
+        let mut changed = false;
+        let (uid, gid) = self.owner(entry);
+        let mut mode = entry.mode;
+        let chown = (now.stx_uid, now.stx_gid) != (uid, gid);
+        if chown {
+            match target.chown(uid, gid) {
+                Ok(()) => changed = true,
+                Err(errno) => {
+                    // Who may not give files away may often still set the group.
+                    if now.stx_gid != gid && target.chown(now.stx_uid, gid).is_ok() {
+                        changed = true;
+                    }
+                    mode &= !0o6000;
+                    self.note("owner", errno, &entry.path);
+                }
+            }
+        }
+        changed |= self.set_xattrs(&target, entry)?;
+        // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
+        let mode_now = || stat::statx_file(target.fd).map(|now| u32::from(now.stx_mode) & 0o7777);
+        let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
+        if !is_link && before != mode {
+            match target.chmod(mode) {
+                Ok(()) => changed = true,
+                Err(errno) => self.note("mode", errno, &entry.path),
+            }
+        }
+        if changed || stat::mtime(&now) != entry.mtime {
+            match target.set_times(entry) {
+                Ok(()) => changed = true,
+                Err(errno) => self.note("times", errno, &entry.path),
+            }
+        }
+        Ok(changed)
+    }
+
+    fn set_xattrs(&self, target: &Target<'_>, entry: &Entry) -> rustix::io::Result<bool> {
+        let there = target.xattrs()?;
+        if there == entry.xattrs {
+            return Ok(false);
+        }
+        let mut changed = false;
+        let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
+            Ok(()) => changed = true,
+            Err(errno) => self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path),
+        };
+        for (name, _) in there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name)) {
+            tried(name, target.remove_xattr(name));
+        }
+        for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
+            tried(name, target.set_xattr(name, value));
+        }
+        Ok(changed)
+    }
+
+    fn note(&self, what: &str, errno: Errno, path: &RelPath) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let cause = std::io::Error::from(errno).to_string();
+        let note = notes.entry((what.to_owned(), cause.clone())).or_insert_with(|| MetaNote {
+            what: what.to_owned(),
+            cause,
+            count: 0,
+            example: path.clone(),
+        });
+        note.count += 1;
+    }
+
+    /// What could not be set, once for each kind.
+    pub(super) fn notes(&self) -> Vec<MetaNote> {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<MetaNote> = notes.values().cloned().collect();
+        all.sort_by(|a, b| a.what.cmp(&b.what));
+        all
+    }
+
+    /// Whether `entry`'s metadata is what is at `at`, whose plain metadata is `now`.
+    pub(super) fn is_same(&self, at: &At, now: &Statx, entry: &Entry) -> rustix::io::Result<bool> {
+        let is_link = matches!(entry.kind, EntryKind::Symlink(_));
+        Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
+            && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
+            && stat::mtime(now) == entry.mtime
+            && stat::xattrs(at)? == entry.xattrs)
+    }
+}
+
+/// An inode, held by a handle so that no name can be swapped under it.
+struct Target<'a> {
+    fd: std::os::fd::BorrowedFd<'a>,
+    /// Set for a symbolic link, whose attributes have calls by name only.
+    at: Option<&'a At>,
+}
+
+impl Target<'_> {
+    /// The kernel's own link to the inode: calls that take a path reach exactly it.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd())
+    }
+
+    fn chown(&self, uid: u32, gid: u32) -> rustix::io::Result<()> {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::fs::chownat(self.fd, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
+    }
+
+    fn chmod(&self, mode: u32) -> rustix::io::Result<()> {
+        rustix::fs::chmod(self.path(), Mode::from_raw_mode(mode))
+    }
+
+    fn set_times(&self, entry: &Entry) -> rustix::io::Result<()> {
+        let spec = |time: Timestamp| Timespec { tv_sec: time.sec, tv_nsec: time.nsec.into() };
+        let times = Timestamps { last_access: spec(entry.atime), last_modification: spec(entry.mtime) };
+        match self.at {
+            Some(at) => rustix::fs::utimensat(&at.dir, &at.name[..], &times, AtFlags::SYMLINK_NOFOLLOW),
+            None => rustix::fs::utimensat(rustix::fs::CWD, self.path(), &times, AtFlags::empty()),
+        }
+    }
+
+    fn xattrs(&self) -> rustix::io::Result<Vec<Xattr>> {
+        match self.at {
+            Some(at) => stat::xattrs(at),
+            None => stat::xattrs_of(self.path().as_bytes()),
+        }
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8]) -> rustix::io::Result<()> {
+        match self.at {
+            Some(at) => rustix::fs::lsetxattr(&at.proc_path()[..], name, value, XattrFlags::empty()),
+            None => rustix::fs::setxattr(self.path(), name, value, XattrFlags::empty()),
+        }
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> rustix::io::Result<()> {
+        match self.at {
+            Some(at) => rustix::fs::lremovexattr(&at.proc_path()[..], name),
+            None => rustix::fs::removexattr(self.path(), name),
+        }
+    }
+}

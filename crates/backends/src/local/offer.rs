@@ -1,0 +1,173 @@
+//! Answers to offers: what is made at once, and what content is needed.
+
+use haul_core::{Answer, Entry, EntryKind, ErrorKind, HardLink, Offer, RelPath, Result, SLICE_LEN};
+use rustix::fs::{AtFlags, FileType, Mode, Statx};
+use rustix::io::Errno;
+
+use super::compare::{Verdict, compare};
+use super::meta::On;
+use super::root::{At, make_dir};
+use super::sink::LocalSink;
+use super::{stage, stat};
+
+/// Compares one entry and makes it, if it has no content.
+pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
+    let entry = &*offer.entry;
+    let failed = |errno| sink.root().error("look at", &entry.path, errno);
+    let now = look(sink, &entry.path).map_err(failed)?;
+    let verdict = compare(sink, offer, now.as_ref().map(|(_, now)| now))?;
+    match (verdict, now) {
+        (Verdict::Left(why), _) => Ok(Answer::Left(why)),
+        (Verdict::Same, Some((at, now))) => same(sink, entry, &at, &now),
+        (verdict, now) if entry.is_file() => {
+            let at = now.as_ref().map(|(at, _)| at.clone());
+            if let Some((_, now)) = &now
+                && FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory
+            {
+                clear_dir(sink, entry)?;
+            }
+            let at = at.or_else(|| sink.root().at(&entry.path).ok());
+            let giant = entry.len > SLICE_LEN;
+            let have = at.filter(|_| giant).map(|at| stage::resumable(&at, entry)).unwrap_or_default();
+            Ok(Answer::Need { new: verdict == Verdict::Missing, have })
+        }
+        (_, now) => make(sink, entry, now.map(|(_, now)| now)),
+    }
+}
+
+/// What is at `path`; `None` also if a folder on the way is missing or no folder.
+fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
+    let found = sink.root().at(path).and_then(|at| stat::statx(&at).map(|now| (at, now)));
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer> {
+    let failed = |errno| sink.root().error("set the metadata of", &entry.path, errno);
+    if entry.is_dir() {
+        sink.dirs().add(entry)?;
+    }
+    if sink.metadata().is_same(at, now, entry).map_err(failed)? {
+        return Ok(Answer::Same);
+    }
+    if !entry.is_dir() && !sink.options().dry_run && !sink.metadata().set(&On::Name(at), entry).map_err(failed)? {
+        // It differs in what cannot be set here, which has been noted.
+        return Ok(Answer::Same);
+    }
+    Ok(Answer::Updated)
+}
+
+/// An empty folder in the way of something else gives way; one with something in it does not.
+fn clear_dir(sink: &LocalSink, entry: &Entry) -> Result<()> {
+    if sink.options().dry_run {
+        return Ok(());
+    }
+    let removed = sink.root().at(&entry.path).and_then(|at| {
+        rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::REMOVEDIR)
+    });
+    sink.root().forget(&entry.path);
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+            let cause = "a folder that is not empty is in its place";
+            let error = sink.root().fault(ErrorKind::Io, "replace", &entry.path, cause);
+            Err(error.with_hint("move the folder away, or give another destination"))
+        }
+        Err(errno) => Err(sink.root().error("replace", &entry.path, errno)),
+    }
+}
+
+fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
+    if sink.options().dry_run {
+        return Ok(Answer::Made);
+    }
+    let failed = |errno| sink.root().error("make", &entry.path, errno);
+    let was_dir = now.is_some_and(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory);
+    if was_dir {
+        clear_dir(sink, entry)?;
+    }
+    let at = sink.root().at_made(&entry.path).map_err(failed)?;
+    if entry.is_dir() {
+        let made = match make_dir(&at) {
+            Err(Errno::ACCESS) if stage::unlock_dir(&at) => make_dir(&at),
+            other => other,
+        };
+        made.map_err(failed)?;
+        let is_dir = || stat::statx(&at).map(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory);
+        if !is_dir().map_err(failed)? {
+            // Something else is in its place: a link is replaced, never followed.
+            stage::remove(&at).and_then(|()| make_dir(&at)).map_err(failed)?;
+        }
+        sink.dirs().add(entry)?;
+        return Ok(Answer::Made);
+    }
+    let part = stage::part_of(&at);
+    stage::remove(&part).map_err(failed)?;
+    let made = match make_special(&part, &entry.kind) {
+        Err(Errno::ACCESS) if stage::unlock_dir(&at) => make_special(&part, &entry.kind),
+        other => other,
+    };
+    made.map_err(failed)?;
+    let published = sink.metadata().set(&On::Name(&part), entry).and_then(|_| {
+        rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..])
+    });
+    if published.is_err() {
+        let _ = stage::remove(&part);
+    }
+    published.map_err(failed)?;
+    Ok(Answer::Made)
+}
+
+fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
+    let node = |kind, number| rustix::fs::mknodat(&part.dir, &part.name[..], kind, Mode::RUSR | Mode::WUSR, number);
+    match kind {
+        EntryKind::Symlink(target) => rustix::fs::symlinkat(&target[..], &part.dir, &part.name[..]),
+        EntryKind::Fifo => node(FileType::Fifo, 0),
+        EntryKind::Socket => node(FileType::Socket, 0),
+        EntryKind::CharDevice(number) => node(FileType::CharacterDevice, *number),
+        EntryKind::BlockDevice(number) => node(FileType::BlockDevice, *number),
+        EntryKind::File | EntryKind::Dir => Err(Errno::INVAL),
+    }
+}
+
+/// Makes `link` a further name of a file that is here.
+pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
+    let entry = &*link.entry;
+    let failed = |errno| sink.root().error("link", &entry.path, errno);
+    let there = look(sink, &entry.path).map_err(failed)?;
+    let Some((to, target)) = look(sink, &link.to).map_err(failed)? else {
+        if sink.options().dry_run {
+            return Ok(Answer::Made);
+        }
+        let cause = "the file that it is another name of is not there";
+        return Err(sink.root().fault(ErrorKind::NotFound, "link", &entry.path, cause));
+    };
+    let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
+    match &there {
+        Some((_, now)) if inode(now) == inode(&target) => return Ok(Answer::Same),
+        Some(_) if sink.options().ignore_existing => return Ok(Answer::Left(haul_core::Left::Exists)),
+        None if sink.options().existing => return Ok(Answer::Left(haul_core::Left::Missing)),
+        _ => {}
+    }
+    if sink.options().dry_run {
+        return Ok(Answer::Made);
+    }
+    if there.is_some_and(|(_, now)| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory) {
+        clear_dir(sink, entry)?;
+    }
+    let at = sink.root().at_made(&entry.path).map_err(failed)?;
+    let part = stage::part_of(&at);
+    stage::remove(&part).map_err(failed)?;
+    let link_to = || rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty());
+    let linked = match link_to() {
+        Err(Errno::ACCESS) if stage::unlock_dir(&at) => link_to(),
+        other => other,
+    };
+    linked
+        .and_then(|()| rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..]))
+        .map_err(failed)?;
+    Ok(Answer::Made)
+}

@@ -1,0 +1,86 @@
+//! From a path as given to the directory that holds the root, and the root's name in it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use haul_core::{Error, ErrorKind, Place, PlaceRoot, Result, Side};
+use uzers::os::unix::UserExt;
+
+/// A root: the entry `name` in the directory at `dir`. `.` is the directory itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Base {
+    /// The directory, as this process can open it.
+    pub(super) dir: PathBuf,
+    /// One component, or `.`.
+    pub(super) name: Vec<u8>,
+}
+
+/// Resolves a place. A `~` is looked up only where another machine asks; here the shell has done that.
+pub(super) fn resolve(place: &Place, far: bool) -> Result<Base> {
+    let path = if far { expand_home(&place.path)? } else { place.path.clone() };
+    let path = if path.is_empty() { b".".to_vec() } else { path };
+    let inside = |name: &[u8]| Base { dir: PathBuf::from(OsStr::from_bytes(&path)), name: name.to_vec() };
+    Ok(match &place.root {
+        PlaceRoot::Inside(name) => inside(name),
+        PlaceRoot::InsideIfDir(name) if PathBuf::from(OsStr::from_bytes(&path)).is_dir() => inside(name),
+        PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => exactly(&path),
+    })
+}
+
+fn exactly(path: &[u8]) -> Base {
+    let trimmed = path.strip_suffix(b"/").map_or(path, trim_slashes);
+    let at = trimmed.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+    let (dir, name) = trimmed.split_at(at);
+    if path.ends_with(b"/") || matches!(name, b"" | b"." | b"..") {
+        let dir = if trimmed.is_empty() { b"/" } else { trimmed };
+        return Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: b".".to_vec() };
+    }
+    let dir = if dir.is_empty() { b"." } else { dir };
+    Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: name.to_vec() }
+}
+
+fn trim_slashes(mut path: &[u8]) -> &[u8] {
+    while let Some(shorter) = path.strip_suffix(b"/") {
+        path = shorter;
+    }
+    path
+}
+
+fn expand_home(path: &[u8]) -> Result<Vec<u8>> {
+    let Some(rest) = path.strip_prefix(b"~") else { return Ok(path.to_vec()) };
+    let at = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+    let (user, below) = rest.split_at(at);
+    let home = if user.is_empty() {
+        std::env::home_dir().map(|home| home.into_os_string().into_vec())
+    } else {
+        uzers::get_user_by_name(OsStr::from_bytes(user)).map(|u| u.home_dir().as_os_str().as_bytes().to_vec())
+    };
+    let Some(mut home) = home else {
+        return Err(Error::new(ErrorKind::NotFound, Side::Local, "find the home directory of", "there is no such user")
+            .on(path));
+    };
+    home.extend_from_slice(below);
+    Ok(home)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base(path: &str) -> (String, String) {
+        let place = Place { path: path.into(), root: PlaceRoot::Exactly };
+        let base = resolve(&place, false).unwrap();
+        (base.dir.display().to_string(), String::from_utf8(base.name).unwrap())
+    }
+
+    #[test]
+    fn a_trailing_slash_means_the_directory_itself() {
+        assert_eq!(base("/a/b"), ("/a/".into(), "b".into()));
+        assert_eq!(base("/a/b//"), ("/a/b".into(), ".".into()));
+        assert_eq!(base("b"), (".".into(), "b".into()));
+        assert_eq!(base("/"), ("/".into(), ".".into()));
+        assert_eq!(base("a/.."), ("a/..".into(), ".".into()));
+        assert_eq!(base(""), (".".into(), ".".into()));
+    }
+}

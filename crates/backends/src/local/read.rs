@@ -1,0 +1,160 @@
+//! Reading slices: content into the batch's buffer, hashed once on the way.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::entry::Identity;
+use haul_core::{
+    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, RelPath, Result, SLICE_LEN, Slice,
+    SliceData,
+};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::cache::Cache;
+use super::root::Root;
+use super::stat;
+
+/// Bytes read and hashed at a time: they are still in the processor's cache when they are hashed.
+const STEP: usize = 256 * 1024;
+/// Giant files that are kept open between their slices.
+const OPEN_FILES: usize = 64;
+
+/// Reads files below a root.
+pub(super) struct Reader {
+    open: Mutex<Cache<RelPath, Arc<File>>>,
+    pool: BufferPool,
+}
+
+impl Reader {
+    pub(super) fn new(pool: BufferPool) -> Self {
+        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool }
+    }
+
+    /// Reads every slice of a batch; what fails takes no room in the content.
+    pub(super) fn read(&self, root: &Root, batch: &Arc<Batch>) -> BatchData {
+        let mut content = if batch.entries.iter().all(|entry| entry.len == 0) {
+            Buffer::default()
+        } else {
+            self.pool.take()
+        };
+        let mut slices = Vec::with_capacity(batch.slices.len());
+        for (entry, slice) in batch.iter() {
+            let before = content.bytes().len();
+            let read = self.slice(root, entry, slice, &mut content);
+            if read.is_err() {
+                content.truncate(before);
+            }
+            slices.push(read);
+        }
+        BatchData { batch: batch.clone(), slices, content, at_hand: true }
+    }
+
+    fn slice(&self, root: &Root, entry: &Entry, slice: Slice, content: &mut Buffer) -> Result<SliceData> {
+        let file = self.file(root, entry)?;
+        let failed = |errno| root.error("read", &entry.path, errno);
+        let start = u64::from(slice.index) * SLICE_LEN;
+        let len = slice_len(entry.len, slice.index);
+        let extents = if entry.is_sparse() { extents(&file, start, len).map_err(failed)? } else { whole(len) };
+        let mut hasher = SliceHasher::new(entry.len, start);
+        let mut at = 0;
+        for extent in &extents {
+            hasher.update_zeros(u64::from(extent.start) - at);
+            at = u64::from(extent.start) + u64::from(extent.len);
+            let mut left = extent.len as usize;
+            while left > 0 {
+                let step = left.min(STEP);
+                let Some(bytes) = content.grow(step) else {
+                    return Err(root.fault(ErrorKind::Protocol, "read", &entry.path, "the batch is too large"));
+                };
+                file.read_exact_at(bytes, start + at - left as u64).map_err(|e| match e.kind() {
+                    std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
+                    _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
+                })?;
+                hasher.update(bytes);
+                left -= step;
+            }
+        }
+        hasher.update_zeros(len - at);
+        // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
+        // written to before that moment.
+        let now = stat::statx_file(&*file).map_err(failed)?;
+        let now = Identity { len: now.stx_size, mtime: stat::mtime(&now), ino: now.stx_ino };
+        if now != entry.identity() {
+            self.lock().forget(|path| *path == entry.path);
+            return Err(changed(root, &entry.path));
+        }
+        Ok(SliceData { extents, value: hasher.finish() })
+    }
+
+    /// The open file of an entry; giant files stay open between their slices.
+    pub(super) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<File>> {
+        let giant = entry.len > SLICE_LEN;
+        if giant && let Some(file) = self.lock().get(&entry.path) {
+            return Ok(file);
+        }
+        let file = Arc::new(open(root, &entry.path)?);
+        if giant {
+            // Slices are read by several threads, each from front to back.
+            let _ = rustix::fs::fadvise(&*file, 0, None, Advice::Sequential);
+            self.lock().put(entry.path.clone(), file.clone());
+        }
+        Ok(file)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<File>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a regular file for reading, without touching its access time where that is allowed.
+pub(super) fn open(root: &Root, path: &RelPath) -> Result<File> {
+    let failed = |errno| match errno {
+        // What was a file at the scan is a link now.
+        Errno::LOOP => changed(root, path),
+        errno => root.error("open", path, errno),
+    };
+    let at = root.at(path).map_err(failed)?;
+    // Without NONBLOCK, a pipe that was put in the file's place would hang the open.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let opened = match at.open(flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => at.open(flags, Mode::empty()),
+        other => other,
+    };
+    let file = File::from(opened.map_err(failed)?);
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+    if is_file { Ok(file) } else { Err(changed(root, path)) }
+}
+
+pub(super) fn changed(root: &Root, path: &RelPath) -> Error {
+    root.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
+}
+
+fn whole(len: u64) -> Vec<Extent> {
+    if len == 0 { Vec::new() } else { vec![Extent { start: 0, len: len as u32 }] }
+}
+
+/// The runs of data in `len` bytes from `start`, as offsets from `start`.
+fn extents(file: &File, start: u64, len: u64) -> rustix::io::Result<Vec<Extent>> {
+    let end = start + len;
+    let mut found = Vec::new();
+    let mut at = start;
+    while at < end {
+        let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(data) if data < end => data,
+            Ok(_) | Err(Errno::NXIO) => break,
+            // The file system does not tell holes from data.
+            Err(Errno::INVAL | Errno::NOTSUP) => return Ok(whole(len)),
+            Err(e) => return Err(e),
+        };
+        let hole = rustix::fs::seek(file, SeekFrom::Hole(data))?.min(end);
+        if hole <= data {
+            break;
+        }
+        found.push(Extent { start: (data - start) as u32, len: (hole - data) as u32 });
+        at = hole;
+    }
+    Ok(found)
+}

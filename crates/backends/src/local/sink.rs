@@ -1,0 +1,259 @@
+//! The writing end.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use haul_core::{
+    Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath, Result,
+    SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, WriteDone,
+};
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
+use super::commit::{Committer, Item, Ticket, What};
+use super::dirs::Dirs;
+use super::meta::{Metadata, On};
+use super::root::{At, Root};
+use super::stage::{self, Giant};
+use super::{clone, offer, stat};
+
+/// Threads that compare for one question, at most.
+const COMPARERS: usize = 4;
+
+/// A tree of the local file system, to be written.
+pub(super) struct LocalSink {
+    options: SinkOptions,
+    dirs: Dirs,
+    committer: Arc<Committer>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LocalSink {
+    pub(super) fn new(root: Root, options: SinkOptions) -> Result<Self> {
+        let metadata = Metadata::new(options.owner_by_name);
+        let committer = Arc::new(Committer::new(root, metadata, options.durable, options.verify_disk));
+        let thread = {
+            let committer = committer.clone();
+            std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
+        };
+        let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
+        Ok(Self { options, dirs: Dirs::default(), committer, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn options(&self) -> &SinkOptions {
+        &self.options
+    }
+
+    pub(super) fn root(&self) -> &Root {
+        &self.committer.root
+    }
+
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.committer.metadata
+    }
+
+    pub(super) fn dirs(&self) -> &Dirs {
+        &self.dirs
+    }
+
+    /// Takes one slice: proves it, writes it.
+    fn take(&self, entry: &Arc<Entry>, slice: Slice, data: &SliceData, content: &[u8], at_hand: bool) -> Result<Taken> {
+        if !at_hand && !stage::proves(entry, slice, data, content) {
+            let cause = format!("slice {} did not arrive as it was sent", slice.index);
+            return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
+        }
+        if entry.len <= SLICE_LEN {
+            let staged = stage::stage_small(self.root(), entry, data, content)?;
+            if let Err(errno) = self.metadata().set(&On::File(&staged.file), entry) {
+                let _ = stage::remove(&staged.part);
+                return Err(self.root().error("set the metadata of", &entry.path, errno));
+            }
+            // The proof of a file of one slice is its digest.
+            return Ok(Taken::Wait(What::Small(Box::new(staged), entry.clone(), Digest(data.value.0))));
+        }
+        let giant = match self.giant(entry)? {
+            Ok(giant) => giant,
+            Err(digest) => return Ok(Taken::Already(digest)),
+        };
+        giant.write(slice, data, content).map_err(|e| {
+            Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path))
+        })?;
+        Ok(Taken::Wait(What::Slice(giant)))
+    }
+
+    /// The staged file of a giant, or the digest that it was committed with a moment ago.
+    fn giant(&self, entry: &Arc<Entry>) -> Result<Result<Arc<Giant>, Digest>> {
+        let slot = {
+            let mut giants = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut committed = self.committer.committed.lock().unwrap_or_else(PoisonError::into_inner);
+            match committed.get(&entry.path) {
+                Some((identity, digest)) if identity == entry.identity() && !giants.contains_key(&entry.path) => {
+                    return Ok(Err(digest));
+                }
+                _ => giants.entry(entry.path.clone()).or_default().clone(),
+            }
+        };
+        let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(giant) = &*held
+            && giant.entry.identity() == entry.identity()
+        {
+            return Ok(Ok(giant.clone()));
+        }
+        // Another state of the source: what is staged of the old one goes, and its lock with it.
+        *held = None;
+        let giant = Arc::new(Giant::open(self.root(), entry)?);
+        *held = Some(giant.clone());
+        Ok(Ok(giant))
+    }
+
+    fn remove_one(&self, path: &RelPath) -> Result<()> {
+        let gone = |result| match result {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+            other => other,
+        };
+        let remove = || -> rustix::io::Result<()> {
+            let at = self.root().at(path)?;
+            let now = stat::statx(&at)?;
+            let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
+            let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            if is_dir {
+                self.root().forget(path);
+            }
+            let unlink = |at: &At| rustix::fs::unlinkat(&at.dir, &at.name[..], flags);
+            match unlink(&at) {
+                Err(Errno::ACCESS) if stage::unlock_dir(&at) => unlink(&at),
+                other => other,
+            }
+        };
+        gone(remove()).map_err(|errno| self.root().error("remove", path, errno))
+    }
+}
+
+/// What became of a slice that was taken.
+enum Taken {
+    /// It waits to be durable.
+    Wait(What),
+    /// Its file was committed before.
+    Already(Digest),
+}
+
+impl Sink for LocalSink {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        // Few entries are not worth a thread; many are compared side by side, in runs that share folders.
+        if offers.len() < 256 {
+            return Ok(offers.iter().map(|one| offer::answer(self, one)).collect());
+        }
+        let next = AtomicUsize::new(0);
+        let runs: Vec<&[Offer]> = offers.chunks(offers.len().div_ceil(COMPARERS * 4)).collect();
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((at, run)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                runs.get(at).map(|run| (at, run))
+            } {
+                done.push((at, run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>()));
+            }
+            done
+        };
+        let threads = COMPARERS.min(std::thread::available_parallelism().map_or(2, Into::into));
+        let mut done = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for other in others {
+                done.extend(other.join().unwrap_or_default());
+            }
+            done
+        });
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().flat_map(|(_, answers)| answers).collect())
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        let ticket = Ticket::new(data.slices.len(), done);
+        let mut used = 0;
+        for (at, ((entry, slice), read)) in data.batch.iter().zip(&data.slices).enumerate() {
+            let outcome = match read {
+                Err(error) => Err(error.clone()),
+                Ok(read) => {
+                    let len = read.data_len() as usize;
+                    let content = data.content.bytes().get(used..used + len).unwrap_or_default();
+                    used += len;
+                    self.take(entry, slice, read, content, data.at_hand).map(|taken| (taken, len as u64))
+                }
+            };
+            match outcome {
+                Ok((Taken::Wait(what), bytes)) => {
+                    self.committer.push(Item { ticket: ticket.clone(), at, bytes, what });
+                }
+                Ok((Taken::Already(digest), _)) => ticket.settle(at, Ok(Outcome::Committed(Some(digest)))),
+                Err(error) => ticket.settle(at, Err(error)),
+            }
+        }
+    }
+
+    fn flush(&self) {
+        self.committer.flush();
+    }
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        for path in paths {
+            let giant = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+            if giant.is_some()
+                && let Ok(at) = self.root().at(path)
+            {
+                let _ = stage::remove(&stage::part_of(&at));
+                let _ = stage::remove(&stage::journal_of(&at));
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        Ok(links.iter().map(|one| offer::link(self, one)).collect())
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        Ok(paths.iter().map(|path| self.remove_one(path)).collect())
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        self.committer.drain();
+        if !self.options.dry_run {
+            self.dirs.finish(self.root(), self.metadata())?;
+            if self.options.durable {
+                self.sync_root()?;
+            }
+        }
+        Ok(FinishReport { notes: self.metadata().notes() })
+    }
+
+    fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
+        clone::clone_file(self.root(), self.metadata(), entry, file, self.options.durable)
+    }
+}
+
+impl LocalSink {
+    /// Makes the names and folders durable too.
+    fn sync_root(&self) -> Result<()> {
+        let root = RelPath::root();
+        let failed = |errno| self.root().error("sync", &root, errno);
+        let Ok(at) = self.root().at(&root) else { return Ok(()) };
+        let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+        let opened = at.open(flags, rustix::fs::Mode::empty());
+        let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty())).map_err(failed)?;
+        rustix::fs::syncfs(opened).map_err(failed)
+    }
+}
+
+impl Drop for LocalSink {
+    fn drop(&mut self) {
+        self.committer.close();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A panic there has been printed; here is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+}

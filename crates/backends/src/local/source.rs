@@ -1,0 +1,84 @@
+//! The reading end.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
+use rustix::io::Errno;
+
+use super::read::Reader;
+use super::root::Root;
+use super::{digest, stat, walk};
+
+/// Threads that hash for one question, at most.
+const HASHERS: usize = 8;
+
+/// A tree of the local file system, to be read.
+pub(super) struct LocalSource {
+    root: Root,
+    reader: Reader,
+}
+
+impl LocalSource {
+    pub(super) fn new(root: Root, pool: BufferPool) -> Self {
+        Self { root, reader: Reader::new(pool) }
+    }
+
+    fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
+        match self.root.at(path).and_then(|at| stat::entry(&at, path.clone(), None)) {
+            Ok(entry) => Ok(Some(entry)),
+            // A link where a folder was, or a file: then there is nothing of that name below the root.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(self.root.error("look at", path, errno)),
+        }
+    }
+}
+
+impl Source for LocalSource {
+    fn root(&self) -> Result<Option<Entry>> {
+        self.look(&RelPath::root())
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        walk::walk(&self.root, options, visit)
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        Ok(paths.iter().map(|path| self.look(path)).collect())
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        Ok(self.reader.read(&self.root, batch))
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        let next = AtomicUsize::new(0);
+        let threads = HASHERS.min(paths.len()).min(std::thread::available_parallelism().map_or(2, Into::into));
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(path) = paths.get(at) else { return done };
+                done.push((at, digest::of_path(&self.root, path)));
+            }
+        };
+        let mut done: Vec<(usize, Result<Digest>)> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for other in others {
+                done.extend(other.join().unwrap_or_default());
+            }
+            done
+        });
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, digest)| digest).collect())
+    }
+
+    fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
+        Some(self.reader.file(&self.root, entry).and_then(|file| {
+            file.try_clone().map_err(|e| haul_core::Error::io(self.root.side(), "open", &e).on(self.root.shown(&entry.path)))
+        }))
+    }
+}

@@ -1,0 +1,309 @@
+//! Staged files: content under a name of haul's own, beside its final name.
+//!
+//! The staging name is made from the final name, so a later run finds what an interrupted one left. A lock is held
+//! on a staged file until it has its final name: two hauls that write the same file cannot mix.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::digest::SliceHasher;
+use haul_core::{
+    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, RelPath, Result, SLICE_LEN, Slice, SliceData,
+};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::journal::{self, Header, Journal};
+use super::root::{At, Root};
+use super::stat;
+
+const PREFIX: &[u8] = b".haul-";
+const PART: &[u8] = b".part";
+const JOURNAL: &[u8] = b".journal";
+
+/// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, `.part`.
+fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
+    let hex = blake3::hash(name).to_hex();
+    [PREFIX, &hex.as_bytes()[..16], suffix].concat()
+}
+
+/// Whether haul may have made a file of this name for staging.
+pub(super) fn is_staging_name(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+    let Some(hex) = rest.strip_suffix(PART).or_else(|| rest.strip_suffix(JOURNAL)) else { return false };
+    hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
+}
+
+/// Where the file at `at` is staged.
+pub(super) fn part_of(at: &At) -> At {
+    at.sibling(&staging_name(&at.name, PART))
+}
+
+/// Where the journal of the file at `at` is.
+pub(super) fn journal_of(at: &At) -> At {
+    at.sibling(&staging_name(&at.name, JOURNAL))
+}
+
+/// A staged file, locked.
+pub(super) struct Staged {
+    /// Its final name.
+    pub(super) at: At,
+    /// Its staging name.
+    pub(super) part: At,
+    /// The open file.
+    pub(super) file: File,
+    /// The file system it is on, for syncing.
+    pub(super) dev: (u32, u32),
+    /// Its inode.
+    pub(super) ino: u64,
+    /// Whether it was there before, left by an interrupted run.
+    found: bool,
+}
+
+impl Staged {
+    /// Makes the staged file of the entry at `path`, or takes over the one that is there.
+    pub(super) fn open(root: &Root, path: &RelPath) -> Result<Self> {
+        let failed = |errno| root.error("stage", path, errno);
+        let at = root.at_made(path).map_err(failed)?;
+        let part = part_of(&at);
+        // A few rounds: somebody else may be finishing the same file.
+        for _ in 0..8 {
+            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            let (file, found) = match part.open(new, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => (file, false),
+                Err(Errno::EXIST) => match part.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
+                    Ok(file) => (file, true),
+                    Err(Errno::NOENT) => continue,
+                    Err(_) => {
+                        remove(&part).map_err(failed)?;
+                        continue;
+                    }
+                },
+                Err(Errno::ACCESS) if unlock_dir(&at) => continue,
+                Err(errno) => return Err(failed(errno)),
+            };
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::INVAL) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let cause = "another haul is writing this file";
+                    return Err(root.fault(ErrorKind::Busy, "stage", path, cause));
+                }
+                Err(errno) => return Err(failed(errno)),
+            }
+            let now = stat::statx_file(&file).map_err(failed)?;
+            if found && !is_ours(&now, &part) {
+                remove(&part).map_err(failed)?;
+                continue;
+            }
+            let dev = (now.stx_dev_major, now.stx_dev_minor);
+            return Ok(Self { at, part, file: file.into(), dev, ino: now.stx_ino, found });
+        }
+        Err(root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still"))
+    }
+
+    /// Gives it its final name.
+    pub(super) fn publish(&self) -> rustix::io::Result<()> {
+        let rename = || rustix::fs::renameat(&self.part.dir, &self.part.name[..], &self.at.dir, &self.at.name[..]);
+        match rename() {
+            // An empty folder in its place gives way; one with something in it does not.
+            Err(Errno::ISDIR) => {
+                rustix::fs::unlinkat(&self.at.dir, &self.at.name[..], AtFlags::REMOVEDIR)?;
+                rename()
+            }
+            other => other,
+        }
+    }
+}
+
+/// A regular file with this one name, made by this user: else somebody planted it.
+fn is_ours(now: &rustix::fs::Statx, part: &At) -> bool {
+    let named = stat::statx(part);
+    FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
+        && now.stx_nlink == 1
+        && now.stx_uid == rustix::process::geteuid().as_raw()
+        && named.is_ok_and(|named| named.stx_ino == now.stx_ino && named.stx_dev_minor == now.stx_dev_minor)
+}
+
+/// Removes a name, if it is there.
+pub(super) fn remove(at: &At) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}
+
+/// Lets the owner write into a folder whose mode does not; its own mode is set again at the end. Whether it helped.
+pub(super) fn unlock_dir(at: &At) -> bool {
+    let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
+    stat::statx(&folder).is_ok_and(|now| {
+        let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);
+        !mode.contains(Mode::RWXU) && rustix::fs::chmod(&folder.proc_path()[..], mode | Mode::RWXU).is_ok()
+    })
+}
+
+/// Whether `content` is what the source hashed.
+pub(super) fn proves(entry: &Entry, slice: Slice, data: &SliceData, content: &[u8]) -> bool {
+    let start = u64::from(slice.index) * SLICE_LEN;
+    let len = haul_core::digest::slice_len(entry.len, slice.index);
+    let mut hasher = SliceHasher::new(entry.len, start);
+    let (mut at, mut used) = (0_u64, 0_usize);
+    for extent in &data.extents {
+        let Some(hole) = u64::from(extent.start).checked_sub(at) else { return false };
+        hasher.update_zeros(hole);
+        let Some(bytes) = content.get(used..used + extent.len as usize) else { return false };
+        hasher.update(bytes);
+        used += extent.len as usize;
+        at = u64::from(extent.start) + u64::from(extent.len);
+    }
+    let Some(rest) = len.checked_sub(at) else { return false };
+    hasher.update_zeros(rest);
+    hasher.finish() == data.value
+}
+
+/// Writes the data of a slice where it belongs.
+pub(super) fn write_extents(file: &File, start: u64, data: &SliceData, content: &[u8]) -> io::Result<()> {
+    let mut used = 0;
+    for extent in &data.extents {
+        let bytes = content.get(used..used + extent.len as usize).ok_or(io::ErrorKind::InvalidInput)?;
+        file.write_all_at(bytes, start + u64::from(extent.start))?;
+        used += extent.len as usize;
+    }
+    Ok(())
+}
+
+/// Stages a whole small file.
+pub(super) fn stage_small(root: &Root, entry: &Entry, data: &SliceData, content: &[u8]) -> Result<Staged> {
+    let staged = Staged::open(root, &entry.path)?;
+    let write = || -> io::Result<()> {
+        if staged.found {
+            staged.file.set_len(0)?;
+        }
+        write_extents(&staged.file, 0, data, content)?;
+        let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
+        if written < entry.len { staged.file.set_len(entry.len) } else { Ok(()) }
+    };
+    match write() {
+        Ok(()) => Ok(staged),
+        Err(e) => {
+            let _ = remove(&staged.part);
+            Err(Error::io(root.side(), "write", &e).on(root.shown(&entry.path)))
+        }
+    }
+}
+
+/// A giant file that is being staged, slice by slice.
+pub(super) struct Giant {
+    /// What it is to become.
+    pub(super) entry: Arc<Entry>,
+    /// The staged file.
+    pub(super) staged: Staged,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    tree: FileTree,
+    /// Written, not yet synced.
+    dirty: Vec<(u32, ChainingValue)>,
+    /// Synced; kept until there is a journal.
+    durable: Vec<(u32, ChainingValue)>,
+    journal: Option<Journal>,
+}
+
+impl Giant {
+    /// Makes or takes over the staged file of `entry`, with the slices that its journal proves.
+    pub(super) fn open(root: &Root, entry: &Arc<Entry>) -> Result<Self> {
+        let staged = Staged::open(root, &entry.path)?;
+        let failed = |e: &io::Error| Error::io(root.side(), "stage", e).on(root.shown(&entry.path));
+        let mut tree = FileTree::new(entry.len);
+        let mut durable = Vec::new();
+        if staged.found {
+            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.ino);
+            if durable.is_empty() {
+                staged.file.set_len(0).map_err(|e| failed(&e))?;
+            }
+        }
+        for (index, value) in &durable {
+            tree.set(*index, *value);
+        }
+        staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
+        let progress = Progress { tree, dirty: Vec::new(), durable, journal: None };
+        Ok(Self { entry: entry.clone(), staged, progress: Mutex::new(progress) })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one slice.
+    pub(super) fn write(&self, slice: Slice, data: &SliceData, content: &[u8]) -> io::Result<()> {
+        write_extents(&self.staged.file, u64::from(slice.index) * SLICE_LEN, data, content)?;
+        let mut progress = self.lock();
+        progress.tree.set(slice.index, data.value);
+        progress.dirty.push((slice.index, data.value));
+        Ok(())
+    }
+
+    /// The slices that are written and not yet durable; they are the caller's now.
+    pub(super) fn take_dirty(&self) -> Vec<(u32, ChainingValue)> {
+        std::mem::take(&mut self.lock().dirty)
+    }
+
+    /// Records slices as durable. The caller has synced the data of them, and asks for `sync` of the record too.
+    pub(super) fn record(&self, slices: Vec<(u32, ChainingValue)>, sync: bool) -> io::Result<()> {
+        let mut progress = self.lock();
+        progress.durable.extend(slices);
+        let added = std::mem::take(&mut progress.durable);
+        match &mut progress.journal {
+            Some(journal) => journal.append(&added)?,
+            none => {
+                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.ino };
+                *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
+            }
+        }
+        match &progress.journal {
+            Some(journal) if sync => journal.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file's own digest, once all slices are written.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        let progress = self.lock();
+        if progress.tree.missing() == 0 { progress.tree.digest() } else { None }
+    }
+}
+
+/// The slices of `entry` that an interrupted run left durable, as ranges; one is left out if it were all of them,
+/// so that there is something to be sent that completes the file.
+pub(super) fn resumable(at: &At, entry: &Entry) -> Vec<std::ops::Range<u32>> {
+    let Ok(staged) = stat::statx(&part_of(at)) else { return Vec::new() };
+    let mut tree = FileTree::new(entry.len);
+    for (index, value) in journal::load(&journal_of(at), &entry.identity(), staged.stx_ino) {
+        tree.set(index, value);
+    }
+    let count = haul_core::digest::slice_count(entry.len);
+    let last = if tree.missing() == 0 { count.saturating_sub(1) } else { count };
+    let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
+    for index in (0..last).filter(|index| tree.has(*index)) {
+        match ranges.last_mut() {
+            Some(range) if range.end == index => range.end += 1,
+            _ => ranges.push(index..index + 1),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_its_own_names_only() {
+        assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
+        for other in [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"] {
+            assert!(!is_staging_name(other));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One name's metadata, as an [`Entry`].
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+
+use haul_core::entry::Xattr;
+use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
+use rustix::io::Errno;
+use serde_bytes::ByteBuf;
+
+use super::root::At;
+
+/// The most that all names or one value of extended attributes may take, in bytes (`XATTR_LIST_MAX` and
+/// `XATTR_SIZE_MAX` of Linux).
+const XATTR_MAX: usize = 64 * 1024;
+
+/// Attributes that belong to the machine, not to the data: a security label of one host means nothing on another,
+/// and `system.nfs4_acl` and its like are views of what mode and owner say already.
+fn is_carried(name: &[u8]) -> bool {
+    name.starts_with(b"user.")
+        || name.starts_with(b"trusted.")
+        || name == b"security.capability"
+        || name == b"system.posix_acl_access"
+        || name == b"system.posix_acl_default"
+}
+
+/// Looks at `at`, which is the entry at `path` below its root. Does not follow a link.
+pub(super) fn entry(at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Entry> {
+    let stat = statx(at)?;
+    let kind = match FileType::from_raw_mode(stat.stx_mode.into()) {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Dir,
+        FileType::Symlink => EntryKind::Symlink(
+            rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes(),
+        ),
+        FileType::Fifo => EntryKind::Fifo,
+        FileType::Socket => EntryKind::Socket,
+        FileType::CharacterDevice => EntryKind::CharDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
+        FileType::BlockDevice => EntryKind::BlockDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
+        _ => return Err(Errno::NOTSUP),
+    };
+    let xattrs = xattrs(at)?;
+    Ok(fill(&stat, path, kind, xattrs, names))
+}
+
+/// The plain metadata of `at`, without attributes and link target.
+pub(super) fn statx(at: &At) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC, wanted())
+}
+
+/// The plain metadata of an open file, as it is now.
+pub(super) fn statx_file(file: impl std::os::fd::AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())
+}
+
+fn wanted() -> StatxFlags {
+    StatxFlags::BASIC_STATS
+}
+
+/// When the content was last modified.
+pub(super) fn mtime(stat: &Statx) -> Timestamp {
+    Timestamp { sec: stat.stx_mtime.tv_sec, nsec: stat.stx_mtime.tv_nsec }
+}
+
+fn device(major: u32, minor: u32) -> u64 {
+    rustix::fs::makedev(major, minor)
+}
+
+fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names: Option<&Names>) -> Entry {
+    let is_file = kind == EntryKind::File;
+    Entry {
+        path,
+        len: if is_file { stat.stx_size } else { 0 },
+        mtime: mtime(stat),
+        atime: Timestamp { sec: stat.stx_atime.tv_sec, nsec: stat.stx_atime.tv_nsec },
+        mode: u32::from(stat.stx_mode) & 0o7777,
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        names: names.map(|names| Box::new(names.of(stat.stx_uid, stat.stx_gid))),
+        dev: device(stat.stx_dev_major, stat.stx_dev_minor),
+        ino: stat.stx_ino,
+        nlink: stat.stx_nlink,
+        allocated: if is_file { stat.stx_blocks * 512 } else { 0 },
+        kind,
+        xattrs,
+    }
+}
+
+/// The carried attributes of `at`, sorted by name. A file system without attributes has none.
+pub(super) fn xattrs(at: &At) -> rustix::io::Result<Vec<Xattr>> {
+    read_xattrs(&at.proc_path(), false)
+}
+
+/// The carried attributes of what `path` leads to, links followed.
+pub(super) fn xattrs_of(path: &[u8]) -> rustix::io::Result<Vec<Xattr>> {
+    read_xattrs(path, true)
+}
+
+fn read_xattrs(path: &[u8], follow: bool) -> rustix::io::Result<Vec<Xattr>> {
+    let list = |buffer: &mut [u8]| match follow {
+        true => rustix::fs::listxattr(path, buffer),
+        false => rustix::fs::llistxattr(path, buffer),
+    };
+    let get = |name: &[u8], buffer: &mut [u8]| match follow {
+        true => rustix::fs::getxattr(path, name, buffer),
+        false => rustix::fs::lgetxattr(path, name, buffer),
+    };
+    let mut short = [0_u8; 1024];
+    let long;
+    let names = match list(&mut short) {
+        Ok(0) | Err(Errno::NOTSUP | Errno::NOENT) => return Ok(Vec::new()),
+        Ok(n) => &short[..n],
+        Err(Errno::RANGE) => {
+            let mut buffer = vec![0_u8; XATTR_MAX];
+            let n = list(&mut buffer)?;
+            buffer.truncate(n);
+            long = buffer;
+            &long[..]
+        }
+        Err(e) => return Err(e),
+    };
+    let mut found = Vec::new();
+    for name in names.split(|b| *b == 0).filter(|name| is_carried(name)) {
+        let mut value = vec![0_u8; 256];
+        let n = match get(name, &mut value) {
+            Err(Errno::RANGE) => {
+                value.resize(XATTR_MAX, 0);
+                get(name, &mut value)
+            }
+            other => other,
+        };
+        match n {
+            Ok(n) => {
+                value.truncate(n);
+                found.push((ByteBuf::from(name.to_vec()), ByteBuf::from(value)));
+            }
+            // Removed since it was listed, or not ours to read (trusted.* without the privilege).
+            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Names of owners and groups, each looked up once.
+#[derive(Default)]
+pub(super) struct Names {
+    users: Mutex<HashMap<u32, Vec<u8>>>,
+    groups: Mutex<HashMap<u32, Vec<u8>>>,
+}
+
+impl Names {
+    fn of(&self, uid: u32, gid: u32) -> OwnerNames {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let user = users.entry(uid).or_insert_with(|| {
+            uzers::get_user_by_uid(uid).map(|u| u.name().as_bytes().to_vec()).unwrap_or_default()
+        });
+        let group = groups.entry(gid).or_insert_with(|| {
+            uzers::get_group_by_gid(gid).map(|g| g.name().as_bytes().to_vec()).unwrap_or_default()
+        });
+        OwnerNames { user: user.clone(), group: group.clone() }
+    }
+}

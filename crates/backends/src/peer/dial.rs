@@ -1,0 +1,187 @@
+//! How a lane comes to be: the contract of what opens one, and the greeting on it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::path::printable;
+use haul_core::{Error, ErrorKind, Side};
+use haul_wire::{FrameError, HEADER_LEN, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
+
+use super::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
+
+/// Which lane is being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The first of a session: a person may be asked for a password.
+    First,
+    /// The first again, after all were lost. Nobody is asked.
+    Again,
+    /// One more beside those that there are. Nobody is asked.
+    Further,
+}
+
+/// What a refusal means for the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The login was refused; it would be again, and trying could get the address banned.
+    Login,
+    /// It may work later.
+    Later,
+    /// It will not work.
+    Fatal,
+}
+
+/// Why there is no lane.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What it means for the next attempt.
+    pub trouble: Trouble,
+    /// What a person is told.
+    pub error: Error,
+}
+
+/// The process at our end of a lane, if there is one.
+pub trait Helper: Send + Sync {
+    /// Ends it at once.
+    fn kill(&self);
+    /// Gives it time to end by itself, then ends it; collects it in any case.
+    fn collect(&self, patience: Duration);
+    /// The last that it said of itself; empty if nothing.
+    fn last_words(&self) -> String;
+    /// Why the greeting failed, as the process tells it after its end; `None` if it does not know.
+    fn explain(&self) -> Option<Refused>;
+    /// The lane is up: what is said from now on is for the person, not part of an error.
+    fn settled(&self) {}
+}
+
+/// A lane before the greeting.
+pub struct Link {
+    /// What comes from the far end.
+    pub from: OwnedFd,
+    /// What goes to the far end.
+    pub to: OwnedFd,
+    /// The process that carries it.
+    pub helper: Option<Arc<dyn Helper>>,
+}
+
+/// Opens lanes.
+pub trait Dial: Send + Sync {
+    /// Opens one more lane.
+    ///
+    /// # Errors
+    /// If it cannot be tried at all.
+    fn dial(&self, way: Way) -> Result<Link, Refused>;
+
+    /// After [`Trouble::Login`] of a further lane: whether there is another way to open them, which `dial` takes
+    /// from now on.
+    fn fall_back(&self) -> bool {
+        false
+    }
+
+    /// The session ends: attempts that are under way are given up, and no more are made.
+    fn stop(&self) {}
+
+    /// All lanes have ended: what was made for them is removed.
+    fn clean(&self) {}
+
+    /// The far end's name, for people.
+    fn name(&self) -> String;
+}
+
+/// A lane after the greeting.
+pub(super) struct Greeted {
+    pub(super) reader: FrameReader,
+    pub(super) writer: FrameWriter,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) helper: Option<Arc<dyn Helper>>,
+    pub(super) welcome: Welcome,
+}
+
+/// Sends Hello and waits for the Welcome, `patience` long; without it for as long as the process lives.
+pub(super) fn greet(
+    link: Link,
+    hello: &Hello,
+    patience: Option<Duration>,
+    name: &str,
+) -> Result<Greeted, Refused> {
+    let helper = link.helper.clone();
+    let result = try_greet(link, hello, patience, name);
+    if result.is_err()
+        && let Some(helper) = &helper
+    {
+        helper.kill();
+        helper.collect(Duration::ZERO);
+    }
+    result
+}
+
+fn try_greet(link: Link, hello: &Hello, patience: Option<Duration>, name: &str) -> Result<Greeted, Refused> {
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(patience);
+    let refused = |trouble, error| Refused { trouble, error };
+    let io =
+        |error: &std::io::Error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", error).on(name));
+    prepare(&link.from).and_then(|()| prepare(&link.to)).map_err(|error| io(&error))?;
+    let mut reader = FrameReader::new(link.from, pulse.clone());
+    let mut writer = FrameWriter::new(link.to, pulse.clone());
+    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    // A far end that ended at once may have said why: the answer to that is in what is read.
+    let _ = writer.write(&frame, &[]);
+    let mut head = [0; HEADER_LEN];
+    let filled = reader.fill(&mut head).map_err(LinkError::Io);
+    let answer = filled.and_then(|filled| reader.body(&head, filled));
+    let (header, body) = match answer {
+        Ok(answer) => answer,
+        Err(LinkError::Frame(FrameError::Magic)) => return Err(strange(&mut reader, &head, &pulse, name)),
+        Err(_) if pulse.is_ended() => {
+            let error =
+                Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "it did not answer in time");
+            return Err(refused(Trouble::Later, error.on(name)));
+        }
+        Err(error) => {
+            let told = link.helper.as_ref().and_then(|helper| helper.explain());
+            return Err(told.unwrap_or_else(|| refused(Trouble::Later, error.into_error().on(name))));
+        }
+    };
+    let protocol = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to haul at", why).on(name);
+    let spoken = if header.kind == Kind::Welcome { peek_version(&body) } else { None };
+    let Some((version, release)) = spoken else {
+        return Err(refused(Trouble::Fatal, protocol("it did not greet".to_owned())));
+    };
+    if version != VERSION {
+        let why = format!(
+            "haul {release} there speaks protocol {version}, haul {} here speaks protocol {VERSION}",
+            hello.release
+        );
+        let hint =
+            "install the same version at both ends, or name another one there with `--remote-haul PATH`";
+        return Err(refused(Trouble::Fatal, protocol(why).with_hint(hint)));
+    }
+    let welcome: Welcome =
+        decode_body(&body).map_err(|error| refused(Trouble::Fatal, Error::from(error).on(name)))?;
+    pulse.end_after(None);
+    Ok(Greeted { reader, writer, pulse, helper: link.helper, welcome })
+}
+
+/// The far end said something that is not ours.
+fn strange(reader: &mut FrameReader, head: &[u8], pulse: &Pulse, name: &str) -> Refused {
+    // The line that begins here is on its way as a whole; more is not worth waiting for.
+    pulse.end_after(Some(Duration::from_millis(300)));
+    let mut said = [0; 128];
+    said[..head.len()].copy_from_slice(head);
+    let _ = reader.fill(&mut said[head.len()..]);
+    let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
+    let shown = printable(said[..end].trim_ascii_end());
+    let error = Error::new(
+        ErrorKind::Protocol,
+        Side::Wire,
+        "talk to haul at",
+        format!("instead of a greeting it sent `{shown}`"),
+    )
+    .on(name)
+    .with_hint(
+        "a login script there prints something (look at ~/.bashrc); it must be silent for ssh commands",
+    );
+    Refused { trouble: Trouble::Fatal, error }
+}

@@ -1,0 +1,80 @@
+//! One connection to the far end.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use haul_wire::encode_ping;
+
+use super::dial::Helper;
+use super::link::{FrameWriter, Pulse};
+
+/// After this long without a frame of ours a Ping is sent.
+const QUIET: Duration = Duration::from_millis(900);
+
+/// The writing side of a lane and the process that carries it. The reading side is its reader thread's.
+pub(super) struct Lane {
+    pub(super) number: u64,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) helper: Option<Arc<dyn Helper>>,
+    /// `None` once the lane is closed.
+    writer: Mutex<Option<FrameWriter>>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        number: u64,
+        writer: FrameWriter,
+        pulse: Arc<Pulse>,
+        helper: Option<Arc<dyn Helper>>,
+    ) -> Self {
+        Self { number, pulse, helper, writer: Mutex::new(Some(writer)) }
+    }
+
+    /// Writes a frame; waits for the frame before it and for the far end to take this one.
+    pub(super) fn send(&self, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        match &mut *self.lock() {
+            Some(writer) => writer.write(head, payload),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Says that we live, if nothing else was said for a while. Never waits.
+    pub(super) fn heartbeat(&self) {
+        if self.pulse.quiet_for() < QUIET {
+            return;
+        }
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if let Some(writer) = &mut *writer
+            && writer.is_ready()
+        {
+            // If it fails, the reader sees the end of the lane too.
+            let _ = writer.write(&encode_ping(), &[]);
+        }
+    }
+
+    /// Ends what we say: the far end sees the end of its input. A lane that is being written to is left as it is.
+    pub(super) fn close(&self) {
+        match self.writer.try_lock() {
+            Ok(mut writer) => *writer = None,
+            Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = None,
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Ends the lane at once.
+    pub(super) fn kill(&self) {
+        self.pulse.end();
+        if let Some(helper) = &self.helper {
+            helper.kill();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<FrameWriter>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,421 @@
+//! The lanes of one far end, and the requests on them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::{Buffer, BufferPool, Error, ErrorKind, Result, Retry, Side};
+use haul_wire::{Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id};
+
+use super::dial::Dial;
+use super::lane::Lane;
+
+/// On how many lanes one request may be lost before it is given up: it may be what kills them.
+const ATTEMPTS: u32 = 5;
+
+/// Sentences for the person.
+pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What came back for a request.
+pub(super) struct Reply {
+    pub(super) body: Vec<u8>,
+    /// The content, if there was any.
+    pub(super) content: Option<Buffer>,
+    pub(super) payload_len: usize,
+    /// Which lane it came on.
+    pub(super) lane: u64,
+}
+
+/// Gets the reply to a request, or the error that ended its lane. Called once, from any thread.
+pub(super) type OnReply = Box<dyn FnOnce(Result<Reply>) + Send>;
+
+/// Which lane a request is to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// The least busy one.
+    Small,
+    /// The one that owes the least; it will owe this many bytes more.
+    Read(u64),
+    /// One that nobody is writing to; waits for it.
+    Write(u64),
+    /// This one.
+    Lane(u64),
+}
+
+/// A request that has no response yet.
+struct Pending {
+    on_reply: OnReply,
+    /// Where content of the response goes. It is taken before the request is sent, so that a lane never waits for
+    /// memory.
+    buffer: Option<Buffer>,
+    owes: u64,
+}
+
+/// A lane that is up.
+struct Up {
+    lane: Arc<Lane>,
+    /// Whether content is being written to it.
+    writing: bool,
+    /// Bytes of content in requests without response.
+    owes: u64,
+    pending: HashMap<u64, Pending>,
+}
+
+pub(super) struct State {
+    lanes: Vec<Up>,
+    next_request: u64,
+    next_lane: u64,
+    /// The session at the far end, once there is one.
+    pub(super) session: Option<SessionId>,
+    /// How often the far end had to be started anew.
+    pub(super) restarts: u32,
+    /// Requests that open what is open, to be repeated to a new far process.
+    pub(super) roots: BTreeMap<RootId, Request>,
+    /// Why nothing goes on.
+    pub(super) fatal: Option<Error>,
+    /// Why the last lane ended.
+    pub(super) last_lost: Option<Error>,
+    pub(super) closed: bool,
+    /// Whether more lanes are wanted: content waited for one.
+    pub(super) wants_lanes: bool,
+    /// The quickest answer to a request so far.
+    pub(super) round_trip: Option<Duration>,
+    /// Whether the keeper is to look at once instead of with its next tick.
+    pub(super) urgent: bool,
+    /// Attempts to open a further lane that are under way.
+    pub(super) dialing: u32,
+    /// Threads that read from a lane.
+    pub(super) readers: u32,
+}
+
+/// Everything that a peer's threads share.
+pub(super) struct Session {
+    pub(super) dialer: Box<dyn Dial>,
+    pub(super) pool: BufferPool,
+    pub(super) note: Note,
+    pub(super) timeout: Duration,
+    state: Mutex<State>,
+    /// A lane may be free, or there will never be one.
+    free: Condvar,
+    /// The keeper has something to do.
+    pub(super) keeper: Condvar,
+}
+
+impl Session {
+    pub(super) fn new(dialer: Box<dyn Dial>, pool: BufferPool, note: Note, timeout: Duration) -> Self {
+        Self {
+            dialer,
+            pool,
+            note,
+            timeout,
+            state: Mutex::new(State {
+                lanes: Vec::new(),
+                next_request: 1,
+                next_lane: 0,
+                session: None,
+                restarts: 0,
+                roots: BTreeMap::new(),
+                fatal: None,
+                last_lost: None,
+                closed: false,
+                wants_lanes: false,
+                round_trip: None,
+                urgent: false,
+                dialing: 0,
+                readers: 0,
+            }),
+            free: Condvar::new(),
+            keeper: Condvar::new(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An error of the whole session.
+    pub(super) fn unreachable(&self, cause: &str) -> Error {
+        Error::new(ErrorKind::Unreachable, Side::Wire, "reach", cause)
+            .on(self.dialer.name())
+            .with_hint("run the same command again: it goes on where it was")
+    }
+
+    /// Sends a request and waits for its response, on another lane if the first one dies. `buffer` gives memory for
+    /// content, before each attempt.
+    pub(super) fn call(
+        &self,
+        request: &Request,
+        pick: Pick,
+        buffer: &dyn Fn() -> Option<Buffer>,
+    ) -> Result<(Response, Option<Buffer>)> {
+        let asked = if let Request::Read { batch, .. } = request { Some(&**batch) } else { None };
+        let mut frame = encode(Kind::Request, 0, request, 0)?;
+        let mut attempt = 1;
+        loop {
+            let (sender, receiver) = crossbeam_channel::bounded(1);
+            let begun = Instant::now();
+            let on_reply: OnReply = Box::new(move |reply| {
+                let _ = sender.send(reply);
+            });
+            self.submit(&mut frame, &[], pick, buffer(), on_reply);
+            let lost = match receiver.recv() {
+                Ok(Ok(reply)) => match self.open_reply(reply, asked) {
+                    Ok(answer) => {
+                        self.measured(begun.elapsed());
+                        return Ok(answer);
+                    }
+                    Err(error) => error,
+                },
+                Ok(Err(error)) => error,
+                Err(_) => return Err(self.unreachable("the request was lost")),
+            };
+            if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
+                return Err(lost.with_retry(Retry::Never));
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Decodes a reply and checks it; what breaks a rule ends the lane that it came on.
+    pub(super) fn open_reply(
+        &self,
+        reply: Reply,
+        asked: Option<&haul_core::Batch>,
+    ) -> Result<(Response, Option<Buffer>)> {
+        let decoded = decode_body::<Response>(&reply.body).and_then(|response| {
+            check::response(&response, asked, reply.payload_len)?;
+            Ok(response)
+        });
+        match decoded {
+            Ok(response) => Ok((response, reply.content)),
+            Err(error) => {
+                let error = Error::from(error).on(self.dialer.name());
+                self.lose(reply.lane, error.clone());
+                Err(error.with_retry(Retry::OtherStream))
+            }
+        }
+    }
+
+    fn measured(&self, time: Duration) {
+        let mut state = self.lock();
+        if state.round_trip.is_none_or(|known| time < known) {
+            state.round_trip = Some(time);
+        }
+    }
+
+    /// Sends a request; `on_reply` is called in any case. Returns when the lane has taken it.
+    pub(super) fn submit(
+        &self,
+        frame: &mut [u8],
+        payload: &[u8],
+        pick: Pick,
+        buffer: Option<Buffer>,
+        on_reply: OnReply,
+    ) {
+        let owes = match pick {
+            Pick::Read(bytes) | Pick::Write(bytes) => bytes,
+            Pick::Small | Pick::Lane(_) => 0,
+        };
+        let picked: Result<()> = {
+            let mut state = self.lock();
+            loop {
+                if let Some(fatal) = &state.fatal {
+                    break Err(fatal.clone());
+                }
+                if state.closed {
+                    break Err(self.unreachable("the connection was closed here"));
+                }
+                let wanted = state.wants_lanes;
+                let at = state.pick(pick);
+                if state.wants_lanes && !wanted {
+                    self.wake_keeper(&mut state);
+                }
+                if let Some(at) = at {
+                    let id = state.next_request;
+                    state.next_request += 1;
+                    if let Err(error) = set_id(frame, id) {
+                        break Err(error.into());
+                    }
+                    let up = &mut state.lanes[at];
+                    up.writing |= matches!(pick, Pick::Write(_));
+                    up.owes += owes;
+                    up.pending.insert(id, Pending { on_reply, buffer, owes });
+                    let lane = up.lane.clone();
+                    drop(state);
+                    self.write(&lane, frame, payload, matches!(pick, Pick::Write(_)));
+                    return;
+                }
+                if matches!(pick, Pick::Lane(_)) {
+                    break Err(lost("its connection has ended"));
+                }
+                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        if let Err(error) = picked {
+            on_reply(Err(error));
+        }
+    }
+
+    fn write(&self, lane: &Lane, frame: &[u8], payload: &[u8], checked_out: bool) {
+        if let Err(error) = lane.send(frame, payload) {
+            self.lose(lane.number, lost(&error.to_string()));
+        } else if checked_out {
+            let mut state = self.lock();
+            if let Some(up) = state.lanes.iter_mut().find(|up| up.lane.number == lane.number) {
+                up.writing = false;
+            }
+            self.free.notify_one();
+        }
+    }
+
+    /// Takes the buffer that a response on `lane` may be put into. `None`: nothing was asked under this id.
+    pub(super) fn buffer_for(&self, lane: u64, id: u64) -> Option<Option<Buffer>> {
+        let mut state = self.lock();
+        let up = state.lanes.iter_mut().find(|up| up.lane.number == lane)?;
+        Some(up.pending.get_mut(&id)?.buffer.take())
+    }
+
+    /// A response has arrived. `false`: nothing was asked under this id.
+    pub(super) fn answered(&self, id: u64, reply: Reply) -> bool {
+        let pending = {
+            let mut state = self.lock();
+            let Some(up) = state.lanes.iter_mut().find(|up| up.lane.number == reply.lane) else {
+                return false;
+            };
+            let Some(pending) = up.pending.remove(&id) else { return false };
+            up.owes -= pending.owes;
+            pending
+        };
+        (pending.on_reply)(Ok(reply));
+        true
+    }
+
+    /// Adds a lane that has been greeted; `None` if the session was closed meanwhile.
+    pub(super) fn add(&self, make: impl FnOnce(u64) -> Lane) -> Option<Arc<Lane>> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        let number = state.next_lane;
+        state.next_lane += 1;
+        let lane = Arc::new(make(number));
+        state.lanes.push(Up { lane: lane.clone(), writing: false, owes: 0, pending: HashMap::new() });
+        state.readers += 1;
+        self.free.notify_all();
+        Some(lane)
+    }
+
+    /// Ends a lane; what was asked on it is told that it has to be asked again elsewhere.
+    pub(super) fn lose(&self, number: u64, error: Error) {
+        let up = {
+            let mut state = self.lock();
+            let Some(at) = state.lanes.iter().position(|up| up.lane.number == number) else { return };
+            let up = state.lanes.swap_remove(at);
+            let words = up.lane.helper.as_ref().map(|helper| helper.last_words()).unwrap_or_default();
+            let cause = if words.is_empty() { error.cause().to_owned() } else { words };
+            state.last_lost = Some(self.unreachable(&cause));
+            self.free.notify_all();
+            self.wake_keeper(&mut state);
+            up
+        };
+        up.lane.kill();
+        let error = error.on(self.dialer.name()).with_retry(Retry::OtherStream);
+        for pending in up.pending.into_values() {
+            (pending.on_reply)(Err(error.clone()));
+        }
+    }
+
+    fn wake_keeper(&self, state: &mut State) {
+        state.urgent = true;
+        self.keeper.notify_all();
+    }
+
+    /// An attempt to open a lane has ended.
+    pub(super) fn dialed(&self) {
+        let mut state = self.lock();
+        state.dialing -= 1;
+        self.wake_keeper(&mut state);
+        self.free.notify_all();
+    }
+
+    /// A reader thread has ended.
+    pub(super) fn reader_ended(&self) {
+        self.lock().readers -= 1;
+        self.free.notify_all();
+    }
+
+    /// Nothing goes on any more.
+    pub(super) fn fail(&self, error: Error) {
+        self.lock().fatal.get_or_insert(error);
+        self.free.notify_all();
+    }
+
+    /// Ends what we say on all lanes and gives the far end `patience` to end; then kills what is left.
+    pub(super) fn close(&self, patience: Duration) {
+        let lanes = {
+            let mut state = self.lock();
+            state.closed = true;
+            self.free.notify_all();
+            self.keeper.notify_all();
+            state.lanes()
+        };
+        self.dialer.stop();
+        for lane in &lanes {
+            lane.close();
+        }
+        if !self.wait_readers(patience) {
+            for lane in &lanes {
+                self.lose(lane.number, lost("it did not end"));
+            }
+            self.wait_readers(Duration::from_secs(3));
+        }
+        self.dialer.clean();
+    }
+
+    fn wait_readers(&self, patience: Duration) -> bool {
+        let state = self.lock();
+        let busy = |state: &mut State| state.readers + state.dialing > 0;
+        let waited = self.free.wait_timeout_while(state, patience, busy);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+/// The error of a lane that is gone.
+pub(super) fn lost(cause: &str) -> Error {
+    Error::new(ErrorKind::Unreachable, Side::Wire, "keep the connection to", cause)
+        .with_retry(Retry::OtherStream)
+}
+
+impl State {
+    /// The lanes that are up.
+    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
+        self.lanes.iter().map(|up| up.lane.clone()).collect()
+    }
+
+    pub(super) fn lane_count(&self) -> u32 {
+        u32::try_from(self.lanes.len()).unwrap_or(u32::MAX)
+    }
+
+    fn pick(&mut self, pick: Pick) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate();
+        match pick {
+            Pick::Small => lanes.min_by_key(|(_, up)| (up.writing, up.pending.len())).map(|(at, _)| at),
+            Pick::Read(_) => {
+                let best = lanes.min_by_key(|(_, up)| (up.owes, up.pending.len()));
+                self.wants_lanes |= best.is_some_and(|(_, up)| up.owes > 0);
+                best.map(|(at, _)| at)
+            }
+            Pick::Write(_) => {
+                let best = lanes.filter(|(_, up)| !up.writing).min_by_key(|(_, up)| up.owes);
+                self.wants_lanes |= best.is_none();
+                best.map(|(at, _)| at)
+            }
+            Pick::Lane(number) => lanes.filter(|(_, up)| up.lane.number == number).map(|(at, _)| at).next(),
+        }
+    }
+
+    /// Lanes that writes without response are on.
+    pub(super) fn lanes_owing(&self) -> Vec<u64> {
+        self.lanes.iter().filter(|up| up.owes > 0).map(|up| up.lane.number).collect()
+    }
+}

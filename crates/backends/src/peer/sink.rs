@@ -1,0 +1,284 @@
+//! A sink at the far end.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::{
+    Answer, Batch, BatchData, Error, FinishReport, HardLink, MetaNote, Offer, Outcome, RelPath, Result, Sink,
+    SliceData, WriteDone,
+};
+use haul_wire::{FrameError, Kind, Request, Response, check, encode};
+
+use super::session::{OnReply, Pick, Session};
+use super::{Peer, Root, strange, too_large};
+
+pub(super) struct PeerSink {
+    root: Root,
+    /// How often the far end had been started anew when this was opened.
+    restarts: u32,
+    /// Directories that the far process was told of: it sets their times at the end, if it is still the same.
+    dirs: AtomicU64,
+    first_dir: Mutex<Option<RelPath>>,
+}
+
+impl PeerSink {
+    pub(super) fn new(root: Root) -> Self {
+        let restarts = root.peer.session.lock().restarts;
+        Self { root, restarts, dirs: AtomicU64::new(0), first_dir: Mutex::new(None) }
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.root.peer
+    }
+
+    fn restarted(&self) -> bool {
+        self.peer().session.lock().restarts != self.restarts
+    }
+
+    /// Remembers what only the far process knows, so that its loss can be told at the end.
+    fn count_dirs(&self, offers: &[Offer]) {
+        let mut dirs = offers.iter().filter(|offer| offer.entry.is_dir());
+        if let Some(first) = dirs.next() {
+            self.dirs.fetch_add(1 + dirs.count() as u64, Ordering::Relaxed);
+            let mut known = self.first_dir.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get_or_insert_with(|| first.entry.path.clone());
+        }
+    }
+}
+
+impl Sink for PeerSink {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        if !self.restarted() {
+            self.count_dirs(offers);
+        }
+        let root = self.root.id;
+        let request = |offers| Request::Offer { root, offers };
+        self.peer().call_each("offer", offers, &request, &|response| match response {
+            Response::Answers(answers) => Some(answers),
+            _ => None,
+        })
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        let session = &self.peer().session;
+        let BatchData { batch, slices, content, at_hand: _ } = data;
+        let count = slices.len();
+        if let Err(error) = check::batch(&batch) {
+            return done(failed(count, &error.into()));
+        }
+        let mut parts = Vec::with_capacity(1);
+        let whole = Part { batch, slices, content: 0..content.bytes().len() };
+        if let Err(error) = whole.encode(self.root.id, &mut parts) {
+            return done(failed(count, &error.into()));
+        }
+        if let [part] = parts.as_mut_slice() {
+            let on_reply = on_written(session, part.slices, done);
+            let bytes = &content.bytes()[part.content.clone()];
+            session.submit(&mut part.frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
+            return;
+        }
+        let gathered = Arc::new(Gathered::new(parts.len(), done));
+        for (at, part) in parts.iter_mut().enumerate() {
+            let gathered = gathered.clone();
+            let got: WriteDone = Box::new(move |outcomes| gathered.got(at, outcomes));
+            let bytes = &content.bytes()[part.content.clone()];
+            match &mut part.frame[..] {
+                [] => got(failed(part.slices, &too_large("send"))),
+                frame => {
+                    let on_reply = on_written(session, part.slices, got);
+                    session.submit(frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
+                }
+            }
+        }
+    }
+
+    fn flush(&self) {
+        let session = &self.peer().session;
+        // On each lane that owes answers, behind the writes that they are for: a lone request on another lane would
+        // overtake them.
+        let mut lanes: Vec<Pick> = session.lock().lanes_owing().into_iter().map(Pick::Lane).collect();
+        if lanes.is_empty() {
+            lanes.push(Pick::Small);
+        }
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        for lane in lanes {
+            let sender = sender.clone();
+            if let Ok(mut frame) = encode(Kind::Request, 0, &Request::Flush { root: self.root.id }, 0) {
+                let on_reply: OnReply = Box::new(move |_| drop(sender));
+                session.submit(&mut frame, &[], lane, None, on_reply);
+            }
+        }
+        drop(sender);
+        // Nothing is sent: the channel ends when the last answer, of whatever kind, has come.
+        let _: std::result::Result<(), _> = receiver.recv();
+    }
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        let root = self.root.id;
+        let request = |paths: Vec<RelPath>| Request::Discard { root, paths };
+        for paths in paths.chunks(200) {
+            match self.peer().call(&request(paths.to_vec()))? {
+                Response::Done => {}
+                _ => return Err(strange()),
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        let root = self.root.id;
+        let request = |links| Request::Link { root, links };
+        self.peer().call_each("link", links, &request, &|response| match response {
+            Response::Answers(answers) => Some(answers),
+            _ => None,
+        })
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        let root = self.root.id;
+        let request = |paths| Request::Remove { root, paths };
+        self.peer().call_each("remove", paths, &request, &|response| match response {
+            Response::Removed(outcomes) => Some(outcomes),
+            _ => None,
+        })
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        let Response::Finish(mut report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
+            return Err(strange());
+        };
+        let count = self.dirs.load(Ordering::Relaxed);
+        let first = self.first_dir.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.restarted()
+            && let Some(example) = first
+        {
+            report.notes.push(MetaNote {
+                what: "times of folders".to_owned(),
+                cause: "the far haul was lost and started anew; run the same command again".to_owned(),
+                count,
+                example,
+            });
+        }
+        Ok(report)
+    }
+
+    fn streams(&self) -> u32 {
+        self.peer().streams()
+    }
+}
+
+fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
+    vec![Err(error.clone()); count]
+}
+
+/// What to do with the response to a write.
+fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply {
+    let session = session.clone();
+    Box::new(move |reply| {
+        let response = reply.and_then(|reply| session.open_reply(reply, None));
+        let error = match response {
+            Ok((Response::Write(outcomes), _)) if outcomes.len() == count => return done(outcomes),
+            Ok((Response::Failed(error), _)) | Err(error) => error,
+            Ok((Response::Gone, _)) => session.unreachable("the far end lost what it had open"),
+            Ok(_) => strange(),
+        };
+        done(failed(count, &error));
+    })
+}
+
+/// A batch, or a part of one, that is to become one frame.
+struct Part {
+    batch: Arc<Batch>,
+    slices: Vec<Result<SliceData>>,
+    content: Range<usize>,
+}
+
+/// What became of it. An empty frame is one slice that does not fit into any.
+struct EncodedPart {
+    frame: Vec<u8>,
+    slices: usize,
+    content: Range<usize>,
+}
+
+impl Part {
+    /// Encodes it; one whose description is too large for a frame (it takes megabytes of extended attributes) in
+    /// halves.
+    fn encode(
+        self,
+        root: haul_wire::RootId,
+        into: &mut Vec<EncodedPart>,
+    ) -> std::result::Result<(), FrameError> {
+        let Self { batch, slices, content } = self;
+        let count = slices.len();
+        let request = Request::Write { root, batch, slices };
+        check::request(&request, content.len())?;
+        match encode(Kind::Request, 0, &request, content.len()) {
+            Ok(frame) => {
+                into.push(EncodedPart { frame, slices: count, content });
+                return Ok(());
+            }
+            Err(FrameError::TooLarge) if count > 1 => {}
+            Err(FrameError::TooLarge) => {
+                into.push(EncodedPart { frame: Vec::new(), slices: count, content });
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        let Request::Write { batch, mut slices, .. } = request else { return Ok(()) };
+        let second = slices.split_off(count / 2);
+        let len: u64 = slices.iter().flatten().map(SliceData::data_len).sum();
+        let middle = content.start + usize::try_from(len).unwrap_or(usize::MAX);
+        let halves = [(0, slices, content.start..middle), (count / 2, second, middle..content.end)];
+        for (from, slices, content) in halves {
+            let batch = Arc::new(part_of(&batch, from, slices.len()));
+            Self { batch, slices, content }.encode(root, into)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some slices of a batch, with only the entries that they are of.
+fn part_of(batch: &Batch, from: usize, count: usize) -> Batch {
+    let mut part = Batch { entries: Vec::new(), slices: Vec::new() };
+    let mut kept = None;
+    for (entry, mut slice) in batch.iter().skip(from).take(count) {
+        if kept != Some(slice.entry) {
+            kept = Some(slice.entry);
+            part.entries.push(entry.clone());
+        }
+        slice.entry = u32::try_from(part.entries.len() - 1).unwrap_or(u32::MAX);
+        part.slices.push(slice);
+    }
+    part
+}
+
+/// Puts the outcomes of parts together again.
+struct Gathered(Mutex<Gathering>);
+
+struct Gathering {
+    outcomes: Vec<Vec<Result<Outcome>>>,
+    missing: usize,
+    done: Option<WriteDone>,
+}
+
+impl Gathered {
+    fn new(parts: usize, done: WriteDone) -> Self {
+        Self(Mutex::new(Gathering { outcomes: vec![Vec::new(); parts], missing: parts, done: Some(done) }))
+    }
+
+    fn got(&self, at: usize, outcomes: Vec<Result<Outcome>>) {
+        let (all, done) = {
+            let mut gathering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            gathering.outcomes[at] = outcomes;
+            gathering.missing -= 1;
+            if gathering.missing > 0 {
+                return;
+            }
+            (std::mem::take(&mut gathering.outcomes), gathering.done.take())
+        };
+        if let Some(done) = done {
+            done(all.into_iter().flatten().collect());
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A source at the far end.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{Receiver, Sender};
+use haul_core::digest::slice_len;
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, Digest, Entry, Error, RelPath, Result, Retry, ScanOptions, Source};
+use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
+
+use super::session::{OnReply, Pick, Reply};
+use super::{Root, strange};
+
+/// Parts of a scan that are asked for at once: enough that the link's delay does not limit a walk.
+const PARTS_AHEAD: u64 = 8;
+
+pub(super) struct PeerSource {
+    pub(super) root: Root,
+}
+
+impl Source for PeerSource {
+    fn root(&self) -> Result<Option<Entry>> {
+        match self.root.peer.call(&Request::Root { root: self.root.id })? {
+            Response::Root(entry) => Ok(entry),
+            _ => Err(strange()),
+        }
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        loop {
+            let (sender, receiver) = crossbeam_channel::unbounded();
+            let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
+            let mut scan = Scan { source: self, id, sender, next: 0, asked: 0 };
+            let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
+            match self.root.peer.call(&start)? {
+                Response::Done => {}
+                _ => return Err(strange()),
+            }
+            let result = scan.run(&receiver, visit);
+            scan.end();
+            match result {
+                // Nothing was told yet of what the process that is gone had found: begin again with a new one.
+                Ok(Ended::Gone) if scan.next == 0 => {}
+                Ok(Ended::Gone) => {
+                    return Err(self
+                        .root
+                        .peer
+                        .session
+                        .unreachable("the far haul was started anew during the scan"));
+                }
+                Ok(Ended::Done) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        let root = self.root.id;
+        let request = |paths| Request::Lookup { root, paths };
+        self.root.peer.call_each("look up", paths, &request, &|response| match response {
+            Response::Lookup(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        check::batch(batch)?;
+        let session = &self.root.peer.session;
+        let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
+        let request = Request::Read { root: self.root.id, batch: batch.clone() };
+        let (response, content) = session.call(&request, Pick::Read(owes), &|| Some(session.pool.take()))?;
+        match response {
+            Response::Read(slices) => Ok(BatchData {
+                batch: batch.clone(),
+                slices,
+                content: content.unwrap_or_default(),
+                at_hand: false,
+            }),
+            Response::Failed(error) => Err(error),
+            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
+            _ => Err(strange()),
+        }
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        let root = self.root.id;
+        let request = |paths| Request::Digest { root, paths };
+        self.root.peer.call_each("hash", paths, &request, &|response| match response {
+            Response::Digest(digests) => Some(digests),
+            _ => None,
+        })
+    }
+
+    fn streams(&self) -> u32 {
+        self.root.peer.streams()
+    }
+}
+
+/// How a scan ended.
+enum Ended {
+    /// All was visited, or the visitor has had enough.
+    Done,
+    /// The far end does not know the scan any more.
+    Gone,
+}
+
+/// A scan that is pulled part by part.
+struct Scan<'a> {
+    source: &'a PeerSource,
+    id: ScanId,
+    sender: Sender<(u64, Result<Reply>)>,
+    /// The next part to be visited; all before it are acknowledged.
+    next: u64,
+    /// Parts that were asked for.
+    asked: u64,
+}
+
+impl Scan<'_> {
+    fn run(&mut self, receiver: &Receiver<(u64, Result<Reply>)>, visit: ScanVisit<'_>) -> Result<Ended> {
+        let mut early: BTreeMap<u64, ScanPart> = BTreeMap::new();
+        loop {
+            while self.asked < self.next + PARTS_AHEAD {
+                self.ask(self.asked)?;
+                self.asked += 1;
+            }
+            let Ok((part, reply)) = receiver.recv() else { return Err(strange()) };
+            let answer = reply.and_then(|reply| self.source.root.peer.session.open_reply(reply, None));
+            match answer {
+                Ok((Response::Scan(found), _)) => {
+                    early.insert(part, found);
+                }
+                // A part that could not be made ends the scan where it is; parts before it may be on their way, but
+                // the scan as a whole has failed.
+                Ok((Response::Failed(error), _)) => return Err(error),
+                Ok((Response::Gone, _)) => return Ok(Ended::Gone),
+                Ok(_) => return Err(strange()),
+                Err(error) if error.retry() == Retry::OtherStream => self.ask(part)?,
+                Err(error) => return Err(error),
+            }
+            while let Some(ready) = early.remove(&self.next) {
+                self.next += 1;
+                let last = ready.last;
+                if visit(ready.found) == ControlFlow::Break(()) || last {
+                    return Ok(Ended::Done);
+                }
+            }
+        }
+    }
+
+    fn ask(&self, part: u64) -> Result<()> {
+        let request = Request::ScanNext { scan: self.id, part, acked: self.next };
+        let mut frame = encode(Kind::Request, 0, &request, 0).map_err(Error::from)?;
+        let sender = self.sender.clone();
+        let on_reply: OnReply = Box::new(move |reply| {
+            let _ = sender.send((part, reply));
+        });
+        self.source.root.peer.session.submit(&mut frame, &[], Pick::Small, None, on_reply);
+        Ok(())
+    }
+
+    /// Tells the far end that no more is wanted. What it still sends is dropped.
+    fn end(&self) {
+        if let Ok(mut frame) = encode(Kind::Request, 0, &Request::ScanEnd { scan: self.id }, 0) {
+            self.source.root.peer.session.submit(&mut frame, &[], Pick::Small, None, Box::new(|_| {}));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Lanes that are ssh processes.
+//!
+//! The first lane may ask the person for a password, on the terminal, by itself. Further lanes must not: they log in
+//! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
+//! one, which is a control master for it.
+
+mod options;
+mod process;
+mod trouble;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use haul_core::location::SshHost;
+use haul_core::{Error, ErrorKind, Result, Side};
+use tempfile::TempDir;
+
+use super::dial::{Dial, Link, Refused, Trouble, Way};
+use super::{Note, PeerConfig};
+use options::Options;
+use process::Process;
+
+pub use process::abandon;
+
+/// Further lanes are connections of their own.
+const DIRECT: u8 = 0;
+/// Further lanes go through the first one.
+const THROUGH_FIRST: u8 = 1;
+/// There are no further lanes.
+const NONE: u8 = 2;
+
+/// Opens lanes by starting ssh.
+pub struct SshDialer {
+    shell: Vec<String>,
+    host: SshHost,
+    remote_haul: String,
+    options: Options,
+    /// Where the first lane's control socket is. `None` where the command is not ours to add to, and at the end.
+    dir: Mutex<Option<TempDir>>,
+    further: AtomicU8,
+    stopped: AtomicBool,
+    processes: Mutex<Vec<Weak<Process>>>,
+    note: Note,
+}
+
+impl SshDialer {
+    /// Looks at what ssh itself would do for this host, and prepares to start it.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn new(host: &SshHost, config: &PeerConfig, note: Note) -> Result<Self> {
+        let Some(program) = config.shell.first() else {
+            return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
+        };
+        if !is_program(program) {
+            let why = "it was not found on this machine";
+            return Err(Error::new(ErrorKind::Unreachable, Side::Local, "start", why).on(program));
+        }
+        let is_ssh = !config.shell_given || program.rsplit('/').next() == Some("ssh");
+        let options =
+            if is_ssh { Options::of(&config.shell, host, config.timeout) } else { Options::foreign() };
+        let dir = if is_ssh && !options.user_master { control_dir() } else { None };
+        Ok(Self {
+            shell: config.shell.clone(),
+            host: host.clone(),
+            remote_haul: config.remote_haul.clone(),
+            options,
+            dir: Mutex::new(dir),
+            further: AtomicU8::new(DIRECT),
+            stopped: AtomicBool::new(false),
+            processes: Mutex::new(Vec::new()),
+            note,
+        })
+    }
+
+    fn socket(&self) -> Option<PathBuf> {
+        self.dir().as_ref().map(|dir| dir.path().join("c"))
+    }
+
+    fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
+        self.dir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole command of a lane.
+    fn command(&self, way: Way) -> Vec<String> {
+        let mut words = self.shell.clone();
+        if self.options.is_ssh {
+            words.extend(self.options.words.iter().cloned());
+            if way != Way::First {
+                words.push("-oBatchMode=yes".to_owned());
+            }
+            let socket = self.socket().map(|path| format!("-oControlPath={}", path.display()));
+            let through_first = self.further.load(Ordering::Relaxed) == THROUGH_FIRST;
+            match (way, socket) {
+                (Way::First | Way::Again, Some(socket)) => {
+                    words.extend([
+                        socket,
+                        "-oControlMaster=yes".to_owned(),
+                        "-oControlPersist=no".to_owned(),
+                    ]);
+                }
+                (Way::Further, Some(socket)) if through_first => {
+                    words.extend([socket, "-oControlMaster=no".to_owned()]);
+                }
+                (Way::Further, _) if !through_first => {
+                    words.extend(["-oControlMaster=no".to_owned(), "-oControlPath=none".to_owned()]);
+                }
+                // The person has a control master already, or could not have one.
+                _ => {}
+            }
+        }
+        if let Some(port) = self.host.port {
+            words.extend(["-p".to_owned(), port.to_string()]);
+        }
+        words.push(self.host.destination.clone());
+        words.push(format!("{} agent", self.remote_haul));
+        words
+    }
+}
+
+impl Dial for SshDialer {
+    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+        let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
+        let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
+        if let Some(socket) = self.socket()
+            && way != Way::Further
+        {
+            // What a master that was killed left; ssh would do without a master because of it.
+            let _ = std::fs::remove_file(socket);
+        }
+        let note = if way == Way::Further { None } else { Some(self.note.clone()) };
+        let (process, to, from) = Process::start(&self.command(way), note)
+            .map_err(|error| refused(Trouble::Fatal, Error::io(Side::Local, "start ssh to", &error)))?;
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        processes.retain(|process| process.strong_count() > 0);
+        processes.push(Arc::downgrade(&process));
+        if self.stopped.load(Ordering::Relaxed) {
+            drop(processes);
+            process.end();
+            return Err(refused(Trouble::Fatal, ended()));
+        }
+        drop(processes);
+        let helper = process::SshHelper { process, name: self.name(), remote_haul: self.remote_haul.clone() };
+        Ok(Link { from, to, helper: Some(Arc::new(helper)) })
+    }
+
+    fn fall_back(&self) -> bool {
+        let master = self.dir().is_some() || self.options.user_master;
+        let next = if master { THROUGH_FIRST } else { NONE };
+        self.further.compare_exchange(DIRECT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && master
+    }
+
+    fn stop(&self) {
+        let processes = {
+            let all = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+            self.stopped.store(true, Ordering::Relaxed);
+            all.clone()
+        };
+        for process in processes.iter().filter_map(Weak::upgrade).filter(|process| !process.is_settled()) {
+            process.kill();
+        }
+    }
+
+    fn clean(&self) {
+        // It is dropped, and with it removed, here: threads that hold this dialer may outlive the program's end.
+        self.dir().take();
+    }
+
+    fn name(&self) -> String {
+        self.host.to_string()
+    }
+}
+
+/// A private directory for a control socket. Unix sockets have short names, and ssh adds 17 bytes to this one while
+/// it makes it; ssh also reads `%`, quotes and spaces in it.
+fn control_dir() -> Option<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("haul-");
+    let usual = std::env::temp_dir();
+    let plain = usual.to_str().is_some_and(|path| {
+        path.len() < 60 && path.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+@".contains(c))
+    });
+    if plain { builder.tempdir().ok() } else { builder.tempdir_in("/tmp").ok() }
+}
+
+fn is_program(name: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |path: PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return runs(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    std::env::split_paths(&path).any(|dir| runs(dir.join(name)))
+}

@@ -1,0 +1,127 @@
+//! What haul adds to an ssh command.
+
+use std::process::{Command, Stdio};
+
+use haul_core::location::SshHost;
+
+/// Ciphers that a processor with AES instructions does at several GB/s; the usual first choice of OpenSSH before
+/// version 10 is four times slower.
+const FAST: [&str; 2] = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"];
+
+/// Options of a lane, and what the person's own configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    /// Whether the command takes ssh's options.
+    pub(super) is_ssh: bool,
+    /// What is added for every lane.
+    pub(super) words: Vec<String>,
+    /// Whether the person's configuration has a control master for this host. Then the first lane uses it, as every
+    /// other ssh command there would, and nobody has to log in twice.
+    pub(super) user_master: bool,
+}
+
+impl Options {
+    /// For a command that is not known to be ssh.
+    pub(super) fn foreign() -> Self {
+        Self::default()
+    }
+
+    /// For ssh. Asks it (`ssh -G`) what is configured for this host, so that nothing is added that a person has
+    /// decided otherwise.
+    pub(super) fn of(shell: &[String], host: &SshHost, timeout: u32) -> Self {
+        let mut command = Command::new(shell.first().map_or("ssh", String::as_str));
+        command.args(shell.iter().skip(1)).arg("-G");
+        if let Some(port) = host.port {
+            command.args(["-p", &port.to_string()]);
+        }
+        command.arg(&host.destination).stdin(Stdio::null()).stderr(Stdio::null());
+        let said = command.output().ok().filter(|output| output.status.success());
+        let said =
+            said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        Self::from_config(&said, timeout, has_aes())
+    }
+
+    fn from_config(config: &str, timeout: u32, has_aes: bool) -> Self {
+        let value = |key: &str| {
+            config
+                .lines()
+                .find_map(|line| line.split_once(' ').filter(|(k, _)| *k == key).map(|(_, v)| v.trim()))
+        };
+        // No terminal, no X11; other people's forwards would be refused on the second connection.
+        let mut words: Vec<String> =
+            ["-T", "-x", "-oCompression=no", "-oClearAllForwardings=yes"].map(str::to_owned).to_vec();
+        // ssh itself gives up on a dead network only after many minutes; this ends it should haul be killed.
+        if value("serveraliveinterval") == Some("0") {
+            words.push("-oServerAliveInterval=15".to_owned());
+        }
+        if value("connecttimeout") == Some("none") {
+            words.push(format!("-oConnectTimeout={timeout}"));
+        }
+        if has_aes && let Some(ciphers) = value("ciphers").and_then(fast_first) {
+            words.push(format!("-oCiphers={ciphers}"));
+        }
+        let user_master = value("controlpath").is_some_and(|path| path != "none");
+        Self { is_ssh: true, words, user_master }
+    }
+}
+
+/// The same ciphers with the fast ones first; `None` if there is nothing to change. None is added: what is not in
+/// the list may have been left out on purpose.
+fn fast_first(ciphers: &str) -> Option<String> {
+    let all: Vec<&str> = ciphers.split(',').collect();
+    if all.first().is_none_or(|first| FAST.contains(first)) {
+        return None;
+    }
+    let fast: Vec<&str> = FAST.into_iter().filter(|cipher| all.contains(cipher)).collect();
+    if fast.is_empty() {
+        return None;
+    }
+    let rest = all.iter().copied().filter(|cipher| !fast.contains(cipher));
+    Some(fast.iter().copied().chain(rest).collect::<Vec<_>>().join(","))
+}
+
+fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: &str = "host db1\ncontrolmaster false\nserveraliveinterval 0\nconnecttimeout none\n\
+        ciphers chacha20-poly1305@openssh.com,aes128-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com\n";
+
+    #[test]
+    fn adds_what_is_not_decided() {
+        let options = Options::from_config(USUAL, 30, true);
+        assert!(!options.user_master);
+        let words = options.words.join(" ");
+        assert!(words.contains("-oServerAliveInterval=15") && words.contains("-oConnectTimeout=30"));
+        let ciphers = "-oCiphers=aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr";
+        assert!(words.ends_with(ciphers), "{words}");
+        assert!(!Options::from_config(USUAL, 30, false).words.join(" ").contains("Ciphers"));
+    }
+
+    #[test]
+    fn leaves_what_a_person_has_decided() {
+        let config = "ciphers chacha20-poly1305@openssh.com\nserveraliveinterval 60\nconnecttimeout 5\n\
+            controlpath /run/user/1/x";
+        let options = Options::from_config(config, 30, true);
+        assert!(options.user_master);
+        assert_eq!(options.words.len(), 4);
+        let nothing_known = Options::from_config("", 30, true);
+        assert_eq!((nothing_known.words.len(), nothing_known.user_master), (4, false));
+    }
+
+    #[test]
+    fn a_fast_first_choice_stays() {
+        assert_eq!(fast_first("aes256-gcm@openssh.com,aes128-ctr"), None);
+        assert_eq!(fast_first(""), None);
+        assert_eq!(fast_first("a,b"), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! One ssh process: started, listened to, ended, collected.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_core::path::printable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::trouble;
+use crate::peer::Note;
+use crate::peer::dial::{Helper, Refused};
+
+/// What pipes to ssh are made to hold: fewer wakeups. It is what Linux allows without privileges.
+const PIPE_LEN: usize = 1024 * 1024;
+/// Lines of a process that are kept, and the longest that is taken as one.
+const LINES: usize = 20;
+const LINE_LEN: u64 = 2048;
+/// Lines of the first lane that are shown.
+const SHOWN: usize = 50;
+/// How long an explanation may take to arrive after the end of what it explains.
+const EXPLAIN: Duration = Duration::from_secs(2);
+
+/// All that were started and are not collected, for [`abandon`].
+static STARTED: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
+
+/// Ends every ssh process of every peer at once, one that is asking for a password included; whatever waits for them
+/// fails. For a program that is told to stop now: they do not get its Ctrl-C.
+pub fn abandon() {
+    let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for process in started.iter().filter_map(Weak::upgrade) {
+        process.kill();
+    }
+}
+
+/// A process and what is known of it.
+pub(super) struct Process {
+    pid: Option<Pid>,
+    state: Mutex<State>,
+    heard: Condvar,
+}
+
+struct State {
+    /// `None` once it was collected: then its number may be another's.
+    child: Option<Child>,
+    status: Option<ExitStatus>,
+    lines: VecDeque<String>,
+    /// Whether there will be no more lines.
+    silent: bool,
+    settled: bool,
+    note: Option<Note>,
+    shown: usize,
+}
+
+impl Process {
+    /// Starts it; the descriptors are its standard input and output. `note` gets its lines once it has settled.
+    pub(super) fn start(words: &[String], note: Option<Note>) -> io::Result<(Arc<Self>, OwnedFd, OwnedFd)> {
+        // Ctrl-C reaches the whole foreground group; haul drains on it and needs its connections for that.
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "trap '' INT; exec \"$@\"", "sh"])
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let (input, output, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let process = Arc::new(Self {
+            pid,
+            state: Mutex::new(State {
+                child: Some(child),
+                status: None,
+                lines: VecDeque::new(),
+                silent: false,
+                settled: false,
+                note,
+                shown: 0,
+            }),
+            heard: Condvar::new(),
+        });
+        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+        started.retain(|process| process.strong_count() > 0);
+        started.push(Arc::downgrade(&process));
+        drop(started);
+        let (Some(input), Some(output), Some(stderr)) = (input, output, stderr) else {
+            process.end();
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let listener = process.clone();
+        let spawned =
+            thread::Builder::new().name("haul-stderr".to_owned()).spawn(move || listener.listen(stderr));
+        if let Err(error) = spawned {
+            process.end();
+            return Err(error);
+        }
+        let (input, output) = (OwnedFd::from(input), OwnedFd::from(output));
+        for fd in [&input, &output] {
+            // Refused where the user's pipes hold too much already; then they stay at 64 KiB.
+            let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE_LEN);
+        }
+        Ok((process, input, output))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listen(&self, stderr: ChildStderr) {
+        let mut stderr = BufReader::new(stderr);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match Read::by_ref(&mut stderr).take(LINE_LEN).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+            let text = printable(line.trim_ascii());
+            if text.is_empty() {
+                continue;
+            }
+            let mut state = self.lock();
+            if state.lines.len() == LINES {
+                state.lines.pop_front();
+            }
+            state.lines.push_back(text);
+            if state.settled {
+                Self::show(state);
+            }
+        }
+        self.lock().silent = true;
+        self.heard.notify_all();
+    }
+
+    /// Shows the lines that were not shown yet.
+    fn show(mut state: MutexGuard<'_, State>) {
+        let Some(note) = state.note.clone() else { return };
+        let room = SHOWN.saturating_sub(state.shown);
+        let lines: Vec<String> = state.lines.iter().take(room).cloned().collect();
+        state.shown += lines.len();
+        // What it says last is kept for an error.
+        while state.lines.len() > 1 {
+            state.lines.pop_front();
+        }
+        if state.shown > SHOWN {
+            return;
+        }
+        drop(state);
+        for line in lines {
+            note(&line);
+        }
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.lock().settled
+    }
+
+    /// Ends it without waiting for the end.
+    pub(super) fn kill(&self) {
+        if let Some(child) = &mut self.lock().child {
+            let _ = child.kill();
+        }
+    }
+
+    /// Ends and collects it.
+    pub(super) fn end(&self) {
+        self.kill();
+        // It ends for certain, unless the system holds it: then it is left.
+        self.wait(Duration::from_secs(5));
+    }
+
+    /// Waits for its end and collects it. `false`: it goes on.
+    fn wait(&self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        loop {
+            {
+                let mut state = self.lock();
+                let Some(child) = &mut state.child else { return true };
+                match child.try_wait() {
+                    Ok(Some(status)) => {
+                        state.status = Some(status);
+                        state.child = None;
+                        return true;
+                    }
+                    Ok(None) => {}
+                    Err(_) => return true,
+                }
+            }
+            let left = patience.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            self.sleep_until_end(left);
+        }
+    }
+
+    fn sleep_until_end(&self, limit: Duration) {
+        let fd = self.pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        match (fd, Timespec::try_from(limit)) {
+            (Some(fd), Ok(limit)) => {
+                let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit));
+            }
+            // Linux before 5.3.
+            _ => thread::sleep(limit.min(Duration::from_millis(100))),
+        }
+    }
+
+    /// The last line that it said.
+    fn last_line(&self) -> String {
+        self.lock().lines.back().cloned().unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A process as the helper of a lane.
+pub(super) struct SshHelper {
+    pub(super) process: Arc<Process>,
+    pub(super) name: String,
+    pub(super) remote_haul: String,
+}
+
+impl Helper for SshHelper {
+    fn kill(&self) {
+        self.process.kill();
+    }
+
+    fn collect(&self, patience: Duration) {
+        if !self.process.wait(patience) {
+            self.process.end();
+        }
+    }
+
+    fn last_words(&self) -> String {
+        self.process.last_line()
+    }
+
+    fn explain(&self) -> Option<Refused> {
+        if !self.process.wait(EXPLAIN) {
+            return None;
+        }
+        // A helper of ssh's own may hold its standard error open; what it would say is not worth more time.
+        let state = self.process.lock();
+        let waited = self.process.heard.wait_timeout_while(state, EXPLAIN / 4, |state| !state.silent);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let code = state.status.and_then(|status| status.code());
+        let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
+        Some(trouble::explain(code, &lines, &self.name, &self.remote_haul))
+    }
+
+    fn settled(&self) {
+        let mut state = self.process.lock();
+        state.settled = true;
+        Process::show(state);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the end of an ssh process means.
+
+use haul_core::{Error, ErrorKind, Side};
+
+use crate::peer::dial::{Refused, Trouble};
+
+/// The status that ssh ends with for reasons of its own, as opposed to those of the command.
+const SSH_FAILED: i32 = 255;
+
+/// In what ssh says when the login is refused.
+const LOGIN: [&str; 7] = [
+    "Permission denied (",
+    "Permission denied, please try again",
+    "Too many authentication failures",
+    "Host key verification failed",
+    "No supported authentication methods",
+    "uthentication failed",
+    "host key has changed",
+];
+
+/// In what ssh says when a later attempt with the same words can do no better.
+const HOPELESS: [&str; 5] = [
+    "Could not resolve hostname",
+    "Bad configuration option",
+    "Bad owner or permissions",
+    "no matching ",
+    "unknown option",
+];
+
+/// Reads the status and the last lines of an ssh process whose far end did not greet.
+pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, remote_haul: &str) -> Refused {
+    let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
+    let last = lines.last().copied().unwrap_or_default();
+    let unreachable = |operation: &str, cause: String| {
+        Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(name)
+    };
+    match code {
+        Some(127 | 126) => {
+            let cause = match last {
+                "" => format!("`{remote_haul}` was not found there"),
+                last => format!("`{remote_haul}` was not found there ({last})"),
+            };
+            let hint = "install haul there, or say where it is with `--remote-haul PATH`";
+            Refused { trouble: Trouble::Fatal, error: unreachable("start haul at", cause).with_hint(hint) }
+        }
+        Some(SSH_FAILED) | None => {
+            let trouble = if said(&LOGIN) {
+                Trouble::Login
+            } else if said(&HOPELESS) {
+                Trouble::Fatal
+            } else {
+                Trouble::Later
+            };
+            let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
+            Refused { trouble, error: unreachable("connect to", cause.to_owned()) }
+        }
+        Some(code) => {
+            let cause = match last {
+                "" => format!("`{remote_haul} agent` ended with status {code}"),
+                last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
+            };
+            let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
+            Refused { trouble: Trouble::Fatal, error: unreachable("start haul at", cause).with_hint(hint) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trouble(code: i32, line: &str) -> (Trouble, String) {
+        let refused = explain(Some(code), &[line], "db1", "haul");
+        (refused.trouble, refused.error.to_string())
+    }
+
+    #[test]
+    fn tells_the_cases_apart() {
+        let (missing, text) = trouble(127, "bash: line 1: haul: command not found");
+        assert_eq!(missing, Trouble::Fatal);
+        assert!(text.contains("was not found there"), "{text}");
+        assert_eq!(trouble(255, "me@db1: Permission denied (publickey).").0, Trouble::Login);
+        assert_eq!(trouble(255, "Host key verification failed.").0, Trouble::Login);
+        for later in [
+            "kex_exchange_identification: read: Connection reset by peer",
+            "ssh: connect to host db1 port 22: Connection refused",
+            "ssh: connect to host db1 port 22: Connection timed out",
+            "",
+        ] {
+            assert_eq!(trouble(255, later).0, Trouble::Later, "{later}");
+        }
+        assert_eq!(
+            trouble(255, "ssh: Could not resolve hostname db1: Name or service not known").0,
+            Trouble::Fatal
+        );
+        let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
+        assert_eq!(other, Trouble::Fatal);
+        assert!(text.contains("status 2: error: unrecognized"), "{text}");
+    }
+}

@@ -1,0 +1,66 @@
+//! `haul copy` and `haul sync`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::TransferArgs;
+
+const COPY_EXAMPLES: &str = "\
+Examples:
+  haul copy db1:/var/lib/mysql/ /var/lib/mysql/
+  haul copy --exclude '*.tmp' --exclude /cache/ project nas:backup/
+  haul copy -e 'ssh -p 2222' --streams 16 /data/ me@far.example:/data/
+  find . -newer stamp -print0 | haul copy -0 --files-from - . host:/srv/in/
+
+Interrupted or failed? Run the same command again: it goes on where it was.";
+
+const SYNC_EXAMPLES: &str = "\
+Examples:
+  haul sync -n /srv/share/ nas:/srv/share/         what would change?
+  haul sync --max-delete 100 /srv/share/ nas:/srv/share/
+
+What --exclude leaves out is not removed. Nothing is removed when the source could not be read in full.";
+
+/// Make DST hold SRC: skip what is there already, never delete
+#[derive(Debug, Args)]
+#[command(override_usage = "haul copy [OPTIONS] SRC… DST", after_help = COPY_EXAMPLES)]
+pub(crate) struct CopyArgs {
+    /// What to copy, and last where to; `SRC/` is what is in the folder, `SRC` the folder itself
+    // One list, as only that lets options stand between the words.
+    #[arg(value_name = "END", required = true, num_args = 1..)]
+    pub(crate) ends: Vec<OsString>,
+    /// How.
+    #[command(flatten)]
+    pub(crate) transfer: TransferArgs,
+    /// Copy only the paths that FILE lists, and what is below them; `-` is standard input
+    ///
+    /// The paths are below SRC, one a line. Blank lines and lines that begin with `#` or `;` are skipped, unless
+    /// with -0. They keep their place: `a/b` arrives as DST/a/b, whether SRC ends in a slash or not.
+    #[arg(long, value_name = "FILE", help_heading = "What is looked at")]
+    pub(crate) files_from: Option<OsString>,
+}
+
+/// Make DST the same as SRC: copy, then remove what SRC does not have
+#[derive(Debug, Args)]
+#[command(after_help = SYNC_EXAMPLES)]
+pub(crate) struct SyncArgs {
+    /// What DST is to be like; `SRC/` is what is in it
+    #[arg(value_name = "SRC")]
+    pub(crate) source: OsString,
+    /// What is to be changed
+    #[arg(value_name = "DST")]
+    pub(crate) destination: OsString,
+    /// How.
+    #[command(flatten)]
+    pub(crate) transfer: TransferArgs,
+    /// Remove nothing if more than N entries would have to go
+    #[arg(long, value_name = "N", help_heading = "What is removed")]
+    pub(crate) max_delete: Option<u64>,
+    /// Remove although parts of the source could not be read
+    #[arg(long, help_heading = "What is removed")]
+    pub(crate) ignore_errors: bool,
+    /// Remove what SRC does not have: the default, accepted for habit
+    #[arg(long, help_heading = "What is removed")]
+    pub(crate) delete: bool,
+}

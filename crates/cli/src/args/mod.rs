@@ -1,0 +1,79 @@
+//! The words of the command line, one file for each command. No logic: what they mean is in `settings`.
+
+mod copy;
+mod filter;
+mod hash;
+mod link;
+mod output;
+mod refused;
+mod transfer;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use copy::{CopyArgs, SyncArgs};
+pub(crate) use filter::{FilterArgs, FilterWord};
+pub(crate) use hash::HashArgs;
+pub(crate) use link::LinkArgs;
+pub(crate) use output::OutputArgs;
+pub(crate) use refused::explain;
+pub(crate) use transfer::{TransferArgs, VerifyMode};
+pub(crate) use verify::VerifyArgs;
+
+const ABOUT: &str =
+    "Moves big data sets between machines at the speed of the link, and proves that they arrived";
+
+const AFTER_HELP: &str = "\
+Ends:
+  PATH                          on this machine
+  [user@]host:PATH              on another one, over ssh (haul must be installed there)
+  ssh://[user@]host[:port]/PATH
+
+  SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
+
+Examples:
+  haul copy db1:/var/lib/mysql/ /var/lib/mysql/
+  haul sync -n /srv/share/ nas:/srv/share/     what would change?
+  haul verify /srv/share/ nas:/srv/share/      is it really there?
+
+Exit codes:
+  0  all there and verified            4  could not reach or log in
+  1  some entries failed               5  the destination is full
+  2  usage                           130  interrupted: run it again, it goes on
+  3  content did not verify";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "haul", version, about = ABOUT, after_help = AFTER_HELP, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Copy(Box<CopyArgs>),
+    Sync(Box<SyncArgs>),
+    Verify(Box<VerifyArgs>),
+    Hash(Box<HashArgs>),
+    /// The far end, started over ssh by the near end
+    #[command(hide = true)]
+    Agent,
+    /// Print a completion script for a shell
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    Man {
+        /// Where they go; it must exist
+        dir: PathBuf,
+    },
+}

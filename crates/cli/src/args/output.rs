@@ -1,0 +1,23 @@
+//! What is shown.
+
+use clap::Args;
+
+/// Options for output.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Say nothing but errors
+    #[arg(short = 'q', long, conflicts_with_all = ["verbose", "json", "progress"], help_heading = "What is shown")]
+    pub(crate) quiet: bool,
+    /// Name each entry as it is done
+    #[arg(short = 'v', long, help_heading = "What is shown")]
+    pub(crate) verbose: bool,
+    /// One JSON object a line on standard output, for programs
+    #[arg(long, help_heading = "What is shown")]
+    pub(crate) json: bool,
+    /// Show progress, also if standard error is no terminal
+    #[arg(long, overrides_with = "no_progress", help_heading = "What is shown")]
+    pub(crate) progress: bool,
+    /// Show no progress
+    #[arg(long, overrides_with = "progress", help_heading = "What is shown")]
+    pub(crate) no_progress: bool,
+}

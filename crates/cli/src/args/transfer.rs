@@ -1,0 +1,72 @@
+//! Options that `copy` and `sync` share.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{FilterArgs, LinkArgs, OutputArgs};
+
+/// When content counts as written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyMode {
+    /// Its digest is checked when it arrives
+    #[default]
+    Wire,
+    /// It is also read back from the disk before it gets its name
+    Disk,
+}
+
+/// How a tree is copied.
+#[derive(Debug, Args)]
+pub(crate) struct TransferArgs {
+    /// Say what would be done, change nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+
+    /// Keep everything (times, modes, owners, links, ACLs …): the default, accepted for habit
+    #[arg(short = 'a', long)]
+    pub(crate) archive: bool,
+
+    /// Compare by content, not by size and time
+    #[arg(short = 'c', long, conflicts_with = "size_only", help_heading = "What counts as the same")]
+    pub(crate) checksum: bool,
+    /// Compare by size alone
+    #[arg(long, help_heading = "What counts as the same")]
+    pub(crate) size_only: bool,
+    /// Leave alone what exists at DST, whatever it is
+    #[arg(long, help_heading = "What counts as the same")]
+    pub(crate) ignore_existing: bool,
+    /// Make nothing new at DST
+    #[arg(long, help_heading = "What counts as the same")]
+    pub(crate) existing: bool,
+    /// Leave alone what is newer at DST
+    #[arg(short = 'u', long, help_heading = "What counts as the same")]
+    pub(crate) update: bool,
+
+    /// What is looked at.
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    /// When content counts as written
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]
+    pub(crate) verify: VerifyMode,
+    /// Do not wait until data is on the disk: a crash of the machine can lose what was copied
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) no_fsync: bool,
+    /// Give files to the user and group of the same name at DST, not of the same number
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) owner_by_name: bool,
+    /// Exit with 1 also if only metadata could not be set
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) strict: bool,
+
+    /// The far end.
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
+    /// What is shown.
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// Write the paths that failed to FILE, as --files-from takes them (with -0 if names hold newlines)
+    #[arg(long, value_name = "FILE", help_heading = "What is shown")]
+    pub(crate) failed: Option<PathBuf>,
+}

@@ -1,0 +1,73 @@
+//! `haul hash`.
+
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Report, Result, Side};
+use haul_engine::Cancel;
+
+use super::output::showing;
+use crate::args::HashArgs;
+use crate::ends::{Ends, Landing, parse_end, root_name, source_place};
+use crate::exit_code::Exit;
+use crate::manifest::write_line;
+use crate::render::{Command, Console, Lines, OutputSettings, PartReporter, Start, Summary};
+use crate::settings::{LinkSettings, one_stdin, scan_options};
+use crate::signals;
+
+/// Prints the manifest of a source.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(args: &HashArgs) -> Result<Exit> {
+    let at = parse_end(&args.source)?;
+    one_stdin(&args.filter, None)?;
+    let mut scan = scan_options(&args.filter)?;
+    let link = LinkSettings::resolve(&args.link)?;
+    let output = OutputSettings {
+        quiet: args.quiet,
+        // The lines are on standard output already: on a terminal they take the place of progress.
+        verbose: true,
+        progress: showing(args.progress, args.no_progress),
+        ..OutputSettings::default()
+    };
+    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None };
+    let console = Console::start(output, &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let noted = Arc::clone(&console);
+    let mut ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let lines = Lines::stdout();
+    let mut hash = || -> Result<Report> {
+        let source = ends.source(&at, &source_place(&at))?;
+        let Some(root) = source.root()? else {
+            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+            return Err(error.on(at.to_string()));
+        };
+        let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
+        let root_name = root_name(&at, landing).unwrap_or_default();
+        scan.rules = scan.rules.iter().map(|rule| rule.below(root_name)).collect();
+        let mut line = |line: haul_engine::HashLine| {
+            let name = if line.path.is_root() { at.name() } else { line.path.as_bytes() };
+            lines.write(&write_line(name, &line.digest));
+            if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
+        };
+        let before = haul_core::Totals::default();
+        let reporter = PartReporter { console: &console, root_name, before, last: true };
+        Ok(haul_engine::hash(&*source, &scan, &mut line, &reporter, &cancel))
+    };
+    let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
+    lines.flush();
+    if lines.is_closed() && lines.failure().is_none() {
+        // Who closed the pipe has read enough and wants no message.
+        return Ok(Exit::Incomplete);
+    }
+    if lines.is_closed() {
+        report.fatal.get_or_insert_with(|| closed(&lines));
+    }
+    Ok(console.finish(Summary::new(Command::Hash, report)))
+}
+
+fn closed(lines: &Lines) -> Error {
+    let cause = lines.failure().unwrap_or_else(|| "its reader is gone".to_owned());
+    Error::new(ErrorKind::Io, Side::Local, "write the manifest to standard output", cause)
+}

@@ -1,0 +1,34 @@
+//! What is shown, from the words about it.
+
+use crate::args::{OutputArgs, TransferArgs};
+use crate::render::{OutputSettings, Showing};
+
+/// When progress is shown.
+pub(super) fn showing(progress: bool, no_progress: bool) -> Showing {
+    match (progress, no_progress) {
+        (true, _) => Showing::Always,
+        (false, true) => Showing::Never,
+        (false, false) => Showing::AsFits,
+    }
+}
+
+/// What every command with output options shows.
+pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
+    OutputSettings {
+        quiet: args.quiet,
+        verbose: args.verbose,
+        json: args.json,
+        progress: showing(args.progress, args.no_progress),
+        ..OutputSettings::default()
+    }
+}
+
+/// What `copy` and `sync` show.
+pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
+    OutputSettings {
+        failed: args.failed.clone().map(|path| (path, args.filter.from0)),
+        dry_run: args.dry_run,
+        strict: args.strict,
+        ..settings(&args.output)
+    }
+}

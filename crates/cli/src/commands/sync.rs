@@ -1,0 +1,31 @@
+//! `haul sync`.
+
+use haul_core::Result;
+use haul_engine::Delete;
+
+use super::output::transfer_settings;
+use super::transfer::{Transfer, run as run_transfer};
+use crate::args::SyncArgs;
+use crate::ends::parse_end;
+use crate::exit_code::Exit;
+use crate::render::Command;
+use crate::settings::{LinkSettings, TransferSettings, one_stdin};
+
+/// Makes the destination the same as the source.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(args: SyncArgs) -> Result<Exit> {
+    let SyncArgs { source, destination, transfer, max_delete, ignore_errors, delete: _implied } = args;
+    one_stdin(&transfer.filter, None)?;
+    run_transfer(Transfer {
+        command: Command::Sync,
+        sources: vec![parse_end(&source)?],
+        destination: parse_end(&destination)?,
+        files_from: None,
+        settings: TransferSettings::resolve(&transfer)?,
+        link: LinkSettings::resolve(&transfer.link)?,
+        output: transfer_settings(&transfer),
+        delete: Some(Delete { max: max_delete, ignore_errors }),
+    })
+}

@@ -1,0 +1,52 @@
+//! One report from the reports on the parts of a run.
+
+use haul_core::{Report, Totals};
+
+/// Adds the report on one part. Its time is not added: the whole is measured as such.
+pub(super) fn merge(whole: &mut Report, part: Report) {
+    let Report { totals, notes, fatal, interrupted, corrupt, not_removed, seconds: _ } = part;
+    whole.totals.add(&totals);
+    for note in notes {
+        let same = |known: &&mut haul_core::MetaNote| known.what == note.what && known.cause == note.cause;
+        match whole.notes.iter_mut().find(same) {
+            Some(known) => known.count += note.count,
+            None => whole.notes.push(note),
+        }
+    }
+    whole.fatal = whole.fatal.take().or(fatal);
+    whole.interrupted |= interrupted;
+    whole.corrupt += corrupt;
+    whole.not_removed = whole.not_removed.take().or(not_removed);
+}
+
+/// One entry failed before its part began.
+pub(super) fn add_failure(totals: &mut Totals) {
+    totals.found += 1;
+    totals.failed += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{Error, ErrorKind, MetaNote, RelPath, Side};
+
+    #[test]
+    fn nothing_is_lost() {
+        let note = |count| MetaNote {
+            what: "owner".to_owned(),
+            cause: "no".to_owned(),
+            count,
+            example: RelPath::root(),
+        };
+        let mut whole = Report::default();
+        merge(&mut whole, Report { notes: vec![note(2)], corrupt: 1, ..Report::default() });
+        let fatal = Some(Error::new(ErrorKind::Io, Side::Local, "x", "first"));
+        let totals = Totals { copied: 3, failed: 1, ..Totals::default() };
+        merge(&mut whole, Report { totals, notes: vec![note(3)], fatal: fatal.clone(), ..Report::default() });
+        merge(&mut whole, Report { interrupted: true, totals, ..Report::default() });
+        assert_eq!((whole.totals.copied, whole.totals.failed, whole.corrupt), (6, 2, 1));
+        assert_eq!(whole.notes, [note(5)]);
+        assert_eq!(whole.fatal, fatal);
+        assert!(whole.interrupted);
+    }
+}

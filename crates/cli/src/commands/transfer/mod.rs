@@ -1,0 +1,156 @@
+//! What `copy` and `sync` do: open the ends, copy one group of sources after the other, tell how it ended.
+
+mod merge;
+mod plan;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_core::{Compare, Location, Report, Result};
+use haul_engine::{Cancel, CopyOptions, Delete, Part};
+
+use self::merge::merge;
+use self::plan::{Planned, Planner};
+use crate::ends::Ends;
+use crate::exit_code::Exit;
+use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
+use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
+use crate::signals;
+
+/// A copy that was asked for.
+pub(super) struct Transfer {
+    /// The command that asked.
+    pub(super) command: Command,
+    /// Where data is read from.
+    pub(super) sources: Vec<Location>,
+    /// Where it goes to.
+    pub(super) destination: Location,
+    /// The list of the paths to copy, and whether NUL ends them.
+    pub(super) files_from: Option<(OsString, bool)>,
+    /// How.
+    pub(super) settings: TransferSettings,
+    /// How ends are reached.
+    pub(super) link: LinkSettings,
+    /// What is shown.
+    pub(super) output: OutputSettings,
+    /// What is removed.
+    pub(super) delete: Option<Delete>,
+}
+
+/// Runs a transfer.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(transfer: Transfer) -> Result<Exit> {
+    let Transfer { command, sources, destination, files_from, settings, link, output, delete } = transfer;
+    refuse_truncating(files_from.as_ref(), &output)?;
+    let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
+    let start = Start {
+        command,
+        sources: sources.iter().map(ToString::to_string).collect(),
+        destination: Some(destination.to_string()),
+    };
+    let console = Console::start(output, &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let begun = Instant::now();
+    let noted = Arc::clone(&console);
+    let mut runner = Runner {
+        ends: Ends::new(link, Arc::new(move |text| noted.note(text))),
+        destination,
+        settings,
+        delete,
+        console,
+        cancel,
+        report: Report::default(),
+    };
+    let planner = Planner {
+        ends: &mut runner.ends,
+        destination: &runner.destination,
+        scan: &runner.settings.scan,
+        removes: delete.is_some(),
+        console: &runner.console,
+        totals: &mut runner.report.totals,
+    };
+    let mut retry = None;
+    let ended = planner.plan(&sources, paths).and_then(|planned| {
+        if let [one] = planned.as_slice() {
+            retry = one.retry.as_ref().map(|source| format!("{source} {}", runner.destination));
+        }
+        runner.copy_all(planned)
+    });
+    if let Err(error) = ended {
+        runner.report.fatal.get_or_insert(error);
+    }
+    runner.report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(command, runner.report);
+    summary.retry = retry;
+    Ok(runner.console.finish(summary))
+}
+
+struct Runner {
+    ends: Ends,
+    destination: Location,
+    settings: TransferSettings,
+    delete: Option<Delete>,
+    console: Arc<Console>,
+    cancel: Cancel,
+    report: Report,
+}
+
+impl Runner {
+    fn copy_all(&mut self, planned: Vec<Planned>) -> Result<()> {
+        let count = planned.len();
+        for (at, part) in planned.into_iter().enumerate() {
+            if self.cancel.is_cancelled() {
+                self.report.interrupted = true;
+            }
+            if self.report.fatal.is_some() || self.report.interrupted {
+                break;
+            }
+            self.copy(part, at + 1 == count)?;
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, part: Planned, last: bool) -> Result<()> {
+        let sink = self.ends.sink(&self.destination, &part.place, &self.settings.sink)?;
+        let view = match self.delete {
+            Some(_) => Some(self.ends.source(&self.destination, &part.place)?),
+            None => None,
+        };
+        let options = CopyOptions {
+            scan: part.scan,
+            files_from: part.paths,
+            checksum: self.settings.sink.compare == Compare::Checksum,
+            dry_run: self.settings.sink.dry_run,
+            delete: self.delete,
+            workers: 0,
+        };
+        let reporter = PartReporter {
+            console: &self.console,
+            root_name: &part.root_name,
+            before: self.report.totals,
+            last,
+        };
+        let parts = [Part { source: part.source, sink, view }];
+        let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
+        merge(&mut self.report, report);
+        Ok(())
+    }
+}
+
+/// The list of failed paths must not be written over the list that is being read.
+fn refuse_truncating(files_from: Option<&(OsString, bool)>, output: &OutputSettings) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let (Some((read, _)), Some((written, _))) = (files_from, &output.failed) else { return Ok(()) };
+    let (Ok(read), Ok(written)) = (std::fs::metadata(read), std::fs::metadata(written)) else {
+        return Ok(());
+    };
+    if read.is_file() && (read.dev(), read.ino()) == (written.dev(), written.ino()) {
+        let error = usage("obey --failed", "it is the list that --files-from reads");
+        return Err(error.with_hint("write the failed paths to another file"));
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Which sources go where: everything is opened and checked before anything is copied.
+
+use std::sync::Arc;
+
+use haul_core::filter::excludes;
+use haul_core::{
+    EntryKind, Error, ErrorKind, Location, Place, RelPath, Result, ScanOptions, Side, Source, Totals,
+};
+
+use super::merge::add_failure;
+use crate::ends::{
+    Ends, Group, Landing, Rootless, destination_place, group, join, refuse_overlap, root_name, source_place,
+    split,
+};
+use crate::render::Console;
+use crate::settings::Paths;
+
+/// Sources that are there, and where they go.
+pub(super) struct Planned {
+    /// Where data is read from.
+    pub(super) source: Arc<dyn Source>,
+    /// The root at the destination.
+    pub(super) place: Place,
+    /// The name that the root bears in the transfer; empty where it has none.
+    pub(super) root_name: Vec<u8>,
+    /// What is looked at.
+    pub(super) scan: ScanOptions,
+    /// Only these paths.
+    pub(super) paths: Option<Paths>,
+    /// The SRC below which names in the transfer are found again.
+    pub(super) retry: Option<Location>,
+}
+
+/// Decides where sources go.
+pub(super) struct Planner<'a> {
+    /// Opens them.
+    pub(super) ends: &'a mut Ends,
+    /// Where they go to.
+    pub(super) destination: &'a Location,
+    /// What is looked at in each.
+    pub(super) scan: &'a ScanOptions,
+    /// What the sources do not have will be removed.
+    pub(super) removes: bool,
+    /// Hears of sources that are missing.
+    pub(super) console: &'a Console,
+    /// Counts them.
+    pub(super) totals: &'a mut Totals,
+}
+
+impl Planner<'_> {
+    /// Opens the sources. One that cannot be opened is reported, and the others are copied.
+    ///
+    /// # Errors
+    /// What concerns all of them: a machine that cannot be reached, words that make no sense.
+    pub(super) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<Planned>> {
+        let remote = |end: &Location| matches!(end, Location::Ssh { .. });
+        if remote(self.destination) && sources.iter().any(remote) {
+            self.console.note("both ends are remote: the data passes through this machine");
+        }
+        let mut planned = Vec::new();
+        if let (Some(paths), [source]) = (paths, sources) {
+            planned.extend(self.one(
+                source,
+                Landing { is_dir: true, several: false, listed: true },
+                Some(paths),
+            )?);
+            return Ok(planned);
+        }
+        let landing = Landing { is_dir: true, several: sources.len() > 1, listed: false };
+        for group in group(sources) {
+            match group {
+                Group::One(source) => planned.extend(self.one(&source, landing, None)?),
+                Group::Siblings { parent, names } => self.siblings(&parent, &names, landing, &mut planned)?,
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Plans one source; `None` if there is nothing to copy of it.
+    fn one(&mut self, at: &Location, landing: Landing, paths: Option<Paths>) -> Result<Option<Planned>> {
+        let (source, kind) = match self.open(at) {
+            Ok(opened) => opened,
+            Err(error) if concerns_all(&error) => return Err(error),
+            Err(error) => {
+                add_failure(self.totals);
+                self.console.failed(at.to_string().as_bytes(), &error);
+                return Ok(None);
+            }
+        };
+        let is_dir = kind == EntryKind::Dir;
+        let landing = Landing { is_dir, ..landing };
+        let place = destination_place(at, self.destination, landing);
+        let root_name = root_name(at, landing).unwrap_or_default().to_vec();
+        let mut scan = self.scan.clone();
+        scan.rules = scan.rules.iter().map(|rule| rule.below(&root_name)).collect();
+        if excludes(&scan.rules, &RelPath::root(), is_dir) {
+            self.totals.excluded += 1;
+            return Ok(None);
+        }
+        refuse_overlap(at, self.destination, &place, &scan.rules, self.removes)?;
+        let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
+        let retry = if root_name.is_empty() {
+            Some(at.clone())
+        } else {
+            // A single file may have got another name at the destination.
+            split(at).filter(|_| is_dir).map(|(parent, _)| parent)
+        };
+        Ok(Some(Planned { source: listed, place, root_name, scan, paths, retry }))
+    }
+
+    /// Plans sources that lie in one folder as one; if the folder itself cannot be opened, each by itself.
+    fn siblings(
+        &mut self,
+        parent: &Location,
+        names: &[RelPath],
+        landing: Landing,
+        planned: &mut Vec<Planned>,
+    ) -> Result<()> {
+        let source = match self.open(parent) {
+            Ok((source, EntryKind::Dir)) => source,
+            Err(error) if concerns_all(&error) => return Err(error),
+            Ok(_) | Err(_) => {
+                for name in names {
+                    planned.extend(self.one(&join(parent, name), landing, None)?);
+                }
+                return Ok(());
+            }
+        };
+        for name in names {
+            let at = join(parent, name);
+            let place = destination_place(&at, self.destination, landing);
+            let rules: Vec<_> = self.scan.rules.iter().map(|rule| rule.below(name.as_bytes())).collect();
+            if !excludes(&rules, &RelPath::root(), true) {
+                refuse_overlap(&at, self.destination, &place, &rules, self.removes)?;
+            }
+        }
+        let names = names.to_vec();
+        planned.push(Planned {
+            source: Arc::new(Rootless(source)),
+            place: source_place(self.destination),
+            root_name: Vec::new(),
+            scan: self.scan.clone(),
+            paths: Some(Box::new(names.into_iter().map(Ok))),
+            retry: Some(parent.clone()),
+        });
+        Ok(())
+    }
+
+    /// Opens a source and finds out what its root is.
+    fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
+        let source = self.ends.source(at, &source_place(at))?;
+        match source.root()? {
+            Some(entry) => Ok((source, entry.kind)),
+            None => {
+                let error =
+                    Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+                Err(error.on(at.to_string()))
+            }
+        }
+    }
+}
+
+/// Whether an error with one source is one with all.
+fn concerns_all(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unreachable | ErrorKind::Protocol | ErrorKind::Usage | ErrorKind::Cancelled
+    )
+}

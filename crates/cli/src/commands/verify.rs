@@ -1,0 +1,111 @@
+//! `haul verify`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side};
+use haul_engine::{Cancel, Checked, VerifyOptions};
+
+use super::output::settings;
+use crate::args::VerifyArgs;
+use crate::ends::{Ends, Landing, destination_place, parse_end, root_name, source_place};
+use crate::exit_code::Exit;
+use crate::manifest::read_manifest;
+use crate::render::{Command, Console, Difference, PartReporter, Start, Summary};
+use crate::settings::{LinkSettings, one_stdin, open_list, scan_options, usage};
+use crate::signals;
+
+/// Compares the destination with a source or a manifest.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
+    let (source, destination) = match (args.ends.as_slice(), &args.manifest) {
+        ([source, destination], None) => (Some(parse_end(source)?), parse_end(destination)?),
+        ([destination], Some(_)) => (None, parse_end(destination)?),
+        (_, Some(_)) => return Err(usage("verify", "with --manifest there is one end, DST")),
+        (_, None) => return Err(usage("verify", "there must be two ends, SRC and DST, or --manifest FILE")),
+    };
+    one_stdin(&args.filter, None)?;
+    let scan = scan_options(&args.filter)?;
+    let shown = source.as_ref().map(ToString::to_string);
+    let listed = args.manifest.as_ref().map(|file| file.to_string_lossy().into_owned());
+    let start = Start {
+        command: Command::Verify,
+        sources: shown.or(listed).into_iter().collect(),
+        destination: Some(destination.to_string()),
+    };
+    let link = LinkSettings::resolve(&args.link)?;
+    let console = Console::start(settings(&args.output), &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let noted = Arc::clone(&console);
+    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
+    let report = match (&source, &args.manifest) {
+        (Some(source), _) => verify.with_source(source, VerifyOptions { scan }),
+        (None, Some(manifest)) => verify.with_manifest(manifest),
+        (None, None) => Ok(Report::default()),
+    };
+    let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
+    let mut summary = Summary::new(Command::Verify, report);
+    summary.differences = verify.differences;
+    Ok(verify.console.finish(summary))
+}
+
+struct Verify {
+    ends: Ends,
+    destination: Location,
+    console: Arc<Console>,
+    cancel: Cancel,
+    differences: [u64; 3],
+}
+
+impl Verify {
+    fn with_source(&mut self, at: &Location, mut options: VerifyOptions) -> Result<Report> {
+        let source = self.ends.source(at, &source_place(at))?;
+        let Some(root) = source.root()? else { return Err(missing(at, Side::Source)) };
+        let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
+        let place = destination_place(at, &self.destination, landing);
+        let destination = self.ends.source(&self.destination, &place)?;
+        let root_name = root_name(at, landing).unwrap_or_default();
+        options.scan.rules = options.scan.rules.iter().map(|rule| rule.below(root_name)).collect();
+        let reporter = reporter(&self.console, root_name);
+        let differences = &mut self.differences;
+        let mut found = |checked| tell(&reporter, differences, checked);
+        Ok(haul_engine::verify(&*source, &*destination, &options, &mut found, &reporter, &self.cancel))
+    }
+
+    fn with_manifest(&mut self, file: &OsStr) -> Result<Report> {
+        let place = source_place(&self.destination);
+        let destination = self.ends.source(&self.destination, &place)?;
+        let Some(root) = destination.root()? else {
+            return Err(missing(&self.destination, Side::Destination));
+        };
+        let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
+        let mut lines = read_manifest(open_list(file)?, file.as_bytes(), one_file);
+        let reporter = reporter(&self.console, b"");
+        let differences = &mut self.differences;
+        let mut found = |checked| tell(&reporter, differences, checked);
+        Ok(haul_engine::check_manifest(&mut lines, &*destination, &mut found, &reporter, &self.cancel))
+    }
+}
+
+fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
+    PartReporter { console, root_name, before: haul_core::Totals::default(), last: true }
+}
+
+fn tell(reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {
+    let (at, difference, path, detail) = match checked {
+        Checked::Missing(path) => (0, Difference::Missing, path, String::new()),
+        Checked::Differs(path, how) => (1, Difference::Differs, path, how),
+        Checked::Extra(path) => (2, Difference::Extra, path, String::new()),
+    };
+    differences[at] += 1;
+    reporter.console.difference(difference, &reporter.name(&path), &detail);
+}
+
+fn missing(at: &Location, side: Side) -> Error {
+    Error::new(ErrorKind::NotFound, side, "find", "no such file or directory").on(at.to_string())
+}

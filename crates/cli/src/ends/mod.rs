@@ -1,0 +1,26 @@
+//! The two ends of a run: where they are, and opening them.
+
+mod open;
+mod overlap;
+mod place;
+mod rootless;
+mod siblings;
+
+pub(crate) use open::Ends;
+pub(crate) use overlap::refuse_overlap;
+pub(crate) use place::{Landing, destination_place, root_name, source_place};
+pub(crate) use rootless::Rootless;
+pub(crate) use siblings::{Group, group, join, split};
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use haul_core::{Location, Result};
+
+/// Reads one end from the command line.
+///
+/// # Errors
+/// If it is no end that haul has.
+pub(crate) fn parse_end(text: &OsStr) -> Result<Location> {
+    Location::parse(text.as_bytes())
+}

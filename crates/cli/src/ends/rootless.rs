@@ -1,0 +1,47 @@
+//! A source without its root: what is listed of it goes to a folder that keeps its own times and modes.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source};
+
+/// The source behind it, whose scan does not tell of the root unless it is asked for by name.
+pub(crate) struct Rootless(pub(crate) Arc<dyn Source>);
+
+#[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the source")]
+impl Source for Rootless {
+    fn root(&self) -> Result<Option<Entry>> {
+        self.0.root()
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        if options.starts.iter().any(RelPath::is_root) {
+            return self.0.scan(options, visit);
+        }
+        self.0.scan(options, &|mut batch: ScanBatch| {
+            batch.entries.retain(|entry| !entry.path.is_root());
+            visit(batch)
+        })
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        self.0.lookup(paths)
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        self.0.read(batch)
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        self.0.digest(paths)
+    }
+
+    fn streams(&self) -> u32 {
+        self.0.streams()
+    }
+
+    fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
+        self.0.local_file(entry)
+    }
+}

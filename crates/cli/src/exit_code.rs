@@ -1,0 +1,148 @@
+//! The exit codes, all in one place.
+
+use std::process::ExitCode;
+
+use haul_core::{Error, ErrorKind, Report};
+
+/// How a command ends, as scripts see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// All there and verified.
+    Done = 0,
+    /// Some entries failed, each named.
+    Incomplete = 1,
+    /// The command makes no sense.
+    Usage = 2,
+    /// Content did not verify.
+    Mismatch = 3,
+    /// The other side could not be reached, or the login failed.
+    Unreachable = 4,
+    /// The destination is full or over quota.
+    Full = 5,
+    /// Interrupted; running it again goes on.
+    Interrupted = 130,
+}
+
+/// What a report alone does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Circumstances {
+    /// An entry failed because the destination is full.
+    pub(crate) full: bool,
+    /// Metadata that could not be set counts (`--strict`).
+    pub(crate) strict: bool,
+    /// An entry that was found is in none of the counts.
+    pub(crate) unaccounted: bool,
+    /// What the person asked to be written, on standard output or to a file, could not be.
+    pub(crate) output_lost: bool,
+}
+
+impl Exit {
+    /// The code for an error that ends a command.
+    pub(crate) fn of_error(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::Corrupt => Self::Mismatch,
+            ErrorKind::Unreachable | ErrorKind::Protocol => Self::Unreachable,
+            ErrorKind::NoSpace => Self::Full,
+            ErrorKind::Cancelled => Self::Interrupted,
+            ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::SourceChanged
+            | ErrorKind::Busy
+            | ErrorKind::Unsupported
+            | ErrorKind::Io => Self::Incomplete,
+        }
+    }
+
+    /// The code for a run that was reported on. Content that did not verify outweighs all else but an
+    /// interruption, after which nothing is final.
+    pub(crate) fn of_report(report: &Report, circumstances: Circumstances) -> Self {
+        if report.interrupted {
+            return Self::Interrupted;
+        }
+        if report.corrupt > 0 {
+            return Self::Mismatch;
+        }
+        if let Some(error) = &report.fatal {
+            return Self::of_error(error);
+        }
+        if circumstances.full {
+            return Self::Full;
+        }
+        let metadata_lost = circumstances.strict && !report.notes.is_empty();
+        let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
+        if !report.is_complete() || lost {
+            return Self::Incomplete;
+        }
+        Self::Done
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{MetaNote, RelPath, Side, Totals};
+
+    fn error(kind: ErrorKind) -> Error {
+        Error::new(kind, Side::Local, "test", "x")
+    }
+
+    fn of(report: &Report) -> u8 {
+        Exit::of_report(report, Circumstances::default()) as u8
+    }
+
+    #[test]
+    fn errors_have_the_codes_that_are_promised() {
+        for (kind, code) in [
+            (ErrorKind::Usage, 2),
+            (ErrorKind::Corrupt, 3),
+            (ErrorKind::Unreachable, 4),
+            (ErrorKind::Protocol, 4),
+            (ErrorKind::NoSpace, 5),
+            (ErrorKind::Cancelled, 130),
+            (ErrorKind::NotFound, 1),
+            (ErrorKind::PermissionDenied, 1),
+            (ErrorKind::SourceChanged, 1),
+            (ErrorKind::Busy, 1),
+            (ErrorKind::Unsupported, 1),
+            (ErrorKind::Io, 1),
+        ] {
+            assert_eq!(Exit::of_error(&error(kind)) as u8, code, "{kind:?}");
+            assert_eq!(of(&Report { fatal: Some(error(kind)), ..Report::default() }), code, "fatal {kind:?}");
+        }
+    }
+
+    #[test]
+    fn reports_have_the_codes_that_are_promised() {
+        let failed = Totals { failed: 1, ..Totals::default() };
+        let one_failed = Report { totals: failed, ..Report::default() };
+        assert_eq!(of(&Report::default()), 0);
+        assert_eq!(of(&one_failed), 1);
+        assert_eq!(of(&Report { corrupt: 1, ..one_failed.clone() }), 3);
+        assert_eq!(of(&Report { interrupted: true, corrupt: 1, ..Report::default() }), 130);
+        assert_eq!(of(&Report { not_removed: Some("x".to_owned()), ..Report::default() }), 1);
+        let full = Circumstances { full: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&one_failed, full), Exit::Full);
+        let unaccounted = Circumstances { unaccounted: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&Report::default(), unaccounted), Exit::Incomplete);
+        let lost = Circumstances { output_lost: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&Report::default(), lost), Exit::Incomplete);
+    }
+
+    #[test]
+    fn metadata_counts_only_when_strict() {
+        let note =
+            MetaNote { what: "owner".to_owned(), cause: "x".to_owned(), count: 1, example: RelPath::root() };
+        let report = Report { notes: vec![note], ..Report::default() };
+        assert_eq!(of(&report), 0);
+        let strict = Circumstances { strict: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&report, strict), Exit::Incomplete);
+    }
+}

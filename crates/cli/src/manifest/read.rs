@@ -1,0 +1,128 @@
+//! Lines that are read.
+
+use std::io::BufRead;
+
+use haul_core::path::MAX_PATH_LEN;
+use haul_core::{Digest, Error, ErrorKind, RelPath, Result, Side};
+use haul_engine::HashLine;
+
+use crate::settings::{Records, Separator};
+
+/// The longest line: a path of which each byte is escaped, its digest, and what is between.
+const MAX_LINE: usize = 2 * MAX_PATH_LEN + 80;
+
+/// Reads a manifest that is called `name` in errors. With `one_file` the destination is one file of that name.
+pub(crate) fn read_manifest(
+    reader: impl BufRead,
+    name: &[u8],
+    one_file: Option<Vec<u8>>,
+) -> impl Iterator<Item = Result<HashLine>> {
+    let name = name.to_vec();
+    let records = Records::new(reader, Separator::Newline, MAX_LINE);
+    records.enumerate().map(move |(at, record)| {
+        let line = record.map_err(|error| Error::io(Side::Local, "read the manifest", &error).on(&name))?;
+        let (path, digest) = split(&line).map_err(|cause| bad(&name, at, cause))?;
+        if one_file.as_ref() == Some(&path) {
+            return Ok(HashLine { path: RelPath::root(), digest });
+        }
+        let path = RelPath::tidy(&path).map_err(|cause| bad(&name, at, &cause.to_string()))?;
+        Ok(HashLine { path, digest })
+    })
+}
+
+fn bad(name: &[u8], at: usize, cause: &str) -> Error {
+    let cause = format!("entry {}: {cause}", at + 1);
+    let error = Error::new(ErrorKind::Unsupported, Side::Local, "read the manifest", cause);
+    error
+        .on(name)
+        .with_hint("lines are `HEX  PATH`, as `haul hash` and b3sum print them, with paths below DST")
+}
+
+/// The path and the digest of a line.
+fn split(line: &[u8]) -> std::result::Result<(Vec<u8>, Digest), &'static str> {
+    let (line, escaped) = match line {
+        [b'\\', rest @ ..] => (rest, true),
+        line => (line, false),
+    };
+    let (hex, rest) = line.split_at_checked(64).ok_or("it is too short")?;
+    let digest =
+        std::str::from_utf8(hex).ok().and_then(Digest::from_hex).ok_or("it begins with no digest")?;
+    let path = rest.strip_prefix(b"  ").or_else(|| rest.strip_prefix(b" *"));
+    let path = path.ok_or("there are not two spaces behind the digest")?;
+    if path.is_empty() {
+        return Err("there is no path");
+    }
+    Ok((if escaped { unescape(path)? } else { path.to_vec() }, digest))
+}
+
+fn unescape(path: &[u8]) -> std::result::Result<Vec<u8>, &'static str> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut bytes = path.iter();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'\\' => match bytes.next() {
+                Some(b'\\') => b'\\',
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                _ => return Err("a backslash in the path is not followed by `\\`, `n` or `r`"),
+            },
+            byte => *byte,
+        });
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::write_line;
+
+    fn read(text: &[u8]) -> Vec<Option<Vec<u8>>> {
+        let lines = read_manifest(text, b"list", None);
+        lines.map(|line| line.ok().map(|line| line.path.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let digest = Digest::of(b"x");
+        for path in [&b"a"[..], b"a b/c", b"\\", b"a\nb\\n", b"a\rb", b"\xff\xfe", b" x ", b"\\\\n"] {
+            let line = write_line(path, &digest);
+            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let read: Vec<HashLine> =
+                read_manifest(line.as_slice(), b"list", None).collect::<Result<_>>().unwrap();
+            assert_eq!(read, [HashLine { path: RelPath::new(path).unwrap(), digest }]);
+        }
+    }
+
+    #[test]
+    fn escapes_as_b3sum_does() {
+        let hex = Digest::of(b"x").to_string();
+        assert_eq!(write_line(b"a", &Digest::of(b"x")), format!("{hex}  a\n").as_bytes());
+        assert_eq!(write_line(b"a\\b\nc", &Digest::of(b"x")), format!("\\{hex}  a\\\\b\\nc\n").as_bytes());
+    }
+
+    #[test]
+    fn refuses_what_is_no_line() {
+        let hex = Digest::of(b"x").to_string();
+        for line in [
+            "short".to_owned(),
+            format!("{hex} a"),
+            format!("{hex}  "),
+            format!("{hex}  /etc/passwd"),
+            format!("{hex}  a/../b"),
+            format!("\\{hex}  a\\x"),
+            hex.replace(|c: char| c.is_ascii_hexdigit(), "g") + "  a",
+        ] {
+            assert_eq!(read(line.as_bytes()), [None], "{line}");
+        }
+        assert_eq!(read(format!("{hex}  ./a//b").as_bytes()), [Some(b"a/b".to_vec())]);
+        assert_eq!(read(format!("{hex} *a").as_bytes()), [Some(b"a".to_vec())]);
+    }
+
+    #[test]
+    fn one_file_is_found_by_its_name() {
+        let line = write_line(b"f", &Digest::of(b"x"));
+        let mut lines = read_manifest(line.as_slice(), b"list", Some(b"f".to_vec()));
+        assert!(lines.next().unwrap().unwrap().path.is_root());
+    }
+}

@@ -1,0 +1,163 @@
+//! The one place that all of a run's output goes through.
+
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haul_core::event::Action;
+use haul_core::{Error, Progress, Result, Side};
+
+use super::failures::Failures;
+use super::gauge::{Gauge, NoGauge};
+use super::json::Json;
+use super::people::People;
+use super::plain::Ticker;
+use super::tty::Line;
+use super::{Difference, Start, Summary, View};
+use crate::exit_code::{Circumstances, Exit};
+
+/// When progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Showing {
+    /// Redrawn on a terminal, else a line now and then.
+    #[default]
+    AsFits,
+    /// Also where other output would get in its way.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// What is shown, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutputSettings {
+    /// Nothing but errors.
+    pub(crate) quiet: bool,
+    /// Each entry as it is done.
+    pub(crate) verbose: bool,
+    /// JSON on standard output.
+    pub(crate) json: bool,
+    /// When progress is shown.
+    pub(crate) progress: Showing,
+    /// Where failed paths are written, and whether each is ended by NUL.
+    pub(crate) failed: Option<(PathBuf, bool)>,
+    /// Nothing is changed: entries are told as what would be done.
+    pub(crate) dry_run: bool,
+    /// Metadata that could not be set makes the run incomplete.
+    pub(crate) strict: bool,
+}
+
+/// Shows a run and keeps what its end needs.
+pub(crate) struct Console {
+    view: Box<dyn View>,
+    settings: OutputSettings,
+    failures: Mutex<Failures>,
+    lines: Arc<super::Lines>,
+}
+
+impl Console {
+    /// Begins to show a run.
+    ///
+    /// # Errors
+    /// If the file for failed paths cannot be made.
+    pub(crate) fn start(settings: OutputSettings, start: &Start) -> Result<Arc<Self>> {
+        let failures = match &settings.failed {
+            None => Failures::default(),
+            Some((path, nul)) => Failures::with_list(path, *nul).map_err(|error| {
+                Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes())
+            })?,
+        };
+        let lines = Arc::new(super::Lines::stdout());
+        let view: Box<dyn View> = if settings.json {
+            Box::new(Json::new(Arc::clone(&lines), settings.dry_run))
+        } else {
+            Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run))
+        };
+        let console = Self { view, settings, failures: Mutex::new(failures), lines };
+        console.view.start(start);
+        Ok(Arc::new(console))
+    }
+
+    /// Where the run stands.
+    pub(crate) fn progress(&self, progress: &Progress) {
+        self.view.progress(progress);
+    }
+
+    /// One entry was dealt with.
+    pub(crate) fn entry(&self, action: Action, name: &[u8], len: u64) {
+        if self.settings.verbose || self.settings.dry_run && !self.settings.quiet {
+            self.view.entry(action, name, len);
+        }
+    }
+
+    /// One entry failed.
+    pub(crate) fn failed(&self, name: &[u8], error: &Error) {
+        let live = self.failures().add(name, error);
+        self.view.failed(name, error, live);
+    }
+
+    /// Two ends differ.
+    pub(crate) fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
+        if !self.settings.quiet || difference != Difference::Extra {
+            self.view.difference(difference, name, detail);
+        }
+    }
+
+    /// A sentence for the person.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.settings.quiet {
+            self.view.note(text);
+        }
+    }
+
+    /// Tells how the run ended, and with which code.
+    pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
+        let circumstances = {
+            let mut failures = self.failures();
+            summary.list_failure = failures.finish_list().err();
+            summary.groups = failures.groups();
+            summary.unseen = failures.unseen();
+            summary.report.totals.failed = summary.report.totals.failed.max(failures.count());
+            Circumstances {
+                full: failures.is_full(),
+                unaccounted: summary.unaccounted() > 0,
+                strict: self.settings.strict,
+                output_lost: summary.list_failure.is_some() || self.lines.failure().is_some(),
+            }
+        };
+        summary.quiet = self.settings.quiet;
+        summary.strict = self.settings.strict;
+        summary.dry_run = self.settings.dry_run;
+        summary.failed_list = self.settings.failed.clone();
+        summary.exit = Exit::of_report(&summary.report, circumstances);
+        self.view.summary(&summary);
+        if let Some(cause) = self.lines.failure() {
+            super::say(&format!("haul: failed to write to standard output: {cause}\n"));
+            if summary.exit == Exit::Done {
+                return Exit::Incomplete;
+            }
+        }
+        summary.exit
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn gauge(settings: &OutputSettings) -> Box<dyn Gauge> {
+    let names_on_terminal = (settings.verbose || settings.dry_run) && std::io::stdout().is_terminal();
+    let shown = match settings.progress {
+        Showing::Always => true,
+        Showing::Never => false,
+        Showing::AsFits => !settings.quiet && !names_on_terminal,
+    };
+    if !shown {
+        Box::new(NoGauge)
+    } else if std::io::stderr().is_terminal() {
+        Box::new(Line::new())
+    } else {
+        Box::new(Ticker::new())
+    }
+}

@@ -1,0 +1,217 @@
+//! What failed: counted, grouped by cause in bounded memory, and written to `--failed FILE`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use haul_core::{Error, ErrorKind};
+
+/// Failures that a person sees as they happen.
+const LIVE: u64 = 20;
+/// Names that are kept of each cause.
+const NAMES: usize = 10;
+/// Causes that are told apart; what comes after them is grouped as one.
+const CAUSES: usize = 100;
+
+/// Entries that failed for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// What failed and why: `read (source): Permission denied`.
+    pub(crate) cause: String,
+    /// The class of the error.
+    pub(crate) kind: ErrorKind,
+    /// The way out, where there is one to tell.
+    pub(crate) hint: Option<String>,
+    /// How many entries.
+    pub(crate) count: u64,
+    /// The first of them.
+    pub(crate) names: Vec<Vec<u8>>,
+}
+
+/// All failures of a run.
+#[derive(Default)]
+pub(crate) struct Failures {
+    groups: Vec<Group>,
+    count: u64,
+    list: Option<List>,
+}
+
+/// The file of `--failed`.
+struct List {
+    out: BufWriter<File>,
+    nul: bool,
+    failure: Option<String>,
+}
+
+impl Failures {
+    /// Also writes each name to `path`, ended by NUL or newline.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub(crate) fn with_list(path: &Path, nul: bool) -> io::Result<Self> {
+        let list = List { out: BufWriter::new(File::create(path)?), nul, failure: None };
+        Ok(Self { list: Some(list), ..Self::default() })
+    }
+
+    /// Records a failure. Returns whether a person should see it at once.
+    pub(crate) fn add(&mut self, name: &[u8], error: &Error) -> bool {
+        self.count += 1;
+        if let Some(list) = &mut self.list {
+            list.add(name);
+        }
+        let cause = cause_of(error);
+        let full = self.groups.len() >= CAUSES;
+        let found = self.groups.iter_mut().find(|group| group.cause == cause);
+        match found {
+            Some(group) => group.add(name),
+            None if full => {
+                let other = "other causes";
+                match self.groups.iter_mut().find(|group| group.cause == other) {
+                    Some(group) => group.add(name),
+                    None => self.groups.push(Group::new(other.to_owned(), error, name)),
+                }
+            }
+            None => self.groups.push(Group::new(cause, error, name)),
+        }
+        self.count <= LIVE
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// How many of them were not shown at once.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.count.saturating_sub(LIVE)
+    }
+
+    /// The groups, the largest first.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let mut groups = self.groups.clone();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        groups
+    }
+
+    /// Whether anything failed because the destination is full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.groups.iter().any(|group| group.kind == ErrorKind::NoSpace)
+    }
+
+    /// Completes the list. `Err` says what is wrong with it.
+    pub(crate) fn finish_list(&mut self) -> Result<(), String> {
+        let Some(mut list) = self.list.take() else { return Ok(()) };
+        if let Err(error) = list.out.flush() {
+            list.failure.get_or_insert(error.to_string());
+        }
+        list.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Group {
+    fn new(cause: String, error: &Error, name: &[u8]) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
+    }
+
+    fn add(&mut self, name: &[u8]) {
+        self.count += 1;
+        if self.names.len() < NAMES {
+            self.names.push(name.to_vec());
+        }
+    }
+}
+
+impl List {
+    fn add(&mut self, name: &[u8]) {
+        match record(name, self.nul) {
+            None => {
+                let text = "names with a newline cannot be listed without -0; they are missing in it";
+                self.failure.get_or_insert(text.to_owned());
+            }
+            Some(record) => {
+                if let Err(error) = self.out.write_all(&record) {
+                    self.failure.get_or_insert(error.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// A name as `--files-from` takes it; `None` if it takes it only with NUL.
+fn record(name: &[u8], nul: bool) -> Option<Vec<u8>> {
+    let name = if name.is_empty() { b"." } else { name };
+    if nul {
+        return Some([name, b"\0"].concat());
+    }
+    if name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return None;
+    }
+    // A line that begins with one of these would be a comment.
+    let before: &[u8] = if matches!(name.first(), Some(b'#' | b';')) { b"./" } else { b"" };
+    Some([before, name, b"\n"].concat())
+}
+
+/// The error without its subject.
+fn cause_of(error: &Error) -> String {
+    let side = match error.side() {
+        haul_core::Side::Source => " (source)",
+        haul_core::Side::Destination => " (destination)",
+        haul_core::Side::Wire | haul_core::Side::Local => "",
+    };
+    format!("failed to {}{side}: {}", error.operation(), error.cause())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::Side;
+
+    fn error(cause: &str) -> Error {
+        Error::new(ErrorKind::Io, Side::Source, "read", cause).on("some/name")
+    }
+
+    #[test]
+    fn groups_by_cause_and_keeps_the_first_names() {
+        let mut failures = Failures::default();
+        let mut live = 0;
+        for at in 0..10_000 {
+            let cause = if at % 3 == 0 { "rare" } else { "common" };
+            live += u32::from(failures.add(format!("n{at}").as_bytes(), &error(cause)));
+        }
+        assert_eq!((live, failures.count(), failures.unseen()), (20, 10_000, 9_980));
+        let groups = failures.groups();
+        assert_eq!(groups.len(), 2);
+        assert_eq!(groups[0].cause, "failed to read (source): common");
+        assert_eq!((groups[0].count, groups[1].count), (6_666, 3_334));
+        assert_eq!(groups[1].names.len(), 10);
+        assert_eq!(groups[1].names[1], b"n3");
+        assert!(!failures.is_full());
+    }
+
+    #[test]
+    fn endless_causes_take_bounded_memory() {
+        let mut failures = Failures::default();
+        for at in 0..5_000 {
+            failures.add(b"x", &error(&format!("cause {at}")));
+        }
+        assert_eq!(failures.groups().len(), CAUSES + 1);
+        assert_eq!(failures.groups()[0].cause, "other causes");
+    }
+
+    #[test]
+    fn the_list_is_what_files_from_takes() {
+        assert_eq!(record(b"a b\xff", false), Some(b"a b\xff\n".to_vec()));
+        assert_eq!(record(b"#a", false), Some(b"./#a\n".to_vec()));
+        assert_eq!(record(b"a\nb", false), None);
+        assert_eq!(record(b"#a\nb", true), Some(b"#a\nb\0".to_vec()));
+        assert_eq!(record(b"", false), Some(b".\n".to_vec()));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("failed");
+        let mut failures = Failures::with_list(&path, false).unwrap();
+        failures.add(b"a", &error("x"));
+        failures.add(b"b\nc", &error("x"));
+        assert!(failures.finish_list().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
+    }
+}

@@ -1,0 +1,98 @@
+//! How progress is shown, and in which words.
+
+use haul_core::Progress;
+
+use super::wording::{bytes, count, duration, limit, rate};
+
+/// A place where progress is shown.
+pub(super) trait Gauge: Send + Sync {
+    /// Shows where the run stands.
+    fn show(&self, progress: &Progress);
+    /// Runs `print` while the progress is out of the way.
+    fn aside(&self, print: &mut dyn FnMut());
+    /// Takes the progress away; it is not shown again.
+    fn close(&self);
+}
+
+/// No progress.
+pub(super) struct NoGauge;
+
+impl Gauge for NoGauge {
+    fn show(&self, _progress: &Progress) {}
+
+    fn aside(&self, print: &mut dyn FnMut()) {
+        print();
+    }
+
+    fn close(&self) {}
+}
+
+/// Bytes of content that are at the destination, verified or on the way.
+fn done_bytes(progress: &Progress) -> u64 {
+    let totals = &progress.totals;
+    totals.same_bytes + totals.copied_bytes.max(totals.sent_bytes + totals.resumed_bytes)
+}
+
+/// One line of progress.
+pub(super) fn sentence(progress: &Progress) -> String {
+    let totals = &progress.totals;
+    let done = totals.copied + totals.made + totals.linked + totals.updated + totals.same + totals.left;
+    let more = if progress.scan_done { "" } else { "…" };
+    let mut parts = vec![format!("{} of {}{more}", count(done, "entry", "entries"), totals.found)];
+    let at = done_bytes(progress).min(totals.found_bytes);
+    parts.push(format!("{} of {}{more}", bytes(at), bytes(totals.found_bytes)));
+    if let Some(percent) = (at * 100).checked_div(totals.found_bytes).filter(|_| progress.scan_done) {
+        parts.push(format!("{percent}%"));
+    }
+    parts.push(rate(progress.rate));
+    if progress.streams > 0 {
+        parts.push(count(u64::from(progress.streams), "stream", "streams"));
+    }
+    parts.push(format!("limit: {}", limit(progress.limit)));
+    if let Some(seconds) = progress.eta_seconds {
+        let least = if progress.scan_done { "" } else { "at least " };
+        parts.push(format!("{least}{} left", duration(seconds)));
+    }
+    if totals.failed > 0 {
+        parts.push(format!("{} failed", totals.failed));
+    }
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{Limit, Totals};
+
+    #[test]
+    fn says_what_is_known_and_no_more() {
+        let totals = Totals {
+            found: 4,
+            found_bytes: 4096,
+            copied: 1,
+            copied_bytes: 1024,
+            sent_bytes: 2048,
+            ..Totals::default()
+        };
+        let mut progress = Progress {
+            totals,
+            scan_done: false,
+            seconds: 1.0,
+            rate: 1024.0,
+            streams: 8,
+            limit: Limit::Link,
+            eta_seconds: Some(10.0),
+        };
+        assert_eq!(
+            sentence(&progress),
+            "1 entry of 4… · 2.00 KiB of 4.00 KiB… · 1.00 KiB/s · 8 streams · limit: link · at least 10.0 s left"
+        );
+        progress.scan_done = true;
+        progress.eta_seconds = None;
+        progress.streams = 0;
+        assert_eq!(
+            sentence(&progress),
+            "1 entry of 4 · 2.00 KiB of 4.00 KiB · 50% · 1.00 KiB/s · limit: link"
+        );
+    }
+}

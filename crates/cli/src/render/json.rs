@@ -1,0 +1,281 @@
+//! A run as programs read it: one JSON object a line. The format is described in `docs/JSON.md`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::event::Action;
+use haul_core::path::printable;
+use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Totals};
+use serde::Serialize;
+
+use super::summary::Command;
+use super::{Difference, Lines, Start, Summary, View, say};
+
+/// Version of the format: it changes when something is taken away or changes its meaning.
+const SCHEMA: u32 = 1;
+
+/// Time between two lines of progress.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// JSON lines on standard output.
+pub(super) struct Json {
+    lines: Arc<Lines>,
+    dry_run: bool,
+    shown: Mutex<Option<Instant>>,
+}
+
+/// A name: as text, and as bytes where it is none.
+#[derive(Serialize)]
+struct Name {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes: Option<Vec<u8>>,
+}
+
+impl Name {
+    fn new(name: &[u8]) -> Self {
+        let name = if name.is_empty() { b"." } else { name };
+        match std::str::from_utf8(name) {
+            Ok(text) => Self { path: text.to_owned(), path_bytes: None },
+            Err(_) => Self { path: printable(name), path_bytes: Some(name.to_vec()) },
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Failed {
+    kind: ErrorKind,
+    side: Side,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Failed {
+    fn new(error: &Error) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { kind: error.kind(), side: error.side(), message: error.to_string(), hint }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line<'a> {
+    Start {
+        schema: u32,
+        version: &'static str,
+        command: Command,
+        sources: &'a [String],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        destination: Option<&'a str>,
+        dry_run: bool,
+    },
+    Progress {
+        seconds: f64,
+        scan_done: bool,
+        rate: f64,
+        streams: u32,
+        limit: Limit,
+        eta_seconds: Option<f64>,
+        totals: Totals,
+    },
+    Entry {
+        action: Action,
+        #[serde(flatten)]
+        name: Name,
+        len: u64,
+    },
+    Failed {
+        #[serde(flatten)]
+        name: Name,
+        error: Failed,
+    },
+    Difference {
+        difference: Difference,
+        #[serde(flatten)]
+        name: Name,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        detail: &'a str,
+    },
+    Note {
+        text: &'a str,
+    },
+    Summary {
+        command: Command,
+        dry_run: bool,
+        exit_code: u8,
+        interrupted: bool,
+        seconds: f64,
+        totals: Totals,
+        corrupt: u64,
+        #[serde(skip_serializing_if = "HashMap::is_empty")]
+        differences: HashMap<&'static str, u64>,
+        failures: Vec<Failures<'a>>,
+        metadata: Vec<Metadata<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_removed: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Failed>,
+    },
+}
+
+#[derive(Serialize)]
+struct Failures<'a> {
+    kind: ErrorKind,
+    cause: &'a str,
+    count: u64,
+    first: Vec<Name>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    what: &'a str,
+    cause: &'a str,
+    count: u64,
+    #[serde(flatten)]
+    example: Name,
+}
+
+impl<'a> Metadata<'a> {
+    fn new(note: &'a MetaNote) -> Self {
+        let example = Name::new(note.example.as_bytes());
+        Self { what: &note.what, cause: &note.cause, count: note.count, example }
+    }
+}
+
+impl Json {
+    /// Onto these lines.
+    pub(super) fn new(lines: Arc<Lines>, dry_run: bool) -> Self {
+        Self { lines, dry_run, shown: Mutex::new(None) }
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        // Nothing in a line can fail to become JSON: no map has keys that are not text.
+        if let Ok(mut text) = serde_json::to_vec(line) {
+            text.push(b'\n');
+            self.lines.write(&text);
+        }
+    }
+
+    fn write_now(&self, line: &Line<'_>) {
+        self.write(line);
+        self.lines.flush();
+    }
+}
+
+impl View for Json {
+    fn start(&self, start: &Start) {
+        self.write_now(&Line::Start {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            command: start.command,
+            sources: &start.sources,
+            destination: start.destination.as_deref(),
+            dry_run: self.dry_run,
+        });
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_some_and(|at| at.elapsed() < PERIOD) {
+            self.lines.flush();
+            return;
+        }
+        *shown = Some(Instant::now());
+        self.write_now(&Line::Progress {
+            seconds: progress.seconds,
+            scan_done: progress.scan_done,
+            rate: progress.rate,
+            streams: progress.streams,
+            limit: progress.limit,
+            eta_seconds: progress.eta_seconds,
+            totals: progress.totals,
+        });
+    }
+
+    fn entry(&self, action: Action, name: &[u8], len: u64) {
+        self.write(&Line::Entry { action, name: Name::new(name), len });
+    }
+
+    fn failed(&self, name: &[u8], error: &Error, _live: bool) {
+        self.write(&Line::Failed { name: Name::new(name), error: Failed::new(error) });
+    }
+
+    fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
+        self.write(&Line::Difference { difference, name: Name::new(name), detail });
+    }
+
+    fn note(&self, text: &str) {
+        self.write_now(&Line::Note { text });
+    }
+
+    fn summary(&self, summary: &Summary) {
+        let report = &summary.report;
+        let differences = if summary.command == Command::Verify {
+            ["missing", "differs", "extra"].into_iter().zip(summary.differences).collect()
+        } else {
+            HashMap::new()
+        };
+        let failures = summary.groups.iter().map(|group| Failures {
+            kind: group.kind,
+            cause: &group.cause,
+            count: group.count,
+            first: group.names.iter().map(|name| Name::new(name)).collect(),
+        });
+        self.write_now(&Line::Summary {
+            command: summary.command,
+            dry_run: self.dry_run,
+            exit_code: summary.exit as u8,
+            interrupted: report.interrupted,
+            seconds: report.seconds,
+            totals: report.totals,
+            corrupt: report.corrupt,
+            differences,
+            failures: failures.collect(),
+            metadata: report.notes.iter().map(Metadata::new).collect(),
+            not_removed: report.not_removed.as_deref(),
+            error: report.fatal.as_ref().map(Failed::new),
+        });
+        // Who reads JSON from one stream may still watch the other for what ended the run.
+        if let Some(error) = &report.fatal {
+            say(&format!("haul: {error}\n"));
+        }
+        if let Some(cause) = &summary.list_failure {
+            say(&format!("haul: failed to write the list of --failed: {cause}\n"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &Line<'_>) -> String {
+        serde_json::to_string(line).unwrap()
+    }
+
+    #[test]
+    fn names_are_text_and_also_bytes_where_they_are_none() {
+        let entry =
+            |name: &[u8]| text(&Line::Entry { action: Action::Copied, name: Name::new(name), len: 3 });
+        assert_eq!(entry(b"a\nb"), r#"{"type":"entry","action":"copied","path":"a\nb","len":3}"#);
+        assert_eq!(
+            entry(b"a\xff"),
+            r#"{"type":"entry","action":"copied","path":"a\\xff","path_bytes":[97,255],"len":3}"#
+        );
+        assert_eq!(entry(b""), r#"{"type":"entry","action":"copied","path":".","len":3}"#);
+    }
+
+    #[test]
+    fn a_failure_says_what_and_where() {
+        let error =
+            Error::new(ErrorKind::PermissionDenied, Side::Source, "read", "no").on("a").with_hint("h");
+        let line = Line::Failed { name: Name::new(b"a"), error: Failed::new(&error) };
+        let expected = concat!(
+            r#"{"type":"failed","path":"a","error":{"kind":"permission_denied","side":"source","#,
+            r#""message":"failed to read `a` (source): no","hint":"h"}}"#
+        );
+        assert_eq!(text(&line), expected);
+    }
+}

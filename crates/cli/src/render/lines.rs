@@ -1,0 +1,72 @@
+//! Lines on standard output, for programs and pipes.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Buffered standard output. The first failure is kept and nothing is written after it.
+pub(crate) struct Lines(Mutex<State>);
+
+struct State {
+    out: Option<BufWriter<File>>,
+    failure: Option<io::Error>,
+    terminal: bool,
+}
+
+impl Lines {
+    /// Standard output as it is now.
+    pub(crate) fn stdout() -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let (out, failure) = match stdout.as_fd().try_clone_to_owned() {
+            Ok(fd) => (Some(BufWriter::with_capacity(64 * 1024, File::from(fd))), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self(Mutex::new(State { out, failure, terminal }))
+    }
+
+    /// Writes one line, the newline included; it is seen at once on a terminal, else with the next flush.
+    pub(crate) fn write(&self, line: &[u8]) {
+        let mut state = self.lock();
+        let terminal = state.terminal;
+        state.attempt(|out| {
+            out.write_all(line)?;
+            if terminal { out.flush() } else { Ok(()) }
+        });
+    }
+
+    /// Hands on what was written.
+    pub(crate) fn flush(&self) {
+        self.lock().attempt(BufWriter::flush);
+    }
+
+    /// Whether a reader is gone or a write failed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
+    /// The failure, if there was one that is not simply a reader who had enough.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let state = self.lock();
+        let failure = state.failure.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        failure.map(ToString::to_string)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn attempt(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
+        let Some(out) = &mut self.out else { return };
+        if let Err(error) = write(out) {
+            self.failure = Some(error);
+            // What is still buffered has nowhere to go.
+            if let Some(out) = self.out.take() {
+                let _ = out.into_parts();
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Everything that is printed: for people on standard error, for programs as JSON on standard output.
+//!
+//! Nothing here fails: who closes standard output early loses what is said, not the run.
+
+mod console;
+mod failures;
+mod gauge;
+mod json;
+mod lines;
+mod part;
+mod people;
+mod plain;
+mod summary;
+mod tty;
+mod wording;
+
+use std::io::{self, Write};
+
+use haul_core::event::Action;
+use haul_core::{Error, Progress};
+
+pub(crate) use console::{Console, OutputSettings, Showing};
+pub(crate) use lines::Lines;
+pub(crate) use part::PartReporter;
+pub(crate) use summary::{Command, Summary};
+
+/// A difference between two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Difference {
+    /// The destination lacks it.
+    Missing,
+    /// The content differs.
+    Differs,
+    /// Only the destination has it.
+    Extra,
+}
+
+/// What is being run, told at its beginning.
+pub(crate) struct Start {
+    /// The command.
+    pub(crate) command: Command,
+    /// The sources, as a person reads them.
+    pub(crate) sources: Vec<String>,
+    /// The destination, where there is one.
+    pub(crate) destination: Option<String>,
+}
+
+/// One way to show a run. Names are bytes, as they are in the transfer.
+trait View: Send + Sync {
+    /// The run begins.
+    fn start(&self, start: &Start);
+    /// Where it stands.
+    fn progress(&self, progress: &Progress);
+    /// One entry was dealt with, or would be.
+    fn entry(&self, action: Action, name: &[u8], len: u64);
+    /// One entry failed; `live` is whether a person should see it at once.
+    fn failed(&self, name: &[u8], error: &Error, live: bool);
+    /// Two ends differ.
+    fn difference(&self, difference: Difference, name: &[u8], detail: &str);
+    /// A sentence for the person.
+    fn note(&self, text: &str);
+    /// The run has ended.
+    fn summary(&self, summary: &Summary);
+}
+
+/// Prints an error and the way out to standard error.
+pub(crate) fn print_error(error: &Error) {
+    let mut text = format!("haul: {error}\n");
+    if let Some(hint) = error.hint() {
+        text.push_str(&format!("hint: {hint}\n"));
+    }
+    say(&text);
+}
+
+/// Writes to standard error; if nobody reads it, nobody misses it.
+fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

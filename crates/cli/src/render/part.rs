@@ -1,0 +1,44 @@
+//! One part of a run, seen as part of the whole: names as they are in the transfer, counts on top of those before.
+
+use haul_core::{Event, Progress, RelPath, Reporter, Totals};
+
+use super::Console;
+
+/// Reports on the copy of one source among several.
+pub(crate) struct PartReporter<'a> {
+    /// Where it is shown.
+    pub(crate) console: &'a Console,
+    /// The name that the source's root bears in the transfer; empty where it has none.
+    pub(crate) root_name: &'a [u8],
+    /// The counts of the parts before.
+    pub(crate) before: Totals,
+    /// Whether no part comes after it.
+    pub(crate) last: bool,
+}
+
+impl PartReporter<'_> {
+    /// The name of a path of this part in the transfer.
+    pub(crate) fn name(&self, path: &RelPath) -> Vec<u8> {
+        match (self.root_name, path.as_bytes()) {
+            (root, []) => root.to_vec(),
+            ([], path) => path.to_vec(),
+            (root, path) => [root, b"/", path].concat(),
+        }
+    }
+}
+
+impl Reporter for PartReporter<'_> {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Progress(progress) => {
+                let mut totals = self.before;
+                totals.add(&progress.totals);
+                let scan_done = progress.scan_done && self.last;
+                self.console.progress(&Progress { totals, scan_done, ..*progress });
+            }
+            Event::Entry { action, path, len } => self.console.entry(*action, &self.name(path), *len),
+            Event::Failed(failure) => self.console.failed(&self.name(&failure.path), &failure.error),
+            Event::Note(text) => self.console.note(text),
+        }
+    }
+}

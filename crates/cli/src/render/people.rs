@@ -1,0 +1,86 @@
+//! A run as people read it: progress, notes, failures and the summary on standard error, entries and differences on
+//! standard output.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use haul_core::event::Action;
+use haul_core::{Error, Progress};
+
+use super::gauge::Gauge;
+use super::summary::shown;
+use super::wording::{bytes, done, planned};
+use super::{Difference, Lines, Start, Summary, View, say};
+
+/// Text for people.
+pub(super) struct People {
+    lines: Arc<Lines>,
+    gauge: Box<dyn Gauge>,
+    dry_run: bool,
+    /// Standard output is a terminal, where the gauge is in the way.
+    terminal: bool,
+}
+
+impl People {
+    /// With progress on `gauge`.
+    pub(super) fn new(lines: Arc<Lines>, gauge: Box<dyn Gauge>, dry_run: bool) -> Self {
+        Self { lines, gauge, dry_run, terminal: io::stdout().is_terminal() }
+    }
+
+    fn line(&self, text: &str) {
+        let mut print = || self.lines.write(text.as_bytes());
+        if self.terminal {
+            self.gauge.aside(&mut print);
+        } else {
+            print();
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        self.gauge.aside(&mut || say(text));
+    }
+}
+
+impl View for People {
+    fn start(&self, _start: &Start) {}
+
+    fn progress(&self, progress: &Progress) {
+        self.gauge.show(progress);
+        self.lines.flush();
+    }
+
+    fn entry(&self, action: Action, name: &[u8], len: u64) {
+        let verb = if self.dry_run { planned(action) } else { done(action) };
+        let size = if len > 0 { bytes(len) } else { String::new() };
+        self.line(&format!("{verb:<8} {size:>10}  {}\n", shown(name)));
+    }
+
+    fn failed(&self, name: &[u8], error: &Error, live: bool) {
+        if live {
+            // An error that does not say what it is about is told with the name.
+            let named = !error.subject().is_empty();
+            let prefix = if named { String::new() } else { format!("{}: ", shown(name)) };
+            self.tell(&format!("haul: {prefix}{error}\n"));
+        }
+    }
+
+    fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
+        let name = shown(name);
+        let text = match difference {
+            Difference::Missing => format!("missing  {name}\n"),
+            Difference::Differs => format!("differs  {name}: {detail}\n"),
+            Difference::Extra => format!("extra    {name}\n"),
+        };
+        self.line(&text);
+    }
+
+    fn note(&self, text: &str) {
+        self.tell(&format!("haul: {text}\n"));
+    }
+
+    fn summary(&self, summary: &Summary) {
+        self.gauge.close();
+        self.lines.flush();
+        say(&summary.text());
+    }
+}

@@ -1,0 +1,38 @@
+//! Progress where there is no terminal: a line now and then.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::Progress;
+
+use super::gauge::{Gauge, sentence};
+use super::say;
+
+/// Time between two lines.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Lines on standard error.
+pub(super) struct Ticker(Mutex<Instant>);
+
+impl Ticker {
+    /// The first line comes after a while.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Gauge for Ticker {
+    fn show(&self, progress: &Progress) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() >= PERIOD {
+            *last = Instant::now();
+            say(&format!("{}\n", sentence(progress)));
+        }
+    }
+
+    fn aside(&self, print: &mut dyn FnMut()) {
+        print();
+    }
+
+    fn close(&self) {}
+}

@@ -1,0 +1,88 @@
+//! Words and figures that people read.
+
+use std::time::Duration;
+
+use haul_core::Limit;
+use haul_core::event::Action;
+use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
+
+/// A count with a noun: `1 file`, `2,000 files`.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", HumanCount(number), if number == 1 { one } else { many })
+}
+
+/// A count of entries.
+pub(super) fn entries(number: u64) -> String {
+    count(number, "entry", "entries")
+}
+
+/// A count of bytes, in units of 1024.
+pub(super) fn bytes(number: u64) -> String {
+    BinaryBytes(number).to_string()
+}
+
+/// Bytes per second.
+pub(super) fn rate(per_second: f64) -> String {
+    format!("{}/s", BinaryBytes(per_second.max(0.0) as u64))
+}
+
+/// How long something took or will take.
+pub(super) fn duration(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    FormattedDuration(Duration::try_from_secs_f64(seconds.round()).unwrap_or(Duration::MAX)).to_string()
+}
+
+/// What was done.
+pub(super) fn done(action: Action) -> &'static str {
+    match action {
+        Action::Copied => "copied",
+        Action::Replaced => "replaced",
+        Action::Made => "made",
+        Action::Linked => "linked",
+        Action::Updated => "updated",
+        Action::Left => "left",
+        Action::Removed => "removed",
+    }
+}
+
+/// What would be done.
+pub(super) fn planned(action: Action) -> &'static str {
+    match action {
+        Action::Copied => "copy",
+        Action::Replaced => "replace",
+        Action::Made => "make",
+        Action::Linked => "link",
+        Action::Updated => "update",
+        Action::Left => "leave",
+        Action::Removed => "remove",
+    }
+}
+
+/// What holds a run back.
+pub(super) fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Scan => "finding files",
+        Limit::Compare => "comparing",
+        Limit::Source => "source",
+        Limit::Link => "link",
+        Limit::Destination => "destination",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(count(1, "file", "files"), "1 file");
+        assert_eq!(entries(1_234_567), "1,234,567 entries");
+        assert_eq!(bytes(1_572_864), "1.50 MiB");
+        assert_eq!(rate(f64::NAN), "0 B/s");
+        assert_eq!(duration(1.25), "1.2 s");
+        assert_eq!(duration(3_723.0), "01:02:03");
+        assert!(!duration(f64::INFINITY).is_empty());
+    }
+}

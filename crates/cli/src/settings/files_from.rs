@@ -1,0 +1,60 @@
+//! The paths of `--files-from`.
+
+use std::ffi::{OsStr, OsString};
+use std::io::BufRead;
+use std::os::unix::ffi::OsStrExt;
+
+use haul_core::path::MAX_PATH_LEN;
+use haul_core::{Error, ErrorKind, RelPath, Result, Side};
+
+use super::{Records, Separator, open_list};
+
+/// Paths as they are read; one that is no path below the source is an error in its place.
+pub(crate) type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
+
+/// Opens a list of paths; `-` is standard input.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn read_paths(file: &OsStr, from0: bool) -> Result<Paths> {
+    Ok(paths(open_list(file)?, file.to_os_string(), from0))
+}
+
+fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> Paths {
+    let separator = if from0 { Separator::Nul } else { Separator::AnyLineEnd };
+    let records = Records::new(reader, separator, MAX_PATH_LEN);
+    let wanted = records.filter(move |record| {
+        from0 || !record.as_ref().is_ok_and(|name| matches!(name.first(), Some(b'#' | b';')))
+    });
+    Box::new(wanted.map(move |record| match record {
+        Ok(name) => path_of(&name),
+        Err(error) => Err(Error::io(Side::Local, "read the list", &error).on(file.as_bytes())),
+    }))
+}
+
+/// As in rsync, a leading slash means the source itself. `..` is refused.
+fn path_of(name: &[u8]) -> Result<RelPath> {
+    let start = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
+    RelPath::tidy(&name[start..]).map_err(|bad| {
+        let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy the listed path", bad.to_string());
+        error.on(name).with_hint("paths in --files-from are below the source")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &'static [u8], from0: bool) -> Vec<Option<Vec<u8>>> {
+        paths(text, "list".into(), from0).map(|path| path.ok().map(|p| p.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn reads_paths_below_the_source() {
+        let text = b"# no\n;no\n\n/usr//bin/\r\n./#yes\na/../b\n\xff\n.\n";
+        let expected =
+            [Some(b"usr/bin".to_vec()), Some(b"#yes".to_vec()), None, Some(b"\xff".to_vec()), Some(vec![])];
+        assert_eq!(read(text, false), expected);
+        assert_eq!(read(b"#a\nb\0", true), [Some(b"#a\nb".to_vec())]);
+    }
+}

@@ -1,0 +1,41 @@
+//! From words to options: what the command line says, checked and put into the engine's types.
+
+mod files_from;
+mod link;
+mod records;
+mod rules;
+mod size;
+mod transfer;
+mod words;
+
+pub(crate) use files_from::{Paths, read_paths};
+pub(crate) use link::LinkSettings;
+pub(crate) use records::{Records, Separator, open_list};
+pub(crate) use size::parse_size;
+pub(crate) use transfer::{TransferSettings, scan_options};
+
+use std::ffi::OsStr;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use crate::args::{FilterArgs, FilterWord};
+
+/// An error in what was asked for.
+pub(crate) fn usage(operation: &str, cause: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Usage, Side::Local, operation, cause)
+}
+
+/// Refuses to read more than one list from standard input.
+///
+/// # Errors
+/// If there are two.
+pub(crate) fn one_stdin(filter: &FilterArgs, list: Option<&OsStr>) -> Result<()> {
+    let files = filter.words.iter().filter_map(|word| match word {
+        FilterWord::ExcludeFrom(file) | FilterWord::IncludeFrom(file) => Some(file.as_os_str()),
+        FilterWord::Exclude(_) | FilterWord::Include(_) => None,
+    });
+    if files.chain(list).filter(|file| *file == "-").count() > 1 {
+        return Err(usage("read lists", "more than one is `-`, and there is one standard input"));
+    }
+    Ok(())
+}

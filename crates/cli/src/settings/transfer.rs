@@ -1,0 +1,56 @@
+//! What is copied and how, from the words about it.
+
+use haul_core::{Compare, Result, ScanOptions, SinkOptions};
+
+use super::rules::read_rules;
+use crate::args::{FilterArgs, TransferArgs, VerifyMode};
+
+/// How a tree is copied.
+#[derive(Clone, Debug)]
+pub(crate) struct TransferSettings {
+    /// What is looked at. The rules bear no root name yet: see [`haul_core::filter::Rule::below`].
+    pub(crate) scan: ScanOptions,
+    /// What the destination does with it.
+    pub(crate) sink: SinkOptions,
+}
+
+impl TransferSettings {
+    /// Resolves the words.
+    ///
+    /// # Errors
+    /// If rules cannot be read.
+    pub(crate) fn resolve(args: &TransferArgs) -> Result<Self> {
+        let compare = match (args.checksum, args.size_only) {
+            (true, _) => Compare::Checksum,
+            (false, true) => Compare::SizeOnly,
+            (false, false) => Compare::SizeAndTime,
+        };
+        let scan = ScanOptions { owner_names: args.owner_by_name, ..scan_options(&args.filter)? };
+        let sink = SinkOptions {
+            compare,
+            ignore_existing: args.ignore_existing,
+            existing: args.existing,
+            update: args.update,
+            dry_run: args.dry_run,
+            durable: !args.no_fsync,
+            verify_disk: args.verify == VerifyMode::Disk,
+            owner_by_name: args.owner_by_name,
+        };
+        Ok(Self { scan, sink })
+    }
+}
+
+/// What is looked at.
+///
+/// # Errors
+/// If rules cannot be read.
+pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
+    Ok(ScanOptions {
+        starts: Vec::new(),
+        rules: read_rules(&args.words, args.from0)?,
+        min_size: args.min_size,
+        max_size: args.max_size,
+        one_file_system: args.one_file_system,
+        owner_names: false,
+    })
+}

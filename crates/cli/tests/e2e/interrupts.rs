@@ -1,0 +1,77 @@
+//! Ctrl-C: what is under way is put in order, and the next run goes on.
+
+use std::time::{Duration, Instant};
+
+use haul_testkit::process::signal;
+use haul_testkit::tree::allocated;
+use haul_testkit::{Direction, Fault, FaultPlan, Tree, Which, assert_no_half_files, assert_same_tree};
+use rustix::process::Signal;
+
+use crate::scene::{Scene, Way, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        an_interrupt_ends_the_run_in_order_and_the_next_one_goes_on,
+        a_termination_is_an_interrupt_too,
+        a_second_interrupt_ends_the_run_at_once,
+    ]
+}
+
+/// Draining may take five seconds; a machine that is busy with other tests gets some more.
+const DRAINED: Duration = Duration::from_secs(15);
+
+fn interrupted_in_order(way: Way, which: Signal) {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 6, &[60 << 20], 1500);
+    let copy = scene.join("dst");
+    let plan = FaultPlan::new(scene.join("plan")).slow(6_000_000);
+    let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "2"]).start();
+    run.wait_until("some of it has arrived", || allocated(&copy) > 8 << 20);
+    let begun = Instant::now();
+    run.signal(which);
+    let run = run.finish().expect_code(130);
+    assert!(begun.elapsed() < DRAINED, "it took {:?}", begun.elapsed());
+    assert_eq!(summary(&run).0["interrupted"], true, "{run}");
+    assert_no_half_files(source.path(), &copy);
+    scene.assert_all_gone();
+    let again = summary(&scene.copy(way, source.path(), &copy).finish().expect_success());
+    assert!(again.of("resumed_bytes") + again.of("same_bytes") > 0, "{again:?}");
+    assert_same_tree(source.path(), &copy);
+}
+
+fn an_interrupt_ends_the_run_in_order_and_the_next_one_goes_on() {
+    interrupted_in_order(Way::Push, Signal::INT);
+    interrupted_in_order(Way::Pull, Signal::INT);
+}
+
+fn a_termination_is_an_interrupt_too() {
+    interrupted_in_order(Way::Push, Signal::TERM);
+}
+
+fn a_second_interrupt_ends_the_run_at_once() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 7, &[40 << 20], 100);
+    let copy = scene.join("dst");
+    // Nothing can be drained: no byte moves any more.
+    let plan = FaultPlan::new(scene.join("plan")).with(Which::All, Direction::Up, Fault::Stall(3_000_000));
+    let run = scene.fault_copy(Way::Push, &plan, source.path(), &copy);
+    let mut run = run.args(["--streams", "2", "--timeout", "600"]).start();
+    run.wait_until("it stalls", || allocated(&copy) > 0 || plan.connections() >= 2);
+    let pid = run.pid();
+    signal(pid, Signal::INT);
+    // Two signals of a kind that come together are one to the kernel: the first must have been taken.
+    run.wait_until("the first has been taken", || pending(pid) == 0);
+    signal(pid, Signal::INT);
+    let begun = Instant::now();
+    let _ = run.finish().expect_code(130);
+    assert!(begun.elapsed() < Duration::from_secs(4), "it took {:?}", begun.elapsed());
+    scene.assert_all_gone();
+}
+
+/// The mask of signals that wait for the process.
+fn pending(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap())
+}

@@ -1,0 +1,230 @@
+//! Killed at any moment, on either side: what bears its final name is whole, and the next run goes on.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use haul_testkit::process::kill;
+use haul_testkit::tree::{allocated, content_len};
+use haul_testkit::{FaultPlan, Random, Tree, assert_no_half_files, assert_same_tree};
+
+use crate::scene::{Scene, Way, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
+        a_giant_file_goes_on_where_it_was,
+        a_damaged_journal_costs_time_and_never_correctness,
+        staging_of_a_changed_source_is_not_used,
+        two_at_once_do_not_mix,
+    ]
+}
+
+const KILLS: u32 = 44;
+/// Bytes that each connection passes in a second, so that kills land in the middle.
+const RATE: u64 = 6_000_000;
+const STREAMS: &str = "4";
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Near,
+    EveryFar,
+    OneFar,
+}
+
+fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
+    let seed = Random::any_seed();
+    eprintln!("kill loop: TEST_SEED={seed}");
+    let mut random = Random::new(seed);
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), seed, &[33 << 20, 17 << 20, (9 << 20) + 5], 2500);
+    // Half of the rounds go over a real server.
+    let here = FaultPlan::new(scene.join("plan-here")).slow(RATE);
+    let server = FaultPlan::new(scene.join("plan-server")).slow(RATE).through(scene.sshd().shell());
+    let (mut kills, mut tours, mut resumed) = (0, 0, 0);
+    while kills < KILLS {
+        let way = if tours % 2 == 0 { Way::Push } else { Way::Pull };
+        let plan = if tours / 2 % 2 == 0 { &here } else { &server };
+        let copy = scene.join(format!("dst-{tours}"));
+        // Some kills, then one run to the end.
+        for _ in 0..random.between(4, 9) {
+            plan.restart();
+            let victim = match random.between(0, 4) {
+                0 | 1 => Victim::Near,
+                2 => Victim::EveryFar,
+                _ => Victim::OneFar,
+            };
+            let moment = Duration::from_millis(random.between(20, 1500));
+            kills +=
+                u32::from(interrupted(&scene, way, plan, source.path(), &copy, victim, moment, &mut random));
+            if copy.exists() {
+                assert_no_half_files(source.path(), &copy);
+            }
+        }
+        let last = scene.fault_copy(way, plan, source.path(), &copy).args(["--streams", STREAMS]).finish();
+        let last = summary(&last.expect_success());
+        last.assert_accounted();
+        resumed += last.of("resumed_bytes");
+        scene.assert_all_gone();
+        assert_same_tree(source.path(), &copy);
+        fs::remove_dir_all(&copy).unwrap();
+        tours += 1;
+    }
+    eprintln!("kill loop: {kills} kills, {tours} tours, {resumed} bytes resumed in their last runs");
+    assert!(resumed > 0, "big files went on where they were");
+}
+
+/// One run that is killed after `moment`. Says whether it was still at work then.
+#[expect(clippy::too_many_arguments, reason = "one place calls it")]
+fn interrupted(
+    scene: &Scene,
+    way: Way,
+    plan: &FaultPlan,
+    source: &Path,
+    copy: &Path,
+    victim: Victim,
+    moment: Duration,
+    random: &mut Random,
+) -> bool {
+    let mut run = scene.fault_copy(way, plan, source, copy).args(["--streams", STREAMS]).start();
+    // What is random here is the moment, so nothing is waited for.
+    std::thread::sleep(moment);
+    let at_work = run.is_running();
+    let mut agents = run.agents();
+    match victim {
+        Victim::Near => kill(run.pid()),
+        Victim::EveryFar => agents.iter().for_each(|pid| kill(*pid)),
+        Victim::OneFar => {
+            if !agents.is_empty() {
+                kill(agents.swap_remove(random.between(0, agents.len() as u64) as usize));
+            }
+        }
+    }
+    if copy.exists() {
+        assert_no_half_files(source, copy);
+    }
+    let end = run.finish();
+    let expected = end.was_killed() || matches!(end.code(), Some(0 | 4));
+    assert!(expected, "{victim:?} killed after {moment:?} on {way:?}: {end}");
+    // What the near end left behind must end by itself before the next run.
+    scene.assert_all_gone();
+    at_work
+}
+
+fn a_giant_file_goes_on_where_it_was() {
+    for way in [Way::Push, Way::Pull] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        let len = 96 << 20;
+        source.file("giant", len);
+        let copy = scene.join("dst");
+        let plan = FaultPlan::new(scene.join("plan")).slow(10_000_000);
+        let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "4"]).start();
+        run.wait_until("half of it has arrived", || allocated(&copy) > len / 2);
+        kill(run.pid());
+        assert!(run.finish().was_killed());
+        scene.assert_all_gone();
+        assert!(!copy.join("giant").exists(), "the final name is for what is whole");
+        let again = scene.haul_fault("copy", &FaultPlan::new(scene.join("fast"))).arg("--json");
+        let (from, to) = ends(way, source.path(), &copy);
+        let again = summary(&again.arg(from).arg(to).finish().expect_success());
+        assert!(again.of("resumed_bytes") > len / 5, "{way:?}: {again:?}");
+        assert_eq!(again.of("resumed_bytes") + again.of("sent_bytes"), len, "{way:?}: {again:?}");
+        assert_same_tree(source.path(), &copy);
+    }
+}
+
+fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsString) {
+    let far =
+        |path: &Path| haul_testkit::process::joined(&[b"far:", crate::scene::slash(path).as_encoded_bytes()]);
+    let near = crate::scene::slash;
+    if way == Way::Pull { (far(from), near(to)) } else { (near(from), far(to)) }
+}
+
+/// Pushes the tree slowly and kills it once `enough` bytes have arrived.
+fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
+    let plan = FaultPlan::new(scene.join("slow")).slow(12_000_000);
+    plan.restart();
+    let mut run = scene.fault_copy(Way::Push, &plan, source.path(), copy).args(["--streams", "2"]).start();
+    run.wait_until("enough has arrived", || allocated(copy) > enough);
+    kill(run.pid());
+    let _ = run.finish();
+    scene.assert_all_gone();
+}
+
+fn staged(copy: &Path, suffix: &str) -> Vec<std::path::PathBuf> {
+    let ends = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(suffix);
+    haul_testkit::tree::list(copy).into_iter().filter(ends).map(|path| copy.join(path)).collect()
+}
+
+fn a_damaged_journal_costs_time_and_never_correctness() {
+    let damages: [fn(&mut Vec<u8>); 6] = [
+        Vec::clear,
+        |bytes| bytes.truncate(bytes.len() / 2),
+        |bytes| bytes.extend([0xaa; 333]),
+        |bytes| bytes.fill(0),
+        |bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+        },
+        |bytes| bytes.reverse(),
+    ];
+    for damage in damages {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.file("giant", 60 << 20);
+        let copy = scene.join("dst");
+        half_way(&scene, &source, &copy, 30 << 20);
+        let journals = staged(&copy, ".journal");
+        assert!(!journals.is_empty(), "an interrupted giant file has a journal");
+        for journal in journals {
+            let mut bytes = fs::read(&journal).unwrap();
+            damage(&mut bytes);
+            fs::write(&journal, bytes).unwrap();
+        }
+        let again = scene.copy(Way::Push, source.path(), &copy).finish().expect_success();
+        summary(&again).assert_accounted();
+        assert_same_tree(source.path(), &copy);
+        assert!(staged(&copy, ".journal").is_empty());
+    }
+}
+
+fn staging_of_a_changed_source_is_not_used() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("giant", 60 << 20);
+    let copy = scene.join("dst");
+    half_way(&scene, &source, &copy, 30 << 20);
+    // Same name, same length, another file.
+    let other = Tree::new(scene.join("other"), 77);
+    other.file("giant", 60 << 20);
+    let run = summary(&scene.copy(Way::Push, other.path(), &copy).finish().expect_success());
+    assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
+    assert_same_tree(other.path(), &copy);
+    // The same file, changed in place and back in time by its size only.
+    half_way(&scene, &source, &copy, 30 << 20);
+    source.text("giant", vec![b'x'; 60 << 20]);
+    let run = summary(&scene.copy(Way::Push, source.path(), &copy).finish().expect_success());
+    assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
+    assert_same_tree(source.path(), &copy);
+    assert_eq!(content_len(&copy), 60 << 20, "nothing staged is left");
+}
+
+fn two_at_once_do_not_mix() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 5, &[30 << 20, 9 << 20], 400);
+    let copy = scene.join("dst");
+    let plan = FaultPlan::new(scene.join("plan")).slow(8_000_000);
+    let start = || scene.fault_copy(Way::Push, &plan, source.path(), &copy).args(["--streams", "2"]).start();
+    let (one, other) = (start(), start());
+    let (one, other) = (one.finish(), other.finish());
+    for run in [&one, &other] {
+        assert!(matches!(run.code(), Some(0 | 1)), "{run}");
+    }
+    assert_no_half_files(source.path(), &copy);
+    let last = scene.copy(Way::Push, source.path(), &copy).finish().expect_success();
+    summary(&last).assert_accounted();
+    assert_same_tree(source.path(), &copy);
+}

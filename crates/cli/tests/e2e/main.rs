@@ -1,0 +1,108 @@
+//! The promises of haul, each tried on the real program from end to end.
+//!
+//! Every test is named after the promise that it holds the program to. A test that needs what this machine lacks
+//! says so and counts as skipped; with `E2E_NO_SKIPS=1` that is a failure. `TEST_SEED=N` repeats a run with random
+//! moments in it. Called with `--fault-shell`, this program is the remote shell that damages what passes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says what it does"
+)]
+
+mod changing;
+mod databases;
+mod digests;
+mod faults;
+mod filesystems;
+mod hostile;
+mod interrupts;
+mod kills;
+mod kit;
+mod memory;
+mod output;
+mod paths;
+mod reach;
+mod reruns;
+mod routes;
+mod scene;
+mod selection;
+mod space;
+mod sync;
+
+use std::process::ExitCode;
+
+use haul_testkit::Need;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// One test: its name, what it needs of the machine, and what it does.
+pub(crate) struct Case {
+    name: &'static str,
+    needs: &'static [Need],
+    run: fn(),
+}
+
+/// Lists functions as cases: `cases![Need::Root: one, two]`, or without needs `cases![one, two]`.
+macro_rules! cases {
+    ($($need:expr),+ ; $($run:ident),+ $(,)?) => {{
+        const NEEDS: &[haul_testkit::Need] = &[$($need),+];
+        vec![$($crate::Case::new(concat!(module_path!(), "::", stringify!($run)), NEEDS, $run)),+]
+    }};
+    ($($run:ident),+ $(,)?) => {
+        vec![$($crate::Case::new(concat!(module_path!(), "::", stringify!($run)), &[], $run)),+]
+    };
+}
+pub(crate) use cases;
+
+impl Case {
+    pub(crate) fn new(name: &'static str, needs: &'static [Need], run: fn()) -> Self {
+        Self { name: name.trim_start_matches("e2e::"), needs, run }
+    }
+
+    fn into_trial(self) -> Trial {
+        Trial::ignorable_test(self.name, move || {
+            let missing: Vec<String> = self.needs.iter().filter_map(|need| need.missing()).collect();
+            if missing.is_empty() {
+                (self.run)();
+                return Ok(Completion::Completed);
+            }
+            let why = missing.join(", ");
+            eprintln!("skipped: {}: {why}", self.name);
+            if std::env::var_os("E2E_NO_SKIPS").is_some_and(|value| value == "1") {
+                return Err(Failed::from(format!("skipped: {why}")));
+            }
+            Ok(Completion::ignored_with(why))
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments.next_if(|first| first == scene::FAULT_SHELL).is_some() {
+        return haul_testkit::fault::relay(arguments);
+    }
+    let cases = [
+        kit::cases(),
+        routes::cases(),
+        paths::cases(),
+        reruns::cases(),
+        kills::cases(),
+        interrupts::cases(),
+        faults::cases(),
+        space::cases(),
+        hostile::cases(),
+        sync::cases(),
+        selection::cases(),
+        changing::cases(),
+        reach::cases(),
+        databases::cases(),
+        filesystems::cases(),
+        memory::cases(),
+        digests::cases(),
+        output::cases(),
+    ];
+    let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

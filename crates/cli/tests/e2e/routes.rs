@@ -1,0 +1,54 @@
+//! A tree that holds everything arrives whole, whichever way it goes.
+
+use haul_testkit::{Need, Tree, assert_same_tree};
+
+use crate::scene::{Scene, Way, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Root;
+        a_hard_tree_arrives_whole_on_this_machine,
+        a_hard_tree_arrives_whole_when_pushed,
+        a_hard_tree_arrives_whole_when_pulled,
+        a_hard_tree_arrives_whole_between_two_far_ends,
+        a_hard_tree_arrives_whole_with_content_read_back_from_the_disk,
+    ]
+}
+
+fn arrives(way: Way, more: &[&str]) {
+    let scene = Scene::new();
+    let source = Tree::hard(scene.join("src"), 1);
+    let copy = scene.join("dst");
+    let run = scene.copy(way, source.path(), &copy).args(more).finish().expect_success();
+    assert_same_tree(source.path(), &copy);
+    let summary = summary(&run);
+    summary.assert_accounted();
+    assert_eq!((summary.of("failed"), summary.of("same")), (0, 0));
+    scene.assert_all_gone();
+    // Once more: all is there.
+    let again =
+        crate::scene::summary(&scene.copy(way, source.path(), &copy).args(more).finish().expect_success());
+    assert_eq!(again.of("found"), again.of("same"), "{again:?}");
+    assert_same_tree(source.path(), &copy);
+}
+
+fn a_hard_tree_arrives_whole_on_this_machine() {
+    arrives(Way::Local, &[]);
+}
+
+fn a_hard_tree_arrives_whole_when_pushed() {
+    arrives(Way::Push, &[]);
+}
+
+fn a_hard_tree_arrives_whole_when_pulled() {
+    arrives(Way::Pull, &[]);
+}
+
+fn a_hard_tree_arrives_whole_between_two_far_ends() {
+    arrives(Way::Relay, &[]);
+}
+
+fn a_hard_tree_arrives_whole_with_content_read_back_from_the_disk() {
+    arrives(Way::Push, &["--verify", "disk"]);
+}

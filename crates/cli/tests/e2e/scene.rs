@@ -1,0 +1,173 @@
+//! What a test works in: a folder, a server where it is needed, and the program with the words to reach both.
+
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haul_testkit::process::{assert_all_gone, joined};
+use haul_testkit::{FaultPlan, Finished, Run, Scratch, Sshd, SshdOptions, Tree};
+use serde_json::Value;
+use std::os::unix::ffi::OsStrExt;
+
+/// The program under test.
+pub(crate) const HAUL: &str = env!("CARGO_BIN_EXE_haul");
+
+/// The first argument that makes this test program the remote shell of a [`FaultPlan`].
+pub(crate) const FAULT_SHELL: &str = "--fault-shell";
+
+/// How the two ends of a copy are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Both here.
+    Local,
+    /// The destination is far.
+    Push,
+    /// The source is far.
+    Pull,
+    /// Both are far.
+    Relay,
+}
+
+/// Every way.
+pub(crate) const WAYS: [Way; 4] = [Way::Local, Way::Push, Way::Pull, Way::Relay];
+
+/// A folder of its own, a tag for its processes, and a server once somebody asks for it.
+pub(crate) struct Scene {
+    // Dropped first: what it started must not write into the folder any more.
+    sshd: OnceCell<Sshd>,
+    options: SshdOptions,
+    tag: String,
+    scratch: Scratch,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self::with_sshd(SshdOptions::default())
+    }
+
+    /// A scene whose server, once it is started, has these options.
+    pub(crate) fn with_sshd(options: SshdOptions) -> Self {
+        let scratch = Scratch::new();
+        let tag = scratch.path().display().to_string();
+        std::fs::create_dir(scratch.join("home")).unwrap();
+        Self { sshd: OnceCell::new(), options, tag, scratch }
+    }
+
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    pub(crate) fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// The home directory of everything that runs in this scene, except what logs in through the server.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.join("home")
+    }
+
+    /// An empty tree in the scene; the seed is the same in every run, so that failures repeat.
+    pub(crate) fn tree(&self, name: &str) -> Tree {
+        Tree::new(self.join(name), 1)
+    }
+
+    pub(crate) fn sshd(&self) -> &Sshd {
+        self.sshd.get_or_init(|| Sshd::start(&self.tag, &self.options))
+    }
+
+    /// A path on the server.
+    pub(crate) fn far(&self, path: impl AsRef<OsStr>) -> OsString {
+        joined(&[self.sshd().host().as_bytes(), b":", path.as_ref().as_bytes()])
+    }
+
+    /// The program with its first word.
+    pub(crate) fn haul(&self, word: &str) -> Run {
+        Run::new(HAUL, &self.tag).env("HOME", self.home()).env("XDG_RUNTIME_DIR", self.home()).arg(word)
+    }
+
+    /// The program with its first word and how to reach the server.
+    pub(crate) fn haul_ssh(&self, word: &str) -> Run {
+        self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])
+    }
+
+    /// The program with its first word and the remote shell that damages what passes. The host is `far`.
+    pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> Run {
+        self.haul(word).args(["-e", &fault_shell(plan), "--remote-haul", HAUL])
+    }
+
+    /// `WORD SOURCE DESTINATION` with the ends where `way` has them, and JSON for a summary.
+    pub(crate) fn by(&self, way: Way, word: &str, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Run {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let run = if way == Way::Local { self.haul(word) } else { self.haul_ssh(word) };
+        let source = if matches!(way, Way::Pull | Way::Relay) { self.far(from) } else { from.to_owned() };
+        let target = if matches!(way, Way::Push | Way::Relay) { self.far(to) } else { to.to_owned() };
+        run.arg("--json").arg(source).arg(target)
+    }
+
+    /// Copies what is in the folder `from` into the folder `to`.
+    pub(crate) fn copy(&self, way: Way, from: &Path, to: &Path) -> Run {
+        self.by(way, "copy", slash(from), slash(to))
+    }
+
+    /// Copies what is in `from` into `to` through the faulty shell, which is the far end of `way`.
+    pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> Run {
+        let far = |path: &Path| joined(&[b"far:", slash(path).as_bytes()]);
+        let source = if way == Way::Pull { far(from) } else { slash(from) };
+        let target = if way == Way::Push { far(to) } else { slash(to) };
+        self.haul_fault("copy", plan).arg("--json").arg(source).arg(target)
+    }
+
+    /// Fails if a process of this scene is still there some seconds from now.
+    pub(crate) fn assert_all_gone(&self) {
+        // The server itself does not carry the tag; its sessions do.
+        assert_all_gone(&self.tag, Duration::from_secs(20));
+    }
+}
+
+/// The words for `-e` that make this test program the remote shell.
+pub(crate) fn fault_shell(plan: &FaultPlan) -> String {
+    let this = std::env::current_exe().unwrap();
+    format!("{} {FAULT_SHELL} {}", this.display(), plan.dir().display())
+}
+
+/// The path with a slash at its end.
+pub(crate) fn slash(path: &Path) -> OsString {
+    joined(&[path.as_os_str().as_bytes(), b"/"])
+}
+
+/// What `--json` printed, line by line.
+pub(crate) fn events(run: &Finished) -> Vec<Value> {
+    let parse =
+        |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in line {line:?} of {run}"));
+    run.out().lines().map(parse).collect()
+}
+
+/// The summary that `--json` printed last.
+#[track_caller]
+pub(crate) fn summary(run: &Finished) -> Summary {
+    let last = events(run).pop().unwrap_or_else(|| panic!("no line of JSON: {run}"));
+    assert_eq!(last["type"], "summary", "{run}");
+    Summary(last)
+}
+
+/// The counts of a run.
+#[derive(Debug)]
+pub(crate) struct Summary(pub(crate) Value);
+
+impl Summary {
+    /// One of the totals, by its name.
+    #[track_caller]
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        let value = &self.0["totals"][name];
+        value.as_u64().unwrap_or_else(|| panic!("{name} is {value} in {}", self.0))
+    }
+
+    /// Fails unless every entry that was found is in exactly one of the counts.
+    #[track_caller]
+    pub(crate) fn assert_accounted(&self) {
+        let parts = ["copied", "made", "updated", "same", "left", "linked", "failed"];
+        let sum: u64 = parts.iter().map(|name| self.of(name)).sum();
+        assert_eq!(self.of("found"), sum, "{}", self.0);
+    }
+}

@@ -1,0 +1,209 @@
+//! What is copied and what is not. rsync, run on this machine, is the judge where it has the option.
+
+use std::fs;
+use std::process::Command;
+
+use haul_testkit::tree::list;
+use haul_testkit::{Mount, Need, Tree, assert_same_tree, differences, needs};
+
+use crate::scene::{Scene, Way, slash, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        filters_choose_what_they_choose_in_rsync,
+        a_list_of_files_is_what_is_copied,
+        existing_and_newer_files_are_left_when_told_to,
+        size_alone_may_tell,
+    ];
+    all.extend(cases![Need::Tmpfs; other_file_systems_are_left_out_when_told_to]);
+    all
+}
+
+const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
+
+fn source(scene: &Scene) -> Tree {
+    let tree = scene.tree("src");
+    for name in [
+        "a.txt",
+        "b.tmp",
+        "build/a.o",
+        "build/keep/b.o",
+        "src/main.c",
+        "src/build/x",
+        "src/deep/er/a.txt",
+        "src/deep/er/b.tmp",
+        "docs/a.txt",
+        "docs/[x]/y",
+        "docs/star*/z",
+        "docs/q?",
+        ".hidden/a.txt",
+        "foo/bar/baz",
+        "foo/barbaz",
+        "x/foo/bar/qux",
+        "UPPER.TXT",
+        "back\\slash",
+        "sp ace/a b.txt",
+        "empty",
+    ] {
+        tree.file(name, 200 + name.len() as u64);
+    }
+    fs::write(tree.join("empty"), "").unwrap();
+    tree.dir("empty-folder");
+    tree.link("link.tmp", "a.txt");
+    tree.file("big", 3_000_000);
+    tree.file("mebibyte", 1 << 20);
+    tree.file("megabyte", 1_000_000);
+    tree
+}
+
+/// Options that rsync has, too.
+const FILTERS: [&[&str]; 24] = [
+    &["--exclude", "*.tmp"],
+    &["--exclude", "/build"],
+    &["--exclude", "build/"],
+    &["--exclude", "build"],
+    &["--exclude", "a.txt/"],
+    &["--exclude", "src/deep"],
+    &["--exclude", "/src/**/a.txt"],
+    &["--exclude", "foo/bar"],
+    &["--exclude", "foo/bar/**"],
+    &["--exclude", "foo/bar/***"],
+    &["--exclude", "**/er/*"],
+    &["--exclude", "?.txt"],
+    &["--exclude", "[ab].t*"],
+    &["--exclude", "[!a].txt"],
+    &["--exclude", "docs/\\[x\\]"],
+    &["--exclude", "star\\*"],
+    &["--exclude", ".*"],
+    &["--include", "*.txt", "--exclude", "*.*"],
+    &["--include", "*/", "--include", "*.txt", "--exclude", "*"],
+    &["--exclude", "*", "--include", "*.txt"],
+    &["--include", "/src/", "--include", "/src/**", "--exclude", "*"],
+    &["--exclude", "*.o", "--include", "build/keep/b.o", "--exclude", "sp ace"],
+    &["--min-size", "1K", "--max-size", "2000000"],
+    &["--max-size", "1M"],
+];
+
+fn filters_choose_what_they_choose_in_rsync() {
+    let scene = Scene::new();
+    let source = source(&scene);
+    let mut wrong = Vec::new();
+    for (number, options) in FILTERS.iter().enumerate() {
+        let wanted = scene.join(format!("rsync-{number}"));
+        let rsync =
+            Command::new("rsync").arg("-a").args(*options).arg(slash(source.path())).arg(&wanted).status();
+        assert!(rsync.unwrap().success());
+        for way in WAYS {
+            let copy = scene.join(format!("{way:?}-{number}"));
+            let run = scene.copy(way, source.path(), &copy).args(*options).finish().expect_success();
+            summary(&run).assert_accounted();
+            let found = differences(&wanted, &copy);
+            if !found.is_empty() {
+                wrong.push(format!("{way:?} with {options:?}: {found:#?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // From a file, with comments.
+    let rules = scene.join("rules");
+    fs::write(&rules, "# comment\n\n; comment\n*.tmp\n- build/\n+ a.txt\n").unwrap();
+    let rules = rules.to_str().unwrap();
+    let wanted = scene.join("rsync-from");
+    let mut rsync = Command::new("rsync");
+    needs::tool(rsync.args(["-a", "--exclude-from", rules]).arg(slash(source.path())).arg(&wanted));
+    let copy = scene.join("from");
+    let _ =
+        scene.copy(Way::Pull, source.path(), &copy).args(["--exclude-from", rules]).finish().expect_success();
+    assert_same_tree(&wanted, &copy);
+}
+
+fn a_list_of_files_is_what_is_copied() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let source = source(&scene);
+        let expected = [
+            "docs",
+            "docs/a.txt",
+            "src",
+            "src/deep",
+            "src/deep/er",
+            "src/deep/er/a.txt",
+            "src/deep/er/b.tmp",
+            "two\nlines",
+        ];
+        source.file("two\nlines", 10);
+        let lines = "docs/a.txt\0src/deep\0./two\nlines\0";
+        let copy = scene.join("dst");
+        let run =
+            scene.copy(way, source.path(), &copy).args(["-0", "--files-from", "-"]).input(lines).finish();
+        summary(&run.expect_success()).assert_accounted();
+        let found: Vec<String> = list(&copy).iter().map(|path| path.display().to_string()).collect();
+        assert_eq!(found, expected, "{way:?}");
+        // A name that is not there is named, fails, and harms nothing else.
+        let names = scene.join("names");
+        fs::write(&names, "a.txt\nno such file\n# comment\nfoo/bar/baz\n").unwrap();
+        let run =
+            scene.copy(way, source.path(), &copy).args(["--files-from", names.to_str().unwrap()]).finish();
+        let run = run.expect_code(1);
+        assert!((run.err() + &run.out()).contains("no such file"), "{run}");
+        assert!(copy.join("a.txt").exists() && copy.join("foo/bar/baz").exists(), "{way:?}");
+        assert!(!copy.join("foo/barbaz").exists(), "{way:?}");
+    }
+}
+
+fn existing_and_newer_files_are_left_when_told_to() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        for name in ["older", "newer", "absent"] {
+            source.text(name, "source");
+            source.time(name, 1_600_000_000, 0);
+        }
+        let states = |option: &str| {
+            let copy = Tree::new(scene.join(format!("dst{option}")), 1);
+            for (name, time) in [("older", 1_500_000_000), ("newer", 1_700_000_000)] {
+                copy.text(name, "there");
+                copy.time(name, time, 0);
+            }
+            let run = scene.copy(way, source.path(), copy.path()).arg(option).finish().expect_success();
+            summary(&run).assert_accounted();
+            ["older", "newer", "absent"].map(|name| fs::read_to_string(copy.join(name)).unwrap_or_default())
+        };
+        assert_eq!(states("--ignore-existing"), ["there", "there", "source"], "{way:?}");
+        assert_eq!(states("--existing"), ["source", "source", ""], "{way:?}");
+        assert_eq!(states("--update"), ["source", "there", "source"], "{way:?}");
+        assert_eq!(states("-a"), ["source", "source", "source"], "{way:?}");
+    }
+}
+
+fn size_alone_may_tell() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+        source.text("same size", "one");
+        copy.text("same size", "two");
+        source.text("other size", "three");
+        copy.text("other size", "four");
+        let _ = scene.copy(way, source.path(), copy.path()).arg("--size-only").finish().expect_success();
+        assert_eq!(fs::read_to_string(copy.join("same size")).unwrap(), "two", "{way:?}");
+        assert_eq!(fs::read_to_string(copy.join("other size")).unwrap(), "three", "{way:?}");
+    }
+}
+
+fn other_file_systems_are_left_out_when_told_to() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.file("here", 10);
+        let mount = Mount::tmpfs_at(&source.dir("mounted"), 1 << 20);
+        fs::write(mount.join("there"), "x").unwrap();
+        let copy = scene.join("one");
+        let _ = scene.copy(way, source.path(), &copy).arg("-x").finish().expect_success();
+        assert!(copy.join("here").exists() && !copy.join("mounted/there").exists(), "{way:?}");
+        assert!(copy.join("mounted").is_dir(), "{way:?}: the folder itself is there, as in rsync");
+        let copy = scene.join("all");
+        let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
+        assert!(copy.join("mounted/there").exists(), "{way:?}");
+    }
+}

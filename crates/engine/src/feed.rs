@@ -1,0 +1,231 @@
+//! From the scan to the queue: entries are offered to the sink in bulk, and what it needs is queued.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{Receiver, Sender};
+use haul_core::event::Action;
+use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, ScanBatch, ScanOptions};
+
+use crate::copy::{Paths, Run};
+use crate::queue::is_giant;
+
+/// Entries asked about at once.
+const ASK: usize = 4096;
+/// Weight of the entries asked about at once, in bytes.
+const ASK_WEIGHT: usize = 2 * 1024 * 1024;
+/// Paths of a list that are scanned at once.
+const LIST: usize = 1000;
+
+/// Scans the source, or what a list names of it, into `found`.
+pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, found: &Sender<ScanBatch>) {
+    let visit = |batch: ScanBatch| {
+        let mut totals = run.meter.totals();
+        totals.found += (batch.entries.len() + batch.errors.len()) as u64;
+        totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
+        totals.excluded += batch.excluded;
+        drop(totals);
+        if run.stopped() || found.send(batch).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let scan = |options: &ScanOptions| {
+        if let Err(error) = run.source.scan(options, &visit) {
+            run.scan_failed.store(true, Ordering::Relaxed);
+            run.abort(error);
+        }
+    };
+    match list {
+        None => scan(options),
+        Some(mut list) => loop {
+            let mut options = options.clone();
+            for path in list.by_ref().take(LIST) {
+                match path {
+                    Ok(path) => options.starts.push(path),
+                    Err(error) => {
+                        run.scan_failed.store(true, Ordering::Relaxed);
+                        run.meter.totals().found += 1;
+                        run.meter.fail(&RelPath::root(), error);
+                    }
+                }
+            }
+            if options.starts.is_empty() || run.stopped() {
+                break;
+            }
+            scan(&options);
+        },
+    }
+    run.meter.scan_is_done(true);
+}
+
+/// Takes what was found, offers it, queues what is needed; until there is no more.
+pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
+    while let Ok(mut batch) = found.recv() {
+        let mut weight: usize = batch.entries.iter().map(Entry::weight).sum();
+        while batch.entries.len() < ASK
+            && weight < ASK_WEIGHT
+            && let Ok(more) = found.try_recv()
+        {
+            weight += more.entries.iter().map(Entry::weight).sum::<usize>();
+            batch.entries.extend(more.entries);
+            batch.errors.extend(more.errors);
+        }
+        for failure in batch.errors {
+            run.scan_failed.store(true, Ordering::Relaxed);
+            run.meter.fail(&failure.path, failure.error);
+        }
+        if run.stopped() {
+            continue;
+        }
+        let mut entries = Vec::with_capacity(batch.entries.len());
+        for entry in batch.entries {
+            match run.links.further_name(run, entry) {
+                Ok(Some(entry)) => entries.push(Arc::new(entry)),
+                Ok(None) => {}
+                Err(error) => run.abort(error),
+            }
+        }
+        while !entries.is_empty() {
+            let rest = entries.split_off(entries.len().min(ASK));
+            if let Err(error) = offer(run, entries) {
+                run.abort(error);
+                break;
+            }
+            entries = rest;
+        }
+    }
+}
+
+/// Offers entries and queues what the sink needs of them.
+pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
+    let offers: Vec<Offer> = entries.into_iter().map(|entry| Offer { entry, digest: None }).collect();
+    let answers = ask(run, &offers)?;
+    let mut needed = Vec::new();
+    let mut doubtful = Vec::new();
+    for (offer, answer) in offers.into_iter().zip(answers) {
+        match answer {
+            // By digest: what is new needs no hashing first, what is there may be the same.
+            Ok(Answer::Need { new: false, .. }) if run.checksum => doubtful.push(offer),
+            Ok(Answer::Need { new, have }) => needed.push((offer.entry, new, have)),
+            other => settled(run, &offer.entry, other),
+        }
+    }
+    if !doubtful.is_empty() {
+        let paths: Vec<RelPath> = doubtful.iter().map(|offer| offer.entry.path.clone()).collect();
+        let mut offers = Vec::with_capacity(doubtful.len());
+        for (offer, digest) in doubtful.into_iter().zip(run.source.digest(&paths)?) {
+            match digest {
+                Ok(digest) => offers.push(Offer { digest: Some(digest), ..offer }),
+                Err(error) => run.meter.fail(&offer.entry.path, error),
+            }
+        }
+        let answers = ask(run, &offers)?;
+        for (offer, answer) in offers.into_iter().zip(answers) {
+            match answer {
+                Ok(Answer::Need { new, have }) => needed.push((offer.entry, new, have)),
+                other => settled(run, &offer.entry, other),
+            }
+        }
+    }
+    let mut small = Vec::new();
+    for (entry, new, have) in needed {
+        run.meter.needs(entry.len);
+        let action = if new { Action::Copied } else { Action::Replaced };
+        if run.dry_run {
+            let mut totals = run.meter.totals();
+            totals.copied += 1;
+            totals.copied_bytes += entry.len;
+            drop(totals);
+            run.meter.entry(action, &entry.path, entry.len);
+        } else if !cloned(run, &entry, action) {
+            run.open.fetch_add(1, Ordering::AcqRel);
+            if !new {
+                run.replaces(&entry.path);
+            }
+            if is_giant(&entry) {
+                let slices: u64 = have.iter().flat_map(Clone::clone).map(|i| haul_core::digest::slice_len(entry.len, i)).sum();
+                run.meter.totals().resumed_bytes += slices;
+                run.queue.add_giant(entry, have);
+            } else {
+                small.push(entry);
+            }
+        }
+    }
+    run.queue.add_small(small);
+    Ok(())
+}
+
+/// One question, whose answer is as long as the question.
+fn ask(run: &Run<'_>, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+    let answers = run.sink.offer(offers)?;
+    if answers.len() == offers.len() {
+        return Ok(answers);
+    }
+    let cause = "the answer is not as long as the question";
+    Err(Error::new(ErrorKind::Protocol, haul_core::Side::Destination, "compare", cause))
+}
+
+/// Counts an entry that needs no content.
+fn settled(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
+    let mut totals = run.meter.totals();
+    let action = match answer {
+        Err(error) => {
+            drop(totals);
+            if error.kind() == ErrorKind::NoSpace {
+                run.abort(error.clone());
+            }
+            return run.meter.fail(&entry.path, error);
+        }
+        Ok(Answer::Same) => {
+            totals.same += 1;
+            totals.same_bytes += entry.len;
+            return;
+        }
+        Ok(Answer::Updated) => {
+            totals.updated += 1;
+            totals.same_bytes += entry.len;
+            Action::Updated
+        }
+        Ok(Answer::Made) => {
+            totals.made += 1;
+            Action::Made
+        }
+        Ok(Answer::Left(_)) => {
+            totals.left += 1;
+            Action::Left
+        }
+        Ok(Answer::Need { .. }) => return,
+    };
+    drop(totals);
+    run.meter.entry(action, &entry.path, entry.len);
+}
+
+/// Lets the file system copy the file by sharing its blocks, if it can; it is asked no more once it cannot.
+fn cloned(run: &Run<'_>, entry: &Entry, action: Action) -> bool {
+    if entry.len == 0 || !run.try_clone.load(Ordering::Relaxed) {
+        return false;
+    }
+    let cloned = match run.source.local_file(entry) {
+        None => Ok(None),
+        Some(Ok(file)) => run.sink.clone_file(entry, &file),
+        // Reading will find the same, and says so with all that belongs to it.
+        Some(Err(_)) => return false,
+    };
+    match cloned {
+        Ok(Some(_)) => {
+            let mut totals = run.meter.totals();
+            totals.copied += 1;
+            totals.copied_bytes += entry.len;
+            drop(totals);
+            run.meter.entry(action, &entry.path, entry.len);
+            true
+        }
+        Ok(None) => {
+            run.try_clone.store(false, Ordering::Relaxed);
+            false
+        }
+        Err(error) => {
+            run.meter.fail(&entry.path, error);
+            true
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What must not hold up the ledger: questions to the ends in mid-run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use haul_core::{Error, ErrorKind, RelPath, Result, Side};
+
+use crate::copy::Run;
+use crate::feed;
+
+/// How often a sink with nothing more to come is told to make durable what it has.
+const FLUSH: Duration = Duration::from_millis(60);
+
+/// Looks again at files that changed while they were read, and hurries the sink at the end.
+pub(crate) fn keep(run: &Run<'_>, changed: &Receiver<RelPath>) {
+    loop {
+        match changed.recv_timeout(FLUSH) {
+            Ok(path) => {
+                if let Err(error) = once_more(run, &path) {
+                    run.meter.fail(&path, error);
+                }
+                run.open.fetch_sub(1, Ordering::AcqRel);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let waiting = run.in_flight() > 0 && run.queue.is_empty();
+                if waiting && (run.fed.load(Ordering::Acquire) || run.stopped()) {
+                    run.sink.flush();
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Offers the file as it is now.
+fn once_more(run: &Run<'_>, path: &RelPath) -> Result<()> {
+    run.sink.discard(std::slice::from_ref(path))?;
+    let found = run.source.lookup(std::slice::from_ref(path))?.pop();
+    match found {
+        Some(Ok(Some(entry))) if entry.is_file() => feed::offer(run, vec![Arc::new(entry)]),
+        Some(Err(error)) => Err(error),
+        _ => {
+            let cause = "the file went away while it was read";
+            Err(Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause).on(path.as_bytes()))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The single owner of what became of each file: counts it, sends it again, or reports it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use haul_core::digest::slice_len;
+use haul_core::event::Action;
+use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
+
+use crate::copy::Run;
+use crate::queue::is_giant;
+
+/// A slice that does not verify is sent again so often.
+const VERIFY_AGAIN: u32 = 3;
+/// A slice whose stream dies is sent again so often: only a transfer that makes no progress at all gets there.
+const STREAM_AGAIN: u32 = 50;
+/// How often the front end hears of the progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// How a file comes to its end before all of it is there.
+enum End {
+    /// For good.
+    Failed(Error),
+    /// It changed while it was read; it may be copied again.
+    Changed,
+}
+
+/// Settles batches.
+pub(crate) struct Ledger<'a, 'b> {
+    run: &'a Run<'b>,
+    /// To the housekeeper: files that changed while they were read, to be looked at again.
+    changed: Sender<RelPath>,
+    changed_once: HashSet<RelPath>,
+    /// Slices that were sent again: how often because of their content, and because of their stream.
+    again: HashMap<(RelPath, u32), (u32, u32)>,
+    /// Giants that have come to an end while slices of them are still in flight.
+    ended: HashMap<RelPath, End>,
+    told: Instant,
+}
+
+impl<'a, 'b> Ledger<'a, 'b> {
+    pub(crate) fn new(run: &'a Run<'b>, changed: Sender<RelPath>) -> Self {
+        Self {
+            run,
+            changed,
+            changed_once: HashSet::new(),
+            again: HashMap::new(),
+            ended: HashMap::new(),
+            told: Instant::now(),
+        }
+    }
+
+    /// What is due from time to time.
+    pub(crate) fn tick(&mut self, workers: usize) {
+        let run = self.run;
+        run.queue.allow(workers);
+        if self.told.elapsed() >= PROGRESS {
+            self.told = Instant::now();
+            run.meter.progress(run.source.streams() + run.sink.streams(), run.link());
+        }
+    }
+
+    /// A batch has come to its end.
+    pub(crate) fn settle(&mut self, batch: &Arc<Batch>, outcomes: Vec<Result<Outcome>>) {
+        self.run.landed(batch);
+        let missing = || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
+        let mut outcomes = outcomes.into_iter();
+        for (entry, slice) in batch.iter() {
+            let outcome = outcomes.next().unwrap_or_else(|| Err(missing()));
+            self.slice(entry, slice, outcome);
+        }
+    }
+
+    fn slice(&mut self, entry: &Arc<Entry>, slice: Slice, outcome: Result<Outcome>) {
+        if let Some(end) = self.ended.remove(&entry.path) {
+            self.end(entry, end);
+            return;
+        }
+        let len = slice_len(entry.len, slice.index);
+        match outcome {
+            Ok(Outcome::Stored) => self.run.meter.totals().sent_bytes += len,
+            Ok(Outcome::Committed(_)) => {
+                let mut totals = self.run.meter.totals();
+                totals.sent_bytes += len;
+                totals.copied += 1;
+                totals.copied_bytes += entry.len;
+                drop(totals);
+                let action = if self.run.replaced(&entry.path) { Action::Replaced } else { Action::Copied };
+                self.run.meter.entry(action, &entry.path, entry.len);
+                self.run.open.fetch_sub(1, Ordering::AcqRel);
+            }
+            Err(error) => self.failed(entry, slice, error),
+        }
+    }
+
+    fn failed(&mut self, entry: &Arc<Entry>, slice: Slice, error: Error) {
+        if self.run.stopped() {
+            // What is in flight when a run stops is what the next run sends again.
+            return;
+        }
+        let tried = self.again.entry((entry.path.clone(), slice.index)).or_default();
+        let (count, most) = match error.retry() {
+            Retry::Again => (&mut tried.0, VERIFY_AGAIN),
+            Retry::OtherStream => (&mut tried.1, STREAM_AGAIN),
+            Retry::Never => (&mut tried.0, 0),
+        };
+        *count += 1;
+        if *count <= most {
+            self.run.meter.totals().resent += 1;
+            self.run.queue.again(entry.clone(), slice.index);
+            return;
+        }
+        self.again.remove(&(entry.path.clone(), slice.index));
+        match error.kind() {
+            ErrorKind::SourceChanged => self.end(entry, End::Changed),
+            ErrorKind::NoSpace | ErrorKind::Unreachable => {
+                self.run.abort(error.clone());
+                self.end(entry, End::Failed(error));
+            }
+            _ => self.end(entry, End::Failed(error)),
+        }
+    }
+
+    /// Ends a file, once nothing of it is in flight any more.
+    fn end(&mut self, entry: &Arc<Entry>, end: End) {
+        let path = &entry.path;
+        if is_giant(entry) {
+            self.run.queue.drop_giant(path);
+            if self.run.is_flying(path) {
+                self.ended.insert(path.clone(), end);
+                return;
+            }
+        }
+        let error = match end {
+            End::Failed(error) => error,
+            End::Changed if self.changed_once.insert(path.clone()) => {
+                // It stays open until the housekeeper has looked at it again.
+                drop(self.changed.send(path.clone()));
+                return;
+            }
+            End::Changed => {
+                let cause = "the file changed while it was read, also the second time";
+                Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause).on(path.as_bytes())
+            }
+        };
+        self.run.meter.fail(path, error);
+        self.run.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,96 @@
+//! Hard links inside the tree: the first name is copied, the further ones are linked at the end.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::event::Action;
+use haul_core::{Answer, Entry, Error, ErrorKind, HardLink, RelPath, Result, Side};
+use haul_spool::Spool;
+
+use crate::copy::Run;
+
+/// Links made by one question to the sink.
+const ASK: usize = 2048;
+
+/// Files of more than one name: 100 to 200 bytes of memory for each until all of its names were found.
+#[derive(Default)]
+pub(crate) struct Links {
+    /// By device and inode: the first name that was found, and how many names were.
+    first: Mutex<HashMap<(u64, u64), (RelPath, u32)>>,
+    further: Mutex<Spool<HardLink>>,
+}
+
+impl Links {
+    /// Gives the entry back, unless it is a further name of a file that was seen before: then it is kept for the
+    /// end.
+    pub(crate) fn further_name(&self, run: &Run<'_>, entry: Entry) -> Result<Option<Entry>> {
+        if entry.nlink < 2 || entry.is_dir() || run.stopped() {
+            return Ok(Some(entry));
+        }
+        let to = {
+            let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+            match first.entry((entry.dev, entry.ino)) {
+                Slot::Vacant(slot) => {
+                    slot.insert((entry.path.clone(), 1));
+                    return Ok(Some(entry));
+                }
+                // A list may name the same path twice.
+                Slot::Occupied(slot) if slot.get().0 == entry.path => return Ok(Some(entry)),
+                Slot::Occupied(mut slot) => {
+                    slot.get_mut().1 += 1;
+                    if slot.get().1 >= entry.nlink { slot.remove().0 } else { slot.get().0.clone() }
+                }
+            }
+        };
+        let link = HardLink { entry: Arc::new(entry), to };
+        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        further.push(&link).map_err(|e| failed(&e))?;
+        Ok(None)
+    }
+
+    /// Makes them all.
+    pub(crate) fn make(&self, run: &Run<'_>) {
+        let further = std::mem::take(&mut *self.further.lock().unwrap_or_else(PoisonError::into_inner));
+        let made = further.forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
+            for links in links.chunks(ASK) {
+                if run.stopped() {
+                    break;
+                }
+                match run.sink.link(links) {
+                    Ok(answers) => links.iter().zip(answers).for_each(|(link, answer)| count(run, link, answer)),
+                    Err(error) => run.abort(error),
+                }
+            }
+            Ok(())
+        });
+        if let Err(e) = made {
+            run.abort(failed(&e));
+        }
+    }
+}
+
+fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
+    let path = &link.entry.path;
+    match answer {
+        Err(error) => run.meter.fail(path, error),
+        Ok(Answer::Same) => {
+            let mut totals = run.meter.totals();
+            totals.same += 1;
+            totals.same_bytes += link.entry.len;
+        }
+        Ok(Answer::Left(_)) => {
+            run.meter.totals().left += 1;
+            run.meter.entry(Action::Left, path, link.entry.len);
+        }
+        Ok(_) => {
+            run.meter.totals().linked += 1;
+            run.meter.entry(Action::Linked, path, link.entry.len);
+        }
+    }
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, Side::Local, "keep the list of hard links", error.to_string())
+        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+}

@@ -1,0 +1,151 @@
+//! Counts of a run, and how it is going.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::event::Action;
+use haul_core::{Error, ErrorKind, Event, Failure, Limit, Progress, RelPath, Reporter, Totals};
+
+/// The rate is that of so much time past.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// The one place where a run counts, and speaks to the front end.
+pub(crate) struct Meter<'a> {
+    reporter: &'a dyn Reporter,
+    totals: Mutex<Totals>,
+    began: Instant,
+    scan_done: AtomicBool,
+    streams: AtomicU32,
+    /// Bytes of content that were found to be needed.
+    needed: AtomicU64,
+    /// Nanoseconds that workers spent waiting for work, reading, writing.
+    spent: [AtomicU64; 3],
+    past: Mutex<VecDeque<Sample>>,
+    fatal: Mutex<Option<Error>>,
+    corrupt: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    at: Instant,
+    bytes: u64,
+    spent: [u64; 3],
+}
+
+/// What a worker spends its time on.
+#[derive(Clone, Copy)]
+pub(crate) enum Spent {
+    Waiting = 0,
+    Reading = 1,
+    Writing = 2,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(reporter: &'a dyn Reporter) -> Self {
+        Self {
+            reporter,
+            totals: Mutex::default(),
+            began: Instant::now(),
+            scan_done: AtomicBool::new(false),
+            streams: AtomicU32::new(0),
+            needed: AtomicU64::new(0),
+            spent: Default::default(),
+            past: Mutex::default(),
+            fatal: Mutex::new(None),
+            corrupt: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    pub(crate) fn scan_is_done(&self, done: bool) {
+        self.scan_done.store(done, Ordering::Relaxed);
+    }
+
+    pub(crate) fn needs(&self, bytes: u64) {
+        self.needed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn spent(&self, on: Spent, since: Instant) -> Instant {
+        let now = Instant::now();
+        let nanos = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
+        self.spent[on as usize].fetch_add(nanos, Ordering::Relaxed);
+        now
+    }
+
+    pub(crate) fn corrupt(&self) -> u64 {
+        self.corrupt.load(Ordering::Relaxed)
+    }
+
+    /// Names one more entry whose content did not verify.
+    pub(crate) fn count_corrupt(&self) {
+        self.corrupt.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One entry failed.
+    pub(crate) fn fail(&self, path: &RelPath, error: Error) {
+        self.totals().failed += 1;
+        if error.kind() == ErrorKind::Corrupt {
+            self.count_corrupt();
+        }
+        self.reporter.event(&Event::Failed(&Failure { path: path.clone(), error }));
+    }
+
+    /// One entry was dealt with.
+    pub(crate) fn entry(&self, action: Action, path: &RelPath, len: u64) {
+        self.reporter.event(&Event::Entry { action, path, len });
+    }
+
+    /// What ends the run; the first word counts.
+    pub(crate) fn abort(&self, error: Error) {
+        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    pub(crate) fn fatal(&self) -> Option<Error> {
+        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells the front end where the run stands. `link` says that the time spent reading (`.0`) or writing (`.1`)
+    /// is that of a connection.
+    pub(crate) fn progress(&self, streams: u32, link: (bool, bool)) {
+        self.streams.store(streams, Ordering::Relaxed);
+        let totals = *self.totals();
+        let done = totals.sent_bytes + totals.same_bytes;
+        let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
+        let sample = Sample { at: Instant::now(), bytes: done, spent };
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        past.push_back(sample);
+        while past.len() > 2 && past.front().is_some_and(|first| sample.at - first.at > WINDOW) {
+            past.pop_front();
+        }
+        let first = past.front().copied().unwrap_or(sample);
+        drop(past);
+        let over = (sample.at - first.at).as_secs_f64();
+        let rate = if over > 0.0 { (sample.bytes - first.bytes) as f64 / over } else { 0.0 };
+        let scan_done = self.scan_done.load(Ordering::Relaxed);
+        let [waiting, reading, writing] = [0, 1, 2].map(|at| sample.spent[at] - first.spent[at]);
+        let limit = if waiting >= reading && waiting >= writing {
+            if scan_done { Limit::Compare } else { Limit::Scan }
+        } else if reading >= writing {
+            if link.0 { Limit::Link } else { Limit::Source }
+        } else if link.1 {
+            Limit::Link
+        } else {
+            Limit::Destination
+        };
+        let needed = self.needed.load(Ordering::Relaxed);
+        let left = needed.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
+        let eta_seconds = (rate > 0.0 && (left > 0 || scan_done)).then(|| left as f64 / rate);
+        let seconds = self.seconds();
+        let progress = Progress { totals, scan_done, seconds, rate, streams, limit, eta_seconds };
+        self.reporter.event(&Event::Progress(progress));
+    }
+}

@@ -1,0 +1,122 @@
+//! Removing what the source does not have.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use haul_core::event::Action;
+use haul_core::{Entry, Error, ErrorKind, RelPath, ScanBatch, ScanOptions, Side, Source};
+use haul_spool::Spool;
+
+use crate::copy::{Delete, Run};
+
+/// Removals asked for at once.
+const ASK: usize = 1024;
+
+/// What is at the destination and not at the source.
+#[derive(Default)]
+struct Extra {
+    files: Spool<RelPath>,
+    /// Folders come last, innermost first; their paths are kept in memory.
+    dirs: Vec<RelPath>,
+    failure: Option<Error>,
+}
+
+/// Lists the destination, asks the source about each name, and removes what it does not have. Names that the rules
+/// leave out are left alone. Says why nothing was removed, if so.
+pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete: Delete) -> Option<String> {
+    if run.scan_failed.load(Ordering::Relaxed) && !delete.ignore_errors {
+        return Some("nothing was removed, because not all of the source could be looked at".to_owned());
+    }
+    let extra = match find(run, view, scan) {
+        Ok(extra) => extra,
+        Err(error) => {
+            run.abort(error);
+            return Some("nothing was removed, because the destination could not be listed".to_owned());
+        }
+    };
+    let count = extra.files.len() + extra.dirs.len() as u64;
+    if delete.max.is_some_and(|max| count > max) {
+        let max = delete.max.unwrap_or_default();
+        return Some(format!("nothing was removed: {count} entries would have to go, more than --max-delete {max}"));
+    }
+    let removed = extra.files.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
+        paths.chunks(ASK).for_each(|paths| remove(run, paths));
+        Ok(())
+    });
+    if let Err(e) = removed {
+        run.abort(spool_failed(&e));
+    }
+    let mut dirs = extra.dirs;
+    // A folder's path is a prefix of those below it, so backwards the innermost come first.
+    dirs.sort_by(|a, b| b.cmp(a));
+    dirs.chunks(ASK).for_each(|paths| remove(run, paths));
+    None
+}
+
+fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Result<Extra> {
+    let extra = Mutex::new(Extra::default());
+    let options = ScanOptions { min_size: None, max_size: None, starts: Vec::new(), ..scan.clone() };
+    view.scan(&options, &|batch: ScanBatch| {
+        let asked = ask(run, batch);
+        let mut extra = extra.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = asked.and_then(|found| {
+            for entry in found {
+                if entry.is_dir() {
+                    extra.dirs.push(entry.path);
+                } else {
+                    extra.files.push(&entry.path).map_err(|e| spool_failed(&e))?;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = kept {
+            extra.failure.get_or_insert(error);
+        }
+        if extra.failure.is_some() || run.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let mut extra = extra.into_inner().unwrap_or_else(PoisonError::into_inner);
+    extra.failure.take().map_or(Ok(extra), Err)
+}
+
+/// The entries of a batch that the source does not have.
+fn ask(run: &Run<'_>, batch: ScanBatch) -> haul_core::Result<Vec<Entry>> {
+    if let Some(failure) = batch.errors.into_iter().next() {
+        return Err(failure.error);
+    }
+    let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
+    let there = run.source.lookup(&paths)?;
+    let mut extra = Vec::new();
+    for (entry, there) in batch.entries.into_iter().zip(there) {
+        if there?.is_none() && !entry.path.is_root() {
+            extra.push(entry);
+        }
+    }
+    Ok(extra)
+}
+
+fn remove(run: &Run<'_>, paths: &[RelPath]) {
+    if run.stopped() {
+        return;
+    }
+    let removed = if run.dry_run { Ok(paths.iter().map(|_| Ok(())).collect()) } else { run.sink.remove(paths) };
+    match removed {
+        Err(error) => run.abort(error),
+        Ok(removed) => {
+            for (path, removed) in paths.iter().zip(removed) {
+                match removed {
+                    Ok(()) => {
+                        run.meter.totals().removed += 1;
+                        run.meter.entry(Action::Removed, path, 0);
+                    }
+                    Err(error) => run.meter.fail(path, error),
+                }
+            }
+        }
+    }
+}
+
+fn spool_failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, Side::Local, "keep the list of removals", error.to_string())
+        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+}

@@ -1,0 +1,271 @@
+//! Files that are needed, handed out as batches.
+//!
+//! A worker that asks gets one slice of a giant file or a bundle of small ones, alternating, so that neither kind
+//! waits for the other; all workers share the giant that is under way. Bounded: who adds waits.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use haul_core::buffer::BUFFER_LEN;
+use haul_core::digest::slice_count;
+use haul_core::{Batch, Entry, RelPath, SLICE_LEN, Slice};
+
+/// Small files in one batch at most.
+const BUNDLE: usize = 512;
+/// Small files that wait at most.
+const MAX_SMALL: usize = 8192;
+/// Weight of the small files that wait at most, in bytes of memory.
+const MAX_WEIGHT: usize = 8 * 1024 * 1024;
+/// Giant files that wait at most.
+const MAX_GIANTS: usize = 1024;
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    small: VecDeque<Arc<Entry>>,
+    small_weight: usize,
+    giants: VecDeque<Giant>,
+    /// Slices that are to be sent again come first.
+    again: Vec<(Arc<Entry>, u32)>,
+    /// What the last batch was of: the next one is of the other kind if there is a choice.
+    was_small: bool,
+    /// No more work: what is in the queue is dropped.
+    closed: bool,
+    /// How many workers may take work.
+    workers: usize,
+}
+
+struct Giant {
+    entry: Arc<Entry>,
+    next: u32,
+    end: u32,
+    /// Slices that are at the destination already, ascending.
+    have: Vec<Range<u32>>,
+}
+
+impl Giant {
+    /// Moves on over slices that are there.
+    fn skip(&mut self) {
+        while let Some(range) = self.have.first() {
+            if self.next >= range.end {
+                self.have.remove(0);
+            } else if self.next >= range.start {
+                self.next = range.end;
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds small files; waits while there are too many.
+    pub(crate) fn add_small(&self, entries: Vec<Arc<Entry>>) {
+        let mut state = self.lock();
+        for entry in entries {
+            while (state.small.len() >= MAX_SMALL || state.small_weight >= MAX_WEIGHT) && !state.closed {
+                self.changed.notify_all();
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.small_weight += entry.weight();
+            state.small.push_back(entry);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Adds a giant file without the slices that the destination has, which are not all of them.
+    pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>) {
+        let mut state = self.lock();
+        while state.giants.len() >= MAX_GIANTS && !state.closed {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let end = slice_count(entry.len);
+        let mut giant = Giant { entry, next: 0, end, have };
+        giant.skip();
+        if giant.next < giant.end {
+            state.giants.push_back(giant);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Puts back a slice that is to be sent again. Never waits.
+    pub(crate) fn again(&self, entry: Arc<Entry>, index: u32) {
+        self.lock().again.push((entry, index));
+        self.changed.notify_all();
+    }
+
+    /// Drops what is not yet handed out of a giant.
+    pub(crate) fn drop_giant(&self, path: &RelPath) {
+        let mut state = self.lock();
+        state.giants.retain(|giant| giant.entry.path != *path);
+        state.again.retain(|(entry, _)| entry.path != *path);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ends it: nobody waits any more, nothing is handed out any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Lets so many workers take work.
+    pub(crate) fn allow(&self, workers: usize) {
+        let mut state = self.lock();
+        if state.workers != workers {
+            state.workers = workers;
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Whether there is nothing to hand out.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        state.small.is_empty() && state.giants.is_empty() && state.again.is_empty()
+    }
+
+    /// The next batch for worker number `worker`; waits for one, `None` at the end. `taken` is called with the
+    /// batch before any other thread can see that it is gone from the queue.
+    pub(crate) fn take(&self, worker: usize, taken: impl FnOnce(&Batch)) -> Option<Arc<Batch>> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if worker < state.workers.max(1)
+                && let Some(batch) = state.next_batch()
+            {
+                taken(&batch);
+                drop(state);
+                self.changed.notify_all();
+                return Some(Arc::new(batch));
+            }
+            // The time-out is a belt beside the braces: a missed wake-up costs a second, not the run.
+            let wait = self.changed.wait_timeout(state, Duration::from_secs(1));
+            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl State {
+    fn next_batch(&mut self) -> Option<Batch> {
+        if let Some((entry, index)) = self.again.pop() {
+            return Some(one_slice(entry, index));
+        }
+        if !self.small.is_empty() && (!self.was_small || self.giants.is_empty()) {
+            self.was_small = true;
+            return Some(self.bundle());
+        }
+        self.was_small = false;
+        let Some(giant) = self.giants.front_mut() else {
+            return (!self.small.is_empty()).then(|| self.bundle());
+        };
+        let batch = one_slice(giant.entry.clone(), giant.next);
+        giant.next += 1;
+        giant.skip();
+        if giant.next >= giant.end {
+            self.giants.pop_front();
+        }
+        Some(batch)
+    }
+
+    /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
+    fn bundle(&mut self) -> Batch {
+        let fair = (self.small.len() / self.workers.max(1)).clamp(16, BUNDLE);
+        let mut batch = Batch { entries: Vec::with_capacity(fair), slices: Vec::with_capacity(fair) };
+        let mut bytes = 0;
+        while batch.entries.len() < fair
+            && let Some(entry) = self.small.pop_front_if(|entry| bytes + entry.len <= BUFFER_LEN as u64)
+        {
+            bytes += entry.len;
+            self.small_weight = self.small_weight.saturating_sub(entry.weight());
+            batch.slices.push(Slice { entry: batch.entries.len() as u32, index: 0 });
+            batch.entries.push(entry);
+        }
+        batch
+    }
+}
+
+fn one_slice(entry: Arc<Entry>, index: u32) -> Batch {
+    Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index }] }
+}
+
+/// Whether a file is sent slice by slice.
+pub(crate) fn is_giant(entry: &Entry) -> bool {
+    entry.len > SLICE_LEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{EntryKind, Timestamp};
+
+    fn file(name: &str, len: u64) -> Arc<Entry> {
+        Arc::new(Entry {
+            path: RelPath::new(name.as_bytes()).unwrap(),
+            kind: EntryKind::File,
+            len,
+            mtime: Timestamp::default(),
+            atime: Timestamp::default(),
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            names: None,
+            dev: 0,
+            ino: 0,
+            nlink: 1,
+            allocated: len,
+            xattrs: Vec::new(),
+        })
+    }
+
+    fn drain(queue: &Queue) -> Vec<Vec<(String, u32)>> {
+        let mut out = Vec::new();
+        while !queue.is_empty() {
+            let Some(batch) = queue.take(0, |_| ()) else { break };
+            out.push(batch.iter().map(|(e, s)| (e.path.to_string(), s.index)).collect());
+        }
+        out
+    }
+
+    #[test]
+    fn giants_and_small_files_take_turns_and_nothing_is_lost() {
+        let queue = Queue::default();
+        queue.add_giant(file("g", 3 * SLICE_LEN + 1), vec![1..3]);
+        queue.add_small((0..40).map(|i| file(&format!("s{i}"), 1000)).collect());
+        let batches = drain(&queue);
+        let giant: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();
+        assert_eq!(giant, [0, 3], "slices that are there are not sent");
+        assert_eq!(batches.iter().flatten().filter(|(n, _)| n != "g").count(), 40);
+        assert!(batches[0][0].0 != batches[1][0].0 && batches[..2].iter().flatten().any(|(n, _)| n == "g"));
+    }
+
+    #[test]
+    fn a_bundle_fits_one_buffer() {
+        let queue = Queue::default();
+        queue.add_small((0..6).map(|i| file(&format!("s{i}"), 3 * 1024 * 1024)).collect());
+        assert_eq!(drain(&queue).len(), 6);
+    }
+
+    #[test]
+    fn a_closed_queue_lets_everybody_go() {
+        let queue = Queue::default();
+        queue.close();
+        assert!(queue.take(0, |_| ()).is_none());
+        queue.add_small(vec![file("s", 1); MAX_SMALL + 1]);
+    }
+}

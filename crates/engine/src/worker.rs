@@ -1,0 +1,36 @@
+//! One worker: takes a batch, reads it, writes it, takes the next.
+
+use std::time::Instant;
+
+use crossbeam_channel::Sender;
+use haul_core::Retry;
+
+use crate::copy::{Run, Settled};
+use crate::meter::Spent;
+
+/// Works until the queue is closed. What becomes of each batch goes to `settled`.
+pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
+    let mut since = Instant::now();
+    while let Some(batch) = run.queue.take(number, |batch| run.taken(batch)) {
+        since = run.meter.spent(Spent::Waiting, since);
+        let read = run.source.read(&batch);
+        since = run.meter.spent(Spent::Reading, since);
+        let settled = settled.clone();
+        match read {
+            Ok(data) => {
+                let batch = data.batch.clone();
+                // The ledger may be gone when an interrupted run does not wait any longer.
+                run.sink.write(data, Box::new(move |outcomes| drop(settled.send((batch, outcomes)))));
+                since = run.meter.spent(Spent::Writing, since);
+            }
+            Err(error) => {
+                let gone = error.retry() == Retry::Never;
+                if gone {
+                    run.abort(error.clone());
+                }
+                let outcomes = batch.slices.iter().map(|_| Err(error.clone())).collect();
+                drop(settled.send((batch, outcomes)));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Lists that may be longer than memory: a few MiB in memory, the rest in an unlinked temporary file.
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Bytes kept in memory before they are written out as one block.
+const BLOCK: usize = 2 * 1024 * 1024;
+
+/// A list that is written first, then read, forwards or backwards.
+pub struct Spool<T> {
+    tail: Vec<u8>,
+    file: Option<File>,
+    /// Offset and length of the blocks in the file.
+    blocks: Vec<(u64, usize)>,
+    len: u64,
+    item: PhantomData<T>,
+}
+
+impl<T> Default for Spool<T> {
+    fn default() -> Self {
+        Self { tail: Vec::new(), file: None, blocks: Vec::new(), len: 0, item: PhantomData }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Spool<T> {
+    /// How many items it holds.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds an item at the end.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be made or written.
+    pub fn push(&mut self, item: &T) -> io::Result<()> {
+        self.tail = postcard::to_extend(item, std::mem::take(&mut self.tail)).map_err(io::Error::other)?;
+        self.len += 1;
+        if self.tail.len() >= BLOCK {
+            if self.file.is_none() {
+                self.file = Some(tempfile::tempfile()?);
+            }
+            if let Some(file) = &self.file {
+                let offset = self.blocks.last().map_or(0, |(offset, len)| offset + *len as u64);
+                file.write_all_at(&self.tail, offset)?;
+                self.blocks.push((offset, self.tail.len()));
+                self.tail.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the items of one block after the other, each block in the order of adding.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read, or `visit` fails.
+    pub fn forwards<E: From<io::Error>>(&self, mut visit: impl FnMut(Vec<T>) -> Result<(), E>) -> Result<(), E> {
+        for at in 0..=self.blocks.len() {
+            visit(self.block(at)?)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the items of one block after the other, the last added first.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read, or `visit` fails.
+    pub fn backwards<E: From<io::Error>>(&self, mut visit: impl FnMut(Vec<T>) -> Result<(), E>) -> Result<(), E> {
+        for at in (0..=self.blocks.len()).rev() {
+            let mut items = self.block(at)?;
+            items.reverse();
+            visit(items)?;
+        }
+        Ok(())
+    }
+
+    /// Block `at`; the one after the last in the file is what is still in memory.
+    fn block(&self, at: usize) -> io::Result<Vec<T>> {
+        let read;
+        let bytes = match (self.blocks.get(at), &self.file) {
+            (Some((offset, len)), Some(file)) => {
+                let mut block = vec![0; *len];
+                file.read_exact_at(&mut block, *offset)?;
+                read = block;
+                &read[..]
+            }
+            _ => &self.tail[..],
+        };
+        let mut items = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (item, after) = postcard::take_from_bytes(rest).map_err(io::Error::other)?;
+            items.push(item);
+            rest = after;
+        }
+        Ok(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_back_what_went_in_from_either_end() {
+        let mut spool = Spool::default();
+        let items: Vec<(u32, String)> = (0..50_000).map(|i| (i, format!("{i:0>100}"))).collect();
+        for item in &items {
+            spool.push(item).unwrap();
+        }
+        assert!(spool.blocks.len() > 1 && spool.len() == 50_000);
+        let mut seen = Vec::new();
+        spool.forwards(|block| -> io::Result<()> { Ok(seen.extend(block)) }).unwrap();
+        assert_eq!(seen, items);
+        seen.clear();
+        spool.backwards(|block| -> io::Result<()> { Ok(seen.extend(block)) }).unwrap();
+        assert!(seen.iter().eq(items.iter().rev()));
+    }
+}

@@ -1,0 +1,113 @@
+//! Bytes and numbers that look random and are the same for the same seed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// One step of `SplitMix64` (Steele, Lea, Flood 2014): every input gives another, well mixed output.
+#[must_use]
+pub fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The key of the content of one file: a function of the seed of the tree and the name of the file.
+#[must_use]
+pub fn key(seed: u64, name: &[u8]) -> u64 {
+    name.iter().fold(mix(seed), |key, byte| mix(key ^ u64::from(*byte)))
+}
+
+/// Fills `buffer` with what the file with this `key` holds from `offset` on.
+pub fn fill(key: u64, offset: u64, buffer: &mut [u8]) {
+    let (mut at, mut done) = (offset, 0);
+    while done < buffer.len() {
+        let word = mix(key ^ (at / 8)).to_le_bytes();
+        let skip = (at % 8) as usize;
+        let take = (8 - skip).min(buffer.len() - done);
+        buffer[done..done + take].copy_from_slice(&word[skip..skip + take]);
+        done += take;
+        at += take as u64;
+    }
+}
+
+/// Writes `len` bytes of the content with this `key`, from `offset` on, to `out`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(key: u64, offset: u64, len: u64, out: &mut dyn Write) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let (mut at, end) = (offset, offset + len);
+    while at < end {
+        let part = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
+        fill(key, at, &mut buffer[..part]);
+        out.write_all(&buffer[..part])?;
+        at += part as u64;
+    }
+    Ok(())
+}
+
+/// Makes a file of `len` bytes at `path`.
+pub fn write_file(path: &Path, key: u64, len: u64) {
+    let mut file = File::create(path).unwrap_or_else(|error| panic!("cannot make {path:?}: {error}"));
+    write(key, 0, len, &mut file).unwrap_or_else(|error| panic!("cannot fill {path:?}: {error}"));
+}
+
+/// Random numbers from a seed.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// The numbers that follow from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: mix(seed) }
+    }
+
+    /// A seed from the environment variable `TEST_SEED`, else from the clock. Print it, so that a run can be
+    /// repeated.
+    #[must_use]
+    pub fn any_seed() -> u64 {
+        if let Some(seed) = std::env::var("TEST_SEED").ok().and_then(|text| text.parse().ok()) {
+            return seed;
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        mix(now.as_nanos() as u64) % 1_000_000_000
+    }
+
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(1);
+        mix(self.state)
+    }
+
+    /// A number of `low..high`; `low` where there is none between.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next_u64().checked_rem(high.saturating_sub(low)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_depends_on_the_offset_and_not_on_how_it_is_read() {
+        let mut whole = vec![0; 1000];
+        fill(7, 0, &mut whole);
+        let mut part = vec![0; 333];
+        fill(7, 501, &mut part);
+        assert_eq!(part, whole[501..834]);
+        assert_ne!(whole[..8], whole[8..16]);
+    }
+
+    #[test]
+    fn random_numbers_stay_in_their_range() {
+        let mut random = Random::new(1);
+        assert!((0..1000).all(|_| (5..9).contains(&random.between(5, 9))));
+        assert_eq!(random.between(3, 3), 3);
+    }
+}

@@ -1,0 +1,283 @@
+//! The program behind `-e`: the far command as a child, and a thread each way.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::{Direction, FRAME_MARK, Fault, FaultPlan};
+
+/// What ssh exits with when there is no connection.
+const NO_CONNECTION: u8 = 255;
+
+/// Options of ssh that are followed by a value.
+const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
+
+/// What the command line of an ssh says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Call {
+    /// Asks about a control master, or only for one.
+    control: bool,
+    host: OsString,
+    command: Vec<OsString>,
+}
+
+impl Call {
+    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut call = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_bytes() {
+                b"--" => call.host = arguments.next().unwrap_or_default(),
+                [b'-', options @ ..] => {
+                    for (at, option) in options.iter().enumerate() {
+                        call.control |= b"OMNG".contains(option);
+                        if WITH_VALUE.contains(option) {
+                            if at + 1 == options.len() {
+                                arguments.next();
+                            }
+                            break;
+                        }
+                    }
+                    continue;
+                }
+                _ => call.host = argument,
+            }
+            break;
+        }
+        call.command = arguments.collect();
+        if call.command.first().is_some_and(|word| word == "--") {
+            call.command.remove(0);
+        }
+        call
+    }
+}
+
+/// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
+#[must_use]
+pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut arguments = arguments.into_iter();
+    let dir = arguments.next().unwrap_or_default();
+    let dir = Path::new(&dir);
+    let Some(plan) = fs::read_to_string(dir.join("plan")).ok().and_then(|text| FaultPlan::parse(dir, &text))
+    else {
+        return complain("the plan cannot be read");
+    };
+    let call = Call::parse(arguments);
+    if call.control || call.host.is_empty() || call.command.is_empty() {
+        return complain("only commands on a host can be run");
+    }
+    let Some((number, note)) = take_number(dir) else { return complain("no number can be taken") };
+    let (up, down) = (plan.of(number, Direction::Up), plan.of(number, Direction::Down));
+    if up.contains(&Fault::Refuse) || down.contains(&Fault::Refuse) {
+        return complain("connection refused");
+    }
+    match start(&plan, &call) {
+        Ok(child) => run(child, note, &up, &down),
+        Err(error) => complain(&error.to_string()),
+    }
+}
+
+fn complain(why: &str) -> ExitCode {
+    // Nobody is left to tell if even this cannot be written.
+    let _ = writeln!(io::stderr(), "fault shell: {why}");
+    ExitCode::from(NO_CONNECTION)
+}
+
+/// The number of this connection and the file that stands for it.
+fn take_number(dir: &Path) -> Option<(u32, File)> {
+    (1..10_000).find_map(|number| {
+        let path = dir.join(format!("connection-{number}"));
+        let file = OpenOptions::new().write(true).create_new(true).open(path).ok()?;
+        Some((number, file))
+    })
+}
+
+fn start(plan: &FaultPlan, call: &Call) -> io::Result<Child> {
+    let mut command = if let Some(ssh) = &plan.through {
+        let mut words = ssh.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or("ssh"));
+        command.args(words).arg(&call.host).args(&call.command);
+        command
+    } else {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(call.command.join(OsStr::new(" ")));
+        if let Some(home) = std::env::var_os("HOME") {
+            command.current_dir(home);
+        }
+        command
+    };
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+}
+
+fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCode {
+    let _ = writeln!(note, "{} {}", std::process::id(), child.id());
+    let (Some(far_in), Some(far_out)) = (child.stdin.take(), child.stdout.take()) else {
+        return complain("the far command has no pipes");
+    };
+    let (ended, end): (Sender<End>, Receiver<End>) = channel();
+    thread::scope(|scope| {
+        let at_end = ended.clone();
+        let up = up.to_vec();
+        // Detached: a thread that waits for bytes from the near end must not hold up the end of the process.
+        thread::spawn(move || {
+            let how = pump(&mut io::stdin(), far_in, &up);
+            let _ = at_end.send(if how == End::Cut { End::Cut } else { End::NearIsDone });
+        });
+        scope.spawn(move || {
+            let how = pump(&mut { far_out }, io::stdout(), down);
+            let _ = ended.send(how);
+        });
+        loop {
+            match end.recv() {
+                Ok(End::NearIsDone) => {}
+                Ok(End::Done) => break,
+                // Leaving at once closes both pipes, as a lost connection does.
+                Ok(End::Cut) | Err(_) => leave(),
+            }
+        }
+    });
+    match child.wait() {
+        Ok(status) => ExitCode::from(status.code().map_or(NO_CONNECTION, |code| code as u8)),
+        Err(error) => complain(&error.to_string()),
+    }
+}
+
+#[expect(clippy::exit, reason = "a cut connection must not wait for the threads that still hold its pipes")]
+fn leave() -> ! {
+    std::process::exit(i32::from(NO_CONNECTION))
+}
+
+/// How a direction came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The near end has nothing more to say.
+    NearIsDone,
+    /// The far end has nothing more to say.
+    Done,
+    /// The connection is to be cut.
+    Cut,
+}
+
+/// Moves bytes until there are no more or a fault says so. Dropping `to` closes it.
+fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault]) -> End {
+    let mut block = vec![0; 64 * 1024];
+    let mut offset = 0u64;
+    let mut headers = Headers::default();
+    loop {
+        let mut want = block.len() as u64;
+        for fault in faults {
+            match *fault {
+                Fault::Cut(at) if at <= offset => return End::Cut,
+                Fault::Stall(at) if at <= offset => {
+                    until_hung_up(&to);
+                    return End::Cut;
+                }
+                Fault::Cut(at) | Fault::Stall(at) => want = want.min(at - offset),
+                // At least fifty blocks each second, so that the flow is even.
+                Fault::Rate(bytes) => want = want.min(bytes.div_ceil(50)),
+                Fault::Flip(_) | Fault::FlipHeader(_) | Fault::Delay(_) | Fault::Refuse => {}
+            }
+        }
+        let len = match from.read(&mut block[..want as usize]) {
+            Ok(0) => return End::Done,
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return End::Cut,
+        };
+        let mut pause = Duration::ZERO;
+        for fault in faults {
+            match *fault {
+                Fault::Flip(at) if (offset..offset + len as u64).contains(&at) => {
+                    block[(at - offset) as usize] ^= 0xff;
+                }
+                Fault::FlipHeader(number) => headers.flip(number, &mut block[..len]),
+                Fault::Rate(bytes) => pause += Duration::from_micros(len as u64 * 1_000_000 / bytes.max(1)),
+                Fault::Delay(milliseconds) => pause += Duration::from_millis(milliseconds),
+                _ => {}
+            }
+        }
+        thread::sleep(pause);
+        if to.write_all(&block[..len]).and_then(|()| to.flush()).is_err() {
+            return End::Cut;
+        }
+        offset += len as u64;
+    }
+}
+
+/// Finds the headers of frames in a stream that comes in blocks.
+#[derive(Default)]
+struct Headers {
+    /// How many marks have passed.
+    seen: u64,
+    /// How many bytes of a mark have passed just now.
+    matched: usize,
+    /// Whether the next byte is the one to damage.
+    armed: bool,
+}
+
+impl Headers {
+    /// Damages the byte after the mark of frame `number`.
+    fn flip(&mut self, number: u64, block: &mut [u8]) {
+        for byte in block {
+            if std::mem::take(&mut self.armed) {
+                *byte ^= 0xff;
+            }
+            self.matched = match self.matched {
+                at if *byte == FRAME_MARK[at] => at + 1,
+                _ => usize::from(*byte == FRAME_MARK[0]),
+            };
+            if self.matched == FRAME_MARK.len() {
+                self.matched = 0;
+                self.seen += 1;
+                self.armed = self.seen == number;
+            }
+        }
+    }
+}
+
+/// Waits until one of the outer ends has gone: both of the near end, and where the bytes would have gone.
+fn until_hung_up(to: &impl AsFd) {
+    let (near_in, near_out) = (io::stdin(), io::stdout());
+    let mut watched = [
+        PollFd::new(&near_in, PollFlags::empty()),
+        PollFd::new(&near_out, PollFlags::empty()),
+        PollFd::new(to, PollFlags::empty()),
+    ];
+    while poll(&mut watched, None) == Err(rustix::io::Errno::INTR) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(words: &str) -> Call {
+        Call::parse(words.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn finds_headers_across_blocks() {
+        let mut headers = Headers::default();
+        let mut blocks = [b"\x89hl\x01a..\x89h".to_vec(), b"l\x01b\x89\x89hl\x01c".to_vec()];
+        for block in &mut blocks {
+            headers.flip(2, block);
+        }
+        assert_eq!((blocks[0][4], blocks[1][2], blocks[1][8]), (b'a', b'b' ^ 0xff, b'c'));
+    }
+
+    #[test]
+    fn reads_the_command_line_of_an_ssh() {
+        let plain = call("-p 22 -oBatchMode=yes -o X=y -Tax me@host haul agent");
+        assert_eq!((plain.host.as_bytes(), plain.command.len(), plain.control), (&b"me@host"[..], 2, false));
+        assert_eq!(call("-- host -- haul agent").command.len(), 2);
+        assert!(call("-O check -S /x host").control && call("-MNf host").control);
+    }
+}

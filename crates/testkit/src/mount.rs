@@ -1,0 +1,107 @@
+//! Small file systems of a test's own: on loop devices, or in memory.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::needs::tool;
+use crate::scratch::Scratch;
+
+/// What is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext4 on a loop device.
+    Ext4,
+    /// XFS, with reflinks, on a loop device.
+    Xfs,
+    /// Btrfs on a loop device.
+    Btrfs,
+    /// Memory.
+    Tmpfs,
+}
+
+/// A mounted file system. Unmounted on drop.
+#[derive(Debug)]
+pub struct Mount {
+    at: PathBuf,
+    // Holds the image; dropped after the unmount.
+    _scratch: Option<Scratch>,
+}
+
+impl Mount {
+    /// Makes a file system of `bytes` and mounts it in a folder of its own. XFS takes no less than 300 MiB.
+    #[must_use]
+    pub fn new(kind: FileSystem, bytes: u64) -> Self {
+        let scratch = Scratch::new();
+        let at = scratch.join("mnt");
+        fs::create_dir(&at).unwrap();
+        if kind == FileSystem::Tmpfs {
+            mount_tmpfs(&at, bytes);
+            return Self { at, _scratch: Some(scratch) };
+        }
+        let image = scratch.join("image");
+        File::create(&image).unwrap().set_len(bytes).unwrap();
+        let (make, options): (&str, &[&str]) = match kind {
+            FileSystem::Xfs => ("mkfs.xfs", &["-q", "-m", "reflink=1"]),
+            FileSystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
+            FileSystem::Ext4 | FileSystem::Tmpfs => ("mkfs.ext4", &["-q", "-F", "-I", "256", "-m", "0"]),
+        };
+        tool(Command::new(make).args(options).arg(&image));
+        tool(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at));
+        Self { at, _scratch: Some(scratch) }
+    }
+
+    /// Mounts a tmpfs of `bytes` over the folder `at`.
+    #[must_use]
+    pub fn tmpfs_at(at: &Path, bytes: u64) -> Self {
+        mount_tmpfs(at, bytes);
+        Self { at: at.to_owned(), _scratch: None }
+    }
+
+    /// Gives a tmpfs another size.
+    pub fn resize_tmpfs(&self, bytes: u64) {
+        tool(Command::new("mount").args(["-o", &format!("remount,size={bytes}")]).arg(&self.at));
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// The path of `name` in it.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.at.join(name)
+    }
+
+    /// Bytes in use on it.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        tool(Command::new("sync").arg("-f").arg(&self.at));
+        let stat = rustix::fs::statvfs(&self.at).unwrap();
+        (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+    }
+}
+
+fn mount_tmpfs(at: &Path, bytes: u64) {
+    let options = format!("size={bytes},mode=755");
+    tool(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at));
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let umount = |lazily: bool| {
+            let mut command = Command::new("umount");
+            if lazily {
+                command.arg("-l");
+            }
+            let status = command.arg(&self.at).stdin(Stdio::null()).stderr(Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        };
+        // Busy only if a failed test left something open; then it goes when that ends.
+        if !umount(false) {
+            umount(true);
+        }
+    }
+}

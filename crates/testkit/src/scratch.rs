@@ -1,0 +1,72 @@
+//! Folders that are gone when the test is over, whatever it put into them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A folder of its own for one test. Removed on drop, folders without permissions included.
+#[derive(Debug)]
+pub struct Scratch {
+    dir: Option<TempDir>,
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// A new empty folder where temporary files go (`TMPDIR`).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// A new empty folder in `parent`.
+    #[must_use]
+    pub fn inside(parent: &Path) -> Self {
+        let dir = tempfile::Builder::new().prefix("haul-test-").tempdir_in(parent);
+        let dir = dir.unwrap_or_else(|error| panic!("cannot make a folder in {parent:?}: {error}"));
+        // Unprivileged far ends and servers must get through.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        Self { dir: Some(dir), path }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of `name` in it.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        open_up(&self.path);
+        if let Some(dir) = self.dir.take() {
+            // A folder that stays behind must not hide why a test failed.
+            let _ = dir.close();
+        }
+    }
+}
+
+/// Gives every folder below `dir` the rights that removing it takes.
+pub fn open_up(dir: &Path) {
+    let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o755));
+    let Ok(list) = fs::read_dir(dir) else { return };
+    for entry in list.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}

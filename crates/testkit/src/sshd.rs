@@ -1,0 +1,166 @@
+//! A real sshd with keys and a configuration of its own.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::needs::tool;
+use crate::process::{TAG, descendants, kill, wait_until};
+use crate::scratch::Scratch;
+
+/// How a server differs from the default one.
+#[derive(Clone, Debug, Default)]
+pub struct SshdOptions {
+    /// Lines added to its configuration.
+    pub lines: Vec<String>,
+    /// A command that is run instead of what the client asks for (`SSH_ORIGINAL_COMMAND` holds that).
+    pub force_command: Option<String>,
+}
+
+/// A running server on a free port of 127.0.0.1. Killed on drop, with everything that it started.
+#[derive(Debug)]
+pub struct Sshd {
+    child: Child,
+    port: u16,
+    scratch: Scratch,
+}
+
+impl Sshd {
+    /// Starts one whose sessions carry `tag`, and waits until it answers.
+    #[must_use]
+    pub fn start(tag: &str, options: &SshdOptions) -> Self {
+        let scratch = Scratch::new();
+        for key in ["host_key", "client_key"] {
+            tool(
+                Command::new("ssh-keygen")
+                    .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                    .arg(scratch.join(key)),
+            );
+        }
+        fs::copy(scratch.join("client_key.pub"), scratch.join("authorized_keys")).unwrap();
+        if crate::needs::is_root() {
+            // Compiled into sshd; the system's own service makes it at boot.
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        // Between choosing a free port and taking it, somebody else may.
+        for _ in 0..5 {
+            let port = free_port();
+            let mut child = spawn(&scratch, port, tag, options);
+            let mut answers = false;
+            wait_until("sshd answers", Duration::from_secs(20), || {
+                answers = greeted(port);
+                answers || !matches!(child.try_wait(), Ok(None))
+            });
+            if answers {
+                let host = fs::read_to_string(scratch.join("host_key.pub")).unwrap();
+                fs::write(scratch.join("known_hosts"), format!("[127.0.0.1]:{port} {host}")).unwrap();
+                return Self { child, port, scratch };
+            }
+            let _ = child.wait();
+        }
+        panic!("sshd does not start: {}", fs::read_to_string(scratch.join("log")).unwrap_or_default());
+    }
+
+    /// The host that the client is to name.
+    #[must_use]
+    pub fn host(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    /// The command for `-e`: an ssh that knows this server and nothing else.
+    #[must_use]
+    pub fn shell(&self) -> String {
+        let at = |name: &str| self.scratch.join(name).display().to_string();
+        format!(
+            "ssh -F /dev/null -p {} -i {} -o UserKnownHostsFile={} -o StrictHostKeyChecking=yes \
+             -o IdentitiesOnly=yes -o BatchMode=yes -o LogLevel=ERROR -o ConnectTimeout=20",
+            self.port,
+            at("client_key"),
+            at("known_hosts"),
+        )
+    }
+
+    /// A configuration file for ssh in which this server bears the name `alias`.
+    #[must_use]
+    pub fn client_config(&self, alias: &str) -> PathBuf {
+        let at = |name: &str| self.scratch.join(name).display().to_string();
+        let path = self.scratch.join("ssh_config");
+        let text = format!(
+            "Host {alias}\n  HostName 127.0.0.1\n  Port {}\n  IdentityFile {}\n  UserKnownHostsFile {}\n  \
+             StrictHostKeyChecking yes\n  IdentitiesOnly yes\n  BatchMode yes\n",
+            self.port,
+            at("client_key"),
+            at("known_hosts"),
+        );
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.scratch.join("log")).unwrap_or_default()
+    }
+
+    /// How many logins it has accepted.
+    #[must_use]
+    pub fn logins(&self) -> usize {
+        self.log().lines().filter(|line| line.contains("Accepted publickey")).count()
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let below = descendants(self.child.id());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        below.into_iter().for_each(kill);
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions) -> Child {
+    let at = |name: &str| scratch.join(name).display().to_string();
+    // First of a kind wins, so the lines of the test come first. The rest is the default.
+    let mut config: String = options.lines.iter().map(|line| format!("{line}\n")).collect();
+    let _ = writeln!(
+        config,
+        "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile {}\nStrictModes no\n\
+         UsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\nLogLevel INFO\nSetEnv {TAG}={tag}",
+        at("host_key"),
+        at("authorized_keys"),
+        at("pid"),
+    );
+    if let Some(command) = &options.force_command {
+        let _ = writeln!(config, "ForceCommand {command}");
+    }
+    fs::write(scratch.join("sshd_config"), config).unwrap();
+    let log = File::create(scratch.join("log")).unwrap();
+    let mut command = Command::new(program());
+    command.args(["-D", "-e", "-f"]).arg(scratch.join("sshd_config")).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(log);
+    command.spawn().unwrap_or_else(|error| panic!("cannot start sshd: {error}"))
+}
+
+/// sshd wants to be called by its full path.
+fn program() -> PathBuf {
+    let places = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"];
+    places.iter().map(Path::new).find(|path| path.exists()).expect("sshd is installed").to_owned()
+}
+
+fn greeted(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else { return false };
+    let mut greeting = [0; 4];
+    stream.set_read_timeout(Some(Duration::from_secs(5))).is_ok()
+        && stream.read_exact(&mut greeting).is_ok()
+        && &greeting == b"SSH-"
+}

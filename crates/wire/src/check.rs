@@ -1,0 +1,92 @@
+//! Rules that a decoded message must keep before anything acts on it.
+
+use haul_core::digest::{slice_count, slice_len};
+use haul_core::slice::MAX_BATCH_SLICES;
+use haul_core::{Batch, Result, SliceData};
+
+use crate::frame::FrameError;
+use crate::message::{Request, Response};
+
+/// Checks what the far end was asked against the payload that came with it.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(), FrameError> {
+    match request {
+        Request::Write { batch, slices, .. } => {
+            self::batch(batch)?;
+            contents(batch, slices, payload_len)
+        }
+        Request::Read { batch, .. } if payload_len == 0 => self::batch(batch),
+        _ if payload_len == 0 => Ok(()),
+        _ => Err(FrameError::Rule("content that nothing was said of")),
+    }
+}
+
+/// Checks an answer against the payload that came with it. `asked` is the batch, where content was asked for.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn response(
+    response: &Response,
+    asked: Option<&Batch>,
+    payload_len: usize,
+) -> std::result::Result<(), FrameError> {
+    match (response, asked) {
+        (Response::Read(slices), Some(batch)) => contents(batch, slices, payload_len),
+        _ if payload_len == 0 => Ok(()),
+        _ => Err(FrameError::Rule("content that was not asked for")),
+    }
+}
+
+/// Checks that a batch describes slices that exist, and not too many.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
+    if batch.slices.len() > MAX_BATCH_SLICES || batch.entries.len() > MAX_BATCH_SLICES {
+        return Err(FrameError::Rule("too many slices in a batch"));
+    }
+    for slice in &batch.slices {
+        let Some(entry) = batch.entries.get(slice.entry as usize) else {
+            return Err(FrameError::Rule("a slice of no entry"));
+        };
+        if !entry.is_file() {
+            return Err(FrameError::Rule("a slice of what is no file"));
+        }
+        if slice.index >= slice_count(entry.len) {
+            return Err(FrameError::Rule("a slice after the end of its file"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what was read of a batch: one for each slice, extents ascending and within the slice, and as many bytes
+/// as the payload has.
+fn contents(
+    batch: &Batch,
+    slices: &[Result<SliceData>],
+    payload_len: usize,
+) -> std::result::Result<(), FrameError> {
+    if slices.len() != batch.slices.len() {
+        return Err(FrameError::Rule("not one result for each slice"));
+    }
+    let mut total = 0;
+    for ((entry, slice), data) in batch.iter().zip(slices) {
+        let Ok(data) = data else { continue };
+        let len = slice_len(entry.len, slice.index);
+        let mut end = 0;
+        for extent in &data.extents {
+            let start = u64::from(extent.start);
+            if start < end {
+                return Err(FrameError::Rule("extents that do not ascend"));
+            }
+            end = start + u64::from(extent.len);
+            total += u64::from(extent.len);
+        }
+        if end > len {
+            return Err(FrameError::Rule("an extent after the end of its slice"));
+        }
+    }
+    if total == payload_len as u64 { Ok(()) } else { Err(FrameError::Rule("extents and content differ")) }
+}

@@ -1,0 +1,231 @@
+//! Messages: what is in the bodies of frames.
+
+use std::sync::Arc;
+
+use haul_core::source::ScanBatch;
+use haul_core::{
+    Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, RelPath, Result,
+    ScanOptions, SinkOptions, SliceData,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::VERSION;
+
+/// A session: all lanes of one near end at one far end. Random, so that nobody else can guess it.
+pub type SessionId = [u8; 16];
+
+/// A source or sink that was opened, numbered by the near end.
+pub type RootId = u32;
+
+/// A scan, numbered by the near end.
+pub type ScanId = u32;
+
+/// The first message on a lane, from the near end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The sender's [`VERSION`].
+    pub version: u32,
+    /// The sender's release, for people.
+    pub release: String,
+    /// The session to join, if there was one.
+    pub session: Option<SessionId>,
+    /// Whether a new session is made where there is none to join.
+    pub fresh: bool,
+    /// Bytes that the far process may hold in buffers of content.
+    pub max_memory: u64,
+    /// Lanes that the near end may open.
+    pub lanes: u32,
+    /// Seconds of silence after which a lane is taken for dead.
+    pub timeout: u32,
+}
+
+/// The answer to [`Hello`], from the far end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The sender's [`VERSION`].
+    pub version: u32,
+    /// The sender's release, for people.
+    pub release: String,
+    /// The session that the lane belongs to now, or why it was not accepted.
+    pub session: std::result::Result<SessionId, String>,
+}
+
+impl Welcome {
+    /// A welcome of this version.
+    #[must_use]
+    pub fn new(session: std::result::Result<SessionId, String>) -> Self {
+        Self { version: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), session }
+    }
+}
+
+/// The version and the release that a body of Hello or Welcome begins with, of whatever version.
+#[must_use]
+pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
+    let (version, rest) = postcard::take_from_bytes::<u32>(body).ok()?;
+    let (release, _) = postcard::take_from_bytes::<String>(rest).ok()?;
+    Some((version, release))
+}
+
+/// Something to be done by the far end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Nothing; its response takes one round trip.
+    Nothing,
+    /// Opens a source. Again with the same number: nothing more happens.
+    OpenSource {
+        /// The number that it gets.
+        root: RootId,
+        /// Where it is.
+        place: Place,
+    },
+    /// Opens a sink. Again with the same number: nothing more happens.
+    OpenSink {
+        /// The number that it gets.
+        root: RootId,
+        /// Where it is.
+        place: Place,
+        /// How it works.
+        options: SinkOptions,
+    },
+    /// Lets go of a source or a sink.
+    Close {
+        /// Which.
+        root: RootId,
+    },
+    /// [`haul_core::Source::root`].
+    Root {
+        /// Of which source.
+        root: RootId,
+    },
+    /// Begins [`haul_core::Source::scan`]. Again with the same number: nothing more happens.
+    ScanStart {
+        /// Of which source.
+        root: RootId,
+        /// The number that it gets.
+        scan: ScanId,
+        /// What is looked at.
+        options: ScanOptions,
+    },
+    /// Asks for a part of a scan; many may be asked for at once.
+    ScanNext {
+        /// Of which scan.
+        scan: ScanId,
+        /// Which part, counted from 0. It is kept until a later request acknowledges it.
+        part: u64,
+        /// Parts before this one have arrived.
+        acked: u64,
+    },
+    /// Ends a scan, finished or not.
+    ScanEnd {
+        /// Which.
+        scan: ScanId,
+    },
+    /// [`haul_core::Source::lookup`].
+    Lookup {
+        /// In which source.
+        root: RootId,
+        /// What is looked up.
+        paths: Vec<RelPath>,
+    },
+    /// [`haul_core::Source::read`].
+    Read {
+        /// From which source.
+        root: RootId,
+        /// What is read.
+        batch: Arc<Batch>,
+    },
+    /// [`haul_core::Source::digest`].
+    Digest {
+        /// In which source.
+        root: RootId,
+        /// What is hashed.
+        paths: Vec<RelPath>,
+    },
+    /// [`haul_core::Sink::offer`].
+    Offer {
+        /// To which sink.
+        root: RootId,
+        /// What is offered.
+        offers: Vec<Offer>,
+    },
+    /// [`haul_core::Sink::write`]; the content is the payload.
+    Write {
+        /// To which sink.
+        root: RootId,
+        /// What the content is of.
+        batch: Arc<Batch>,
+        /// One for each slice: what was read, or why it could not be.
+        slices: Vec<Result<SliceData>>,
+    },
+    /// [`haul_core::Sink::flush`].
+    Flush {
+        /// Which sink.
+        root: RootId,
+    },
+    /// [`haul_core::Sink::discard`].
+    Discard {
+        /// In which sink.
+        root: RootId,
+        /// What is not going to be completed.
+        paths: Vec<RelPath>,
+    },
+    /// [`haul_core::Sink::link`].
+    Link {
+        /// In which sink.
+        root: RootId,
+        /// The names to be made.
+        links: Vec<HardLink>,
+    },
+    /// [`haul_core::Sink::remove`].
+    Remove {
+        /// In which sink.
+        root: RootId,
+        /// What is removed.
+        paths: Vec<RelPath>,
+    },
+    /// [`haul_core::Sink::finish`].
+    Finish {
+        /// Which sink.
+        root: RootId,
+    },
+}
+
+/// A part of a scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanPart {
+    /// What was found.
+    pub found: ScanBatch,
+    /// Whether there is nothing after it.
+    pub last: bool,
+}
+
+/// What came of a [`Request`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Response {
+    /// It was done, and there is nothing to tell.
+    Done,
+    /// It failed as a whole.
+    Failed(Error),
+    /// The answer does not fit into a body: ask for less at a time.
+    TooLarge,
+    /// The far end does not have this root or scan.
+    Gone,
+    /// To [`Request::Root`].
+    Root(Option<Entry>),
+    /// To [`Request::ScanNext`].
+    Scan(ScanPart),
+    /// To [`Request::Lookup`].
+    Lookup(Vec<Result<Option<Entry>>>),
+    /// To [`Request::Read`]; the content is the payload.
+    Read(Vec<Result<SliceData>>),
+    /// To [`Request::Digest`].
+    Digest(Vec<Result<Digest>>),
+    /// To [`Request::Offer`] and [`Request::Link`].
+    Answers(Vec<Result<Answer>>),
+    /// To [`Request::Write`].
+    Write(Vec<Result<Outcome>>),
+    /// To [`Request::Remove`].
+    Removed(Vec<Result<()>>),
+    /// To [`Request::Finish`].
+    Finish(FinishReport),
+}
