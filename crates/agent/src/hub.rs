@@ -14,9 +14,6 @@ use crate::lane::{self, Lane};
 use crate::scan::Scan;
 use crate::workers::Workers;
 
-/// How often lanes are looked at for silence.
-const TICK: Duration = Duration::from_secs(5);
-
 /// What a session can open.
 pub trait Ends: Send + Sync {
     /// Opens a source whose buffers come from `pool`.
@@ -61,6 +58,8 @@ pub struct Hub {
 #[derive(Default)]
 struct Lanes {
     next: u64,
+    /// Whether there will be no more.
+    closed: bool,
     up: HashMap<u64, Arc<Lane>>,
 }
 
@@ -104,7 +103,13 @@ impl Hub {
         };
         let welcome = Welcome::new(Ok(self.session));
         let (lane, threads) = lane::set_up(number, from, to, &welcome)?;
-        lock(&self.lanes).up.insert(number, lane.clone());
+        {
+            let mut lanes = lock(&self.lanes);
+            if lanes.closed {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            lanes.up.insert(number, lane.clone());
+        }
         let started = threads.start(self, lane, keep);
         if started.is_err() {
             self.ended(number);
@@ -121,16 +126,17 @@ impl Hub {
         self.changed.notify_all();
     }
 
-    /// Waits until the last lane is gone, then makes durable what was taken.
-    pub fn run(&self) {
+    /// Waits until the last lane is gone.
+    pub fn wait(&self) {
+        let tick = (self.patience / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         let mut looked = Instant::now();
         let mut lanes = lock(&self.lanes);
         while !lanes.up.is_empty() {
-            (lanes, _) = self.changed.wait_timeout(lanes, TICK).unwrap_or_else(PoisonError::into_inner);
+            (lanes, _) = self.changed.wait_timeout(lanes, tick).unwrap_or_else(PoisonError::into_inner);
             let elapsed = looked.elapsed();
             looked = Instant::now();
             for lane in lanes.up.values() {
-                if elapsed > TICK * 2 {
+                if elapsed > tick * 2 {
                     // This process was held up itself: silence says nothing.
                     lane.pulse.heard();
                 } else if lane.pulse.silent_for() > self.patience {
@@ -139,11 +145,11 @@ impl Hub {
                 }
             }
         }
-        drop(lanes);
-        self.close();
+        lanes.closed = true;
     }
 
-    fn close(&self) {
+    /// Makes durable what was taken, and lets go of everything.
+    pub fn close(&self) {
         for scan in std::mem::take(&mut *lock(&self.scans)).into_values() {
             scan.cancel();
         }

@@ -44,19 +44,36 @@ fn check_user(socket: &UnixStream) -> io::Result<()> {
     }
 }
 
-/// Makes the session findable.
-pub(crate) fn listen(session: &SessionId) -> io::Result<UnixListener> {
-    UnixListener::bind_addr(&address(session)?)
+/// Where other processes of the session knock; closed when it is dropped.
+pub(crate) struct Door(Arc<UnixListener>);
+
+impl Door {
+    /// Makes the session findable and takes lanes into `hub` from now on.
+    pub(crate) fn open(session: &SessionId, hub: &Arc<Hub>) -> io::Result<Self> {
+        let listener = Arc::new(UnixListener::bind_addr(&address(session)?)?);
+        let (listening, hub) = (listener.clone(), hub.clone());
+        std::thread::Builder::new()
+            .name("haul-join".to_owned())
+            .spawn(move || accept(&listening, &hub))
+            .map(|_| Self(listener))
+    }
 }
 
-/// Takes lanes from other processes, for ever.
-pub(crate) fn accept(listener: &UnixListener, hub: &Arc<Hub>) {
+impl Drop for Door {
+    fn drop(&mut self) {
+        // Ends the thread's wait, and with the thread the name.
+        let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
+    }
+}
+
+fn accept(listener: &UnixListener, hub: &Arc<Hub>) {
     loop {
         match listener.accept() {
             Ok((socket, _)) => {
                 // One that does not hand over is its own loss; the near end opens others.
                 let _: io::Result<()> = take_over(socket, hub);
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             // Out of descriptors, mostly; it passes.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }

@@ -45,6 +45,16 @@ pub fn run() -> Result<()> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
     let (input, output) = take_streams().map_err(|error| system(&error))?;
+    serve(input, output, Box::new(LocalEnds))
+}
+
+/// Serves one lane, in a session of its own or in one that another process has, until that ends.
+///
+/// # Errors
+/// If the greeting failed.
+pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()> {
+    let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
+    prepare(&input).and_then(|()| prepare(&output)).map_err(|error| system(&error))?;
     let mut greeting = read_hello(&input)?;
     let hello = match &greeting.hello {
         Ok(hello) => hello.clone(),
@@ -69,16 +79,13 @@ pub fn run() -> Result<()> {
         }
     }
     let session = join::new_session().map_err(|error| system(&error))?;
-    let hub = Hub::new(session, &hello, Box::new(LocalEnds));
-    // Without a name to be found under it serves one lane, and says so to each that asks for it.
-    if let Ok(listener) = join::listen(&session) {
-        let hub = hub.clone();
-        let _ = std::thread::Builder::new()
-            .name("haul-join".to_owned())
-            .spawn(move || join::accept(&listener, &hub));
-    }
+    let hub = Hub::new(session, &hello, ends);
+    // Without a name to be found under it serves one lane.
+    let door = join::Door::open(&session, &hub).ok();
     hub.add(input, output, None).map_err(|error| system(&error))?;
-    hub.run();
+    hub.wait();
+    drop(door);
+    hub.close();
     Ok(())
 }
 
@@ -91,7 +98,6 @@ fn take_streams() -> io::Result<(OwnedFd, OwnedFd)> {
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     for fd in [&input, &output] {
-        prepare(fd)?;
         // sshd gives a socket or a pipe.
         if rustix::pipe::fcntl_setpipe_size(fd, STREAM_LEN).is_err() {
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(fd, STREAM_LEN);
@@ -145,3 +151,6 @@ impl Ends for LocalEnds {
         local::open_sink(place, true, options, pool)
     }
 }
+
+#[cfg(test)]
+mod tests;

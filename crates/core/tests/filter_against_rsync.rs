@@ -154,12 +154,12 @@ fn keeps_what_rsync_keeps() {
         return;
     }
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..12 {
+    for _ in 0..8 {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("foo");
         fs::create_dir(&source).unwrap();
         let tree = make_tree(&mut numbers, &source);
-        for case in 0..40 {
+        for case in 0..30 {
             let rules: Vec<Rule> = (0..=numbers.below(3))
                 .map(|_| {
                     let pattern = numbers.joined(PATTERN_PARTS, 1, 5);

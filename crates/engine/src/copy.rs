@@ -1,8 +1,8 @@
 //! Copying trees: the one function that starts the threads of a run and ends them in order.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -184,7 +184,13 @@ pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, c
     report
 }
 
-fn copy_part(part: &Part, options: &mut CopyOptions, meter: &Meter<'_>, cancel: &Cancel, report: &mut Report) {
+fn copy_part(
+    part: &Part,
+    options: &mut CopyOptions,
+    meter: &Meter<'_>,
+    cancel: &Cancel,
+    report: &mut Report,
+) {
     let run = Run {
         source: &*part.source,
         sink: &*part.sink,

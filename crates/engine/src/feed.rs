@@ -26,7 +26,11 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
         totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
         totals.excluded += batch.excluded;
         drop(totals);
-        if run.stopped() || found.send(batch).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if run.stopped() || found.send(batch).is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let scan = |options: &ScanOptions| {
         if let Err(error) = run.source.scan(options, &visit) {
@@ -142,7 +146,11 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                 run.replaces(&entry.path);
             }
             if is_giant(&entry) {
-                let slices: u64 = have.iter().flat_map(Clone::clone).map(|i| haul_core::digest::slice_len(entry.len, i)).sum();
+                let slices: u64 = have
+                    .iter()
+                    .flat_map(Clone::clone)
+                    .map(|i| haul_core::digest::slice_len(entry.len, i))
+                    .sum();
                 run.meter.totals().resumed_bytes += slices;
                 run.queue.add_giant(entry, have);
             } else {

@@ -66,7 +66,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
     /// A batch has come to its end.
     pub(crate) fn settle(&mut self, batch: &Arc<Batch>, outcomes: Vec<Result<Outcome>>) {
         self.run.landed(batch);
-        let missing = || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
+        let missing =
+            || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
             let outcome = outcomes.next().unwrap_or_else(|| Err(missing()));

@@ -58,7 +58,9 @@ impl Links {
                     break;
                 }
                 match run.sink.link(links) {
-                    Ok(answers) => links.iter().zip(answers).for_each(|(link, answer)| count(run, link, answer)),
+                    Ok(answers) => {
+                        links.iter().zip(answers).for_each(|(link, answer)| count(run, link, answer))
+                    }
                     Err(error) => run.abort(error),
                 }
             }

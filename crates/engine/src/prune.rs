@@ -38,7 +38,9 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
     let count = extra.files.len() + extra.dirs.len() as u64;
     if delete.max.is_some_and(|max| count > max) {
         let max = delete.max.unwrap_or_default();
-        return Some(format!("nothing was removed: {count} entries would have to go, more than --max-delete {max}"));
+        return Some(format!(
+            "nothing was removed: {count} entries would have to go, more than --max-delete {max}"
+        ));
     }
     let removed = extra.files.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
         paths.chunks(ASK).for_each(|paths| remove(run, paths));
@@ -73,7 +75,11 @@ fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Resu
         if let Err(error) = kept {
             extra.failure.get_or_insert(error);
         }
-        if extra.failure.is_some() || run.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if extra.failure.is_some() || run.stopped() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     let mut extra = extra.into_inner().unwrap_or_else(PoisonError::into_inner);
     extra.failure.take().map_or(Ok(extra), Err)
@@ -99,7 +105,8 @@ fn remove(run: &Run<'_>, paths: &[RelPath]) {
     if run.stopped() {
         return;
     }
-    let removed = if run.dry_run { Ok(paths.iter().map(|_| Ok(())).collect()) } else { run.sink.remove(paths) };
+    let removed =
+        if run.dry_run { Ok(paths.iter().map(|_| Ok(())).collect()) } else { run.sink.remove(paths) };
     match removed {
         Err(error) => run.abort(error),
         Ok(removed) => {

@@ -24,7 +24,12 @@ const MAX_GIANTS: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
-    changed: Condvar,
+    /// For workers that may take work: there is some.
+    work: Condvar,
+    /// For workers that may not: how many may has changed.
+    gate: Condvar,
+    /// For who adds: there is room.
+    room: Condvar,
 }
 
 #[derive(Default)]
@@ -75,21 +80,21 @@ impl Queue {
         let mut state = self.lock();
         for entry in entries {
             while (state.small.len() >= MAX_SMALL || state.small_weight >= MAX_WEIGHT) && !state.closed {
-                self.changed.notify_all();
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.work.notify_all();
+                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.small_weight += entry.weight();
             state.small.push_back(entry);
         }
         drop(state);
-        self.changed.notify_all();
+        self.work.notify_all();
     }
 
     /// Adds a giant file without the slices that the destination has, which are not all of them.
     pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>) {
         let mut state = self.lock();
         while state.giants.len() >= MAX_GIANTS && !state.closed {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let end = slice_count(entry.len);
         let mut giant = Giant { entry, next: 0, end, have };
@@ -98,13 +103,13 @@ impl Queue {
             state.giants.push_back(giant);
         }
         drop(state);
-        self.changed.notify_all();
+        self.work.notify_all();
     }
 
     /// Puts back a slice that is to be sent again. Never waits.
     pub(crate) fn again(&self, entry: Arc<Entry>, index: u32) {
         self.lock().again.push((entry, index));
-        self.changed.notify_all();
+        self.work.notify_one();
     }
 
     /// Drops what is not yet handed out of a giant.
@@ -113,13 +118,15 @@ impl Queue {
         state.giants.retain(|giant| giant.entry.path != *path);
         state.again.retain(|(entry, _)| entry.path != *path);
         drop(state);
-        self.changed.notify_all();
+        self.room.notify_all();
     }
 
     /// Ends it: nobody waits any more, nothing is handed out any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_all();
+        self.work.notify_all();
+        self.gate.notify_all();
+        self.room.notify_all();
     }
 
     /// Lets so many workers take work.
@@ -128,7 +135,8 @@ impl Queue {
         if state.workers != workers {
             state.workers = workers;
             drop(state);
-            self.changed.notify_all();
+            self.work.notify_all();
+            self.gate.notify_all();
         }
     }
 
@@ -146,22 +154,32 @@ impl Queue {
             if state.closed {
                 return None;
             }
-            if worker < state.workers.max(1)
-                && let Some(batch) = state.next_batch()
-            {
+            let may = worker < state.workers.max(1);
+            if may && let Some(batch) = state.next_batch() {
                 taken(&batch);
+                let room = state.has_room();
                 drop(state);
-                self.changed.notify_all();
+                if room {
+                    self.room.notify_all();
+                }
                 return Some(Arc::new(batch));
             }
+            let signal = if may { &self.work } else { &self.gate };
             // The time-out is a belt beside the braces: a missed wake-up costs a second, not the run.
-            let wait = self.changed.wait_timeout(state, Duration::from_secs(1));
+            let wait = signal.wait_timeout(state, Duration::from_secs(1));
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
 impl State {
+    /// Whether who waits to add may go on; not at every single batch, so that adding comes in runs.
+    fn has_room(&self) -> bool {
+        self.small.len() < MAX_SMALL / 2
+            && self.small_weight < MAX_WEIGHT / 2
+            && self.giants.len() < MAX_GIANTS
+    }
+
     fn next_batch(&mut self) -> Option<Batch> {
         if let Some((entry, index)) = self.again.pop() {
             return Some(one_slice(entry, index));

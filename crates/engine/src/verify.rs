@@ -2,8 +2,7 @@
 
 use crossbeam_channel::Sender;
 use haul_core::{
-    Digest, Entry, EntryKind, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanOptions, Side,
-    Source,
+    Digest, Entry, EntryKind, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanOptions, Side, Source,
 };
 
 use crate::hash::{each, end};
@@ -42,7 +41,8 @@ pub fn verify(
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
-    let ask = |entries: Vec<Entry>, said: &Sender<Checked>| compare(&meter, source, destination, &entries, said);
+    let ask =
+        |entries: Vec<Entry>, said: &Sender<Checked>| compare(&meter, source, destination, &entries, said);
     let mut say = |checked| {
         found(checked);
         Ok(())
@@ -83,8 +83,12 @@ fn compare(
                     differs(format!("{} bytes at the source, {} at the destination", entry.len, there.len));
                 }
                 (here, there) if here == there => meter.totals().same += 1,
-                (EntryKind::Symlink(_), EntryKind::Symlink(_)) => differs("the links point elsewhere".to_owned()),
-                (here, there) => differs(format!("{} at the source, {} at the destination", kind(here), kind(there))),
+                (EntryKind::Symlink(_), EntryKind::Symlink(_)) => {
+                    differs("the links point elsewhere".to_owned())
+                }
+                (here, there) => {
+                    differs(format!("{} at the source, {} at the destination", kind(here), kind(there)))
+                }
             },
         }
     }
@@ -108,7 +112,10 @@ fn compare(
             }
             (Ok(here), Ok(there)) => {
                 meter.count_corrupt();
-                say(Checked::Differs(entry.path.clone(), format!("digest {here} at the source, {there} there")));
+                say(Checked::Differs(
+                    entry.path.clone(),
+                    format!("digest {here} at the source, {there} there"),
+                ));
             }
             (Err(error), _) | (_, Err(error)) => meter.fail(&entry.path, error),
         }

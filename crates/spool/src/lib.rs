@@ -65,7 +65,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     ///
     /// # Errors
     /// If the temporary file cannot be read, or `visit` fails.
-    pub fn forwards<E: From<io::Error>>(&self, mut visit: impl FnMut(Vec<T>) -> Result<(), E>) -> Result<(), E> {
+    pub fn forwards<E: From<io::Error>>(
+        &self,
+        mut visit: impl FnMut(Vec<T>) -> Result<(), E>,
+    ) -> Result<(), E> {
         for at in 0..=self.blocks.len() {
             visit(self.block(at)?)?;
         }
@@ -76,7 +79,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     ///
     /// # Errors
     /// If the temporary file cannot be read, or `visit` fails.
-    pub fn backwards<E: From<io::Error>>(&self, mut visit: impl FnMut(Vec<T>) -> Result<(), E>) -> Result<(), E> {
+    pub fn backwards<E: From<io::Error>>(
+        &self,
+        mut visit: impl FnMut(Vec<T>) -> Result<(), E>,
+    ) -> Result<(), E> {
         for at in (0..=self.blocks.len()).rev() {
             let mut items = self.block(at)?;
             items.reverse();

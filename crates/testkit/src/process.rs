@@ -370,6 +370,12 @@ impl Finished {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
+    /// All that it printed and said, as text.
+    #[must_use]
+    pub fn said(&self) -> String {
+        self.err() + &self.out()
+    }
+
     /// Fails unless it exited with this code.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
 use rustix::fs::Advice;
 
+use super::digest;
 use super::meta::{Metadata, On};
 use super::root::Root;
 use super::stage::{self, Giant, Staged};
-use super::digest;
 
 /// How long a group is collected before it is synced.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -131,16 +131,20 @@ impl Committer {
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over something written; waits while too much is waiting.
-    pub(super) fn push(&self, item: Item) {
+    /// Hands over what one batch wrote; waits while too much is waiting.
+    pub(super) fn push(&self, items: Vec<Item>) {
+        if items.is_empty() {
+            return;
+        }
         let mut queue = self.lock();
         while queue.items.len() >= MAX_WAITING && !queue.closed {
             queue = self.wait(queue);
         }
-        queue.bytes += item.bytes;
+        let first = queue.items.is_empty();
+        queue.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
         queue.since.get_or_insert_with(Instant::now);
-        queue.items.push(item);
-        let due = queue.items.len() == 1 || queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
+        queue.items.extend(items);
+        let due = first || queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
         drop(queue);
         if due {
             self.changed.notify_all();
@@ -187,7 +191,11 @@ impl Committer {
                 if full || queue.flush || queue.closed || !self.durable || waited >= COLLECT {
                     break;
                 }
-                queue = self.changed.wait_timeout(queue, COLLECT - waited).unwrap_or_else(PoisonError::into_inner).0;
+                queue = self
+                    .changed
+                    .wait_timeout(queue, COLLECT - waited)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
             let items = std::mem::take(&mut queue.items);
             queue.bytes = 0;
@@ -301,7 +309,8 @@ impl Committer {
 
     /// Reads the file from the disk, past the page cache, and compares.
     fn read_back(&self, file: &File, entry: &Entry, digest: Digest) -> Result<()> {
-        let failed = |e: &std::io::Error| Error::io(self.root.side(), "read back", e).on(self.root.shown(&entry.path));
+        let failed =
+            |e: &std::io::Error| Error::io(self.root.side(), "read back", e).on(self.root.shown(&entry.path));
         // Only clean pages can be dropped.
         file.sync_data().map_err(|e| failed(&e))?;
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;

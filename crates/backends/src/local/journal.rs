@@ -145,7 +145,8 @@ impl Journal {
 
     /// Adds slices; they count once [`Journal::sync`] has returned, or the process alone has died.
     pub(super) fn append(&mut self, slices: &[(u32, ChainingValue)]) -> io::Result<()> {
-        let bytes: Vec<u8> = slices.iter().flat_map(|(index, value)| encode_record(self.seed, *index, value)).collect();
+        let bytes: Vec<u8> =
+            slices.iter().flat_map(|(index, value)| encode_record(self.seed, *index, value)).collect();
         self.file.write_all(&bytes)
     }
 

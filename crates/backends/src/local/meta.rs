@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
@@ -37,7 +37,9 @@ impl Metadata {
 
     /// The numeric owner and group that `entry` is to have here.
     fn owner(&self, entry: &Entry) -> (u32, u32) {
-        let Some(names) = entry.names.as_ref().filter(|_| self.by_name) else { return (entry.uid, entry.gid) };
+        let Some(names) = entry.names.as_ref().filter(|_| self.by_name) else {
+            return (entry.uid, entry.gid);
+        };
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let mut id = |is_user: bool, name: &[u8], number: u32| {
             let known = ids.entry((is_user, name.to_vec())).or_insert_with(|| {
@@ -59,13 +61,13 @@ impl Metadata {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         let held;
         let target = match on {
-            On::File(file) => Target { fd: file.as_fd(), at: None },
+            On::File(file) => Target::File(file.as_fd()),
             On::Name(at) => {
                 held = at.open(OFlags::PATH, Mode::empty())?;
-                Target { fd: held.as_fd(), at: is_link.then_some(*at) }
+                if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
             }
         };
-        let now = stat::statx_file(target.fd)?;
+        let now = stat::statx_file(target.fd())?;
         let mut changed = false;
         let (uid, gid) = self.owner(entry);
         let mut mode = entry.mode;
@@ -85,7 +87,7 @@ impl Metadata {
         }
         changed |= self.set_xattrs(&target, entry)?;
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
-        let mode_now = || stat::statx_file(target.fd).map(|now| u32::from(now.stx_mode) & 0o7777);
+        let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
         let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
         if !is_link && before != mode {
             match target.chmod(mode) {
@@ -110,9 +112,13 @@ impl Metadata {
         let mut changed = false;
         let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
             Ok(()) => changed = true,
-            Err(errno) => self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path),
+            Err(errno) => {
+                self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path)
+            }
         };
-        for (name, _) in there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name)) {
+        for (name, _) in
+            there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name))
+        {
             tried(name, target.remove_xattr(name));
         }
         for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
@@ -152,54 +158,74 @@ impl Metadata {
 }
 
 /// An inode, held by a handle so that no name can be swapped under it.
-struct Target<'a> {
-    fd: std::os::fd::BorrowedFd<'a>,
-    /// Set for a symbolic link, whose attributes have calls by name only.
-    at: Option<&'a At>,
+enum Target<'a> {
+    /// Open for writing: every call takes the handle.
+    File(BorrowedFd<'a>),
+    /// Held only: calls reach it by the kernel's own link to the handle.
+    Held(BorrowedFd<'a>),
+    /// A symbolic link, whose attributes and times have calls by name only.
+    Link(BorrowedFd<'a>, &'a At),
 }
 
 impl Target<'_> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::File(fd) | Self::Held(fd) | Self::Link(fd, _) => *fd,
+        }
+    }
+
     /// The kernel's own link to the inode: calls that take a path reach exactly it.
     fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.fd.as_raw_fd())
+        format!("/proc/self/fd/{}", self.fd().as_raw_fd())
     }
 
     fn chown(&self, uid: u32, gid: u32) -> rustix::io::Result<()> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        rustix::fs::chownat(self.fd, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
+        rustix::fs::chownat(self.fd(), c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
     }
 
     fn chmod(&self, mode: u32) -> rustix::io::Result<()> {
-        rustix::fs::chmod(self.path(), Mode::from_raw_mode(mode))
+        let mode = Mode::from_raw_mode(mode);
+        match self {
+            Self::File(fd) => rustix::fs::fchmod(fd, mode),
+            Self::Held(_) | Self::Link(..) => rustix::fs::chmod(self.path(), mode),
+        }
     }
 
     fn set_times(&self, entry: &Entry) -> rustix::io::Result<()> {
         let spec = |time: Timestamp| Timespec { tv_sec: time.sec, tv_nsec: time.nsec.into() };
         let times = Timestamps { last_access: spec(entry.atime), last_modification: spec(entry.mtime) };
-        match self.at {
-            Some(at) => rustix::fs::utimensat(&at.dir, &at.name[..], &times, AtFlags::SYMLINK_NOFOLLOW),
-            None => rustix::fs::utimensat(rustix::fs::CWD, self.path(), &times, AtFlags::empty()),
+        match self {
+            Self::File(fd) => rustix::fs::futimens(fd, &times),
+            Self::Held(_) => rustix::fs::utimensat(rustix::fs::CWD, self.path(), &times, AtFlags::empty()),
+            Self::Link(_, at) => {
+                rustix::fs::utimensat(&at.dir, &at.name[..], &times, AtFlags::SYMLINK_NOFOLLOW)
+            }
         }
     }
 
     fn xattrs(&self) -> rustix::io::Result<Vec<Xattr>> {
-        match self.at {
-            Some(at) => stat::xattrs(at),
-            None => stat::xattrs_of(self.path().as_bytes()),
+        match self {
+            Self::File(fd) => stat::read_xattrs(&stat::XattrsOf::File(*fd)),
+            Self::Held(_) => stat::read_xattrs(&stat::XattrsOf::Target(self.path().as_bytes())),
+            Self::Link(_, at) => stat::xattrs(at),
         }
     }
 
     fn set_xattr(&self, name: &[u8], value: &[u8]) -> rustix::io::Result<()> {
-        match self.at {
-            Some(at) => rustix::fs::lsetxattr(&at.proc_path()[..], name, value, XattrFlags::empty()),
-            None => rustix::fs::setxattr(self.path(), name, value, XattrFlags::empty()),
+        let flags = XattrFlags::empty();
+        match self {
+            Self::File(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
+            Self::Held(_) => rustix::fs::setxattr(self.path(), name, value, flags),
+            Self::Link(_, at) => rustix::fs::lsetxattr(&at.proc_path()[..], name, value, flags),
         }
     }
 
     fn remove_xattr(&self, name: &[u8]) -> rustix::io::Result<()> {
-        match self.at {
-            Some(at) => rustix::fs::lremovexattr(&at.proc_path()[..], name),
-            None => rustix::fs::removexattr(self.path(), name),
+        match self {
+            Self::File(fd) => rustix::fs::fremovexattr(fd, name),
+            Self::Held(_) => rustix::fs::removexattr(self.path(), name),
+            Self::Link(_, at) => rustix::fs::lremovexattr(&at.proc_path()[..], name),
         }
     }
 }

@@ -42,7 +42,12 @@ pub fn open_source(place: &Place, far: bool, pool: &BufferPool) -> Result<Arc<dy
 ///
 /// # Errors
 /// If the path cannot be resolved.
-pub fn open_sink(place: &Place, far: bool, options: &SinkOptions, _pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+pub fn open_sink(
+    place: &Place,
+    far: bool,
+    options: &SinkOptions,
+    _pool: &BufferPool,
+) -> Result<Arc<dyn Sink>> {
     let root = Root::new(place::resolve(place, far)?, Side::Destination);
     Ok(Arc::new(sink::LocalSink::new(root, options.clone())?))
 }

@@ -49,11 +49,17 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
     let failed = |errno| sink.root().error("set the metadata of", &entry.path, errno);
     if entry.is_dir() {
         sink.dirs().add(entry)?;
+        if sink.root().was_made(&entry.path) {
+            return Ok(Answer::Made);
+        }
     }
     if sink.metadata().is_same(at, now, entry).map_err(failed)? {
         return Ok(Answer::Same);
     }
-    if !entry.is_dir() && !sink.options().dry_run && !sink.metadata().set(&On::Name(at), entry).map_err(failed)? {
+    if !entry.is_dir()
+        && !sink.options().dry_run
+        && !sink.metadata().set(&On::Name(at), entry).map_err(failed)?
+    {
         // It differs in what cannot be set here, which has been noted.
         return Ok(Answer::Same);
     }
@@ -65,9 +71,10 @@ fn clear_dir(sink: &LocalSink, entry: &Entry) -> Result<()> {
     if sink.options().dry_run {
         return Ok(());
     }
-    let removed = sink.root().at(&entry.path).and_then(|at| {
-        rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::REMOVEDIR)
-    });
+    let removed = sink
+        .root()
+        .at(&entry.path)
+        .and_then(|at| rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::REMOVEDIR));
     sink.root().forget(&entry.path);
     match removed {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -96,7 +103,9 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
             other => other,
         };
         made.map_err(failed)?;
-        let is_dir = || stat::statx(&at).map(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory);
+        let is_dir = || {
+            stat::statx(&at).map(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory)
+        };
         if !is_dir().map_err(failed)? {
             // Something else is in its place: a link is replaced, never followed.
             stage::remove(&at).and_then(|()| make_dir(&at)).map_err(failed)?;
@@ -111,9 +120,10 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
         other => other,
     };
     made.map_err(failed)?;
-    let published = sink.metadata().set(&On::Name(&part), entry).and_then(|_| {
-        rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..])
-    });
+    let published = sink
+        .metadata()
+        .set(&On::Name(&part), entry)
+        .and_then(|_| rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..]));
     if published.is_err() {
         let _ = stage::remove(&part);
     }
@@ -122,7 +132,8 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
 }
 
 fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
-    let node = |kind, number| rustix::fs::mknodat(&part.dir, &part.name[..], kind, Mode::RUSR | Mode::WUSR, number);
+    let node =
+        |kind, number| rustix::fs::mknodat(&part.dir, &part.name[..], kind, Mode::RUSR | Mode::WUSR, number);
     match kind {
         EntryKind::Symlink(target) => rustix::fs::symlinkat(&target[..], &part.dir, &part.name[..]),
         EntryKind::Fifo => node(FileType::Fifo, 0),

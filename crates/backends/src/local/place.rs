@@ -57,8 +57,13 @@ fn expand_home(path: &[u8]) -> Result<Vec<u8>> {
         uzers::get_user_by_name(OsStr::from_bytes(user)).map(|u| u.home_dir().as_os_str().as_bytes().to_vec())
     };
     let Some(mut home) = home else {
-        return Err(Error::new(ErrorKind::NotFound, Side::Local, "find the home directory of", "there is no such user")
-            .on(path));
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            Side::Local,
+            "find the home directory of",
+            "there is no such user",
+        )
+        .on(path));
     };
     home.extend_from_slice(below);
     Ok(home)

@@ -57,7 +57,8 @@ impl Reader {
         let failed = |errno| root.error("read", &entry.path, errno);
         let start = u64::from(slice.index) * SLICE_LEN;
         let len = slice_len(entry.len, slice.index);
-        let extents = if entry.is_sparse() { extents(&file, start, len).map_err(failed)? } else { whole(len) };
+        let extents =
+            if entry.is_sparse() { extents(&file, start, len).map_err(failed)? } else { whole(len) };
         let mut hasher = SliceHasher::new(entry.len, start);
         let mut at = 0;
         for extent in &extents {
@@ -67,7 +68,12 @@ impl Reader {
             while left > 0 {
                 let step = left.min(STEP);
                 let Some(bytes) = content.grow(step) else {
-                    return Err(root.fault(ErrorKind::Protocol, "read", &entry.path, "the batch is too large"));
+                    return Err(root.fault(
+                        ErrorKind::Protocol,
+                        "read",
+                        &entry.path,
+                        "the batch is too large",
+                    ));
                 };
                 file.read_exact_at(bytes, start + at - left as u64).map_err(|e| match e.kind() {
                     std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),

@@ -4,6 +4,7 @@
 //! neither a link planted in the tree nor one swapped in during the run leads outside. What lies above the root was
 //! named by the user and is followed.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +27,8 @@ pub(super) struct Root {
     /// The directory that holds the root; opened when it is first needed, as it may have to be made.
     held: Mutex<Option<Arc<OwnedFd>>>,
     dirs: Mutex<Cache<RelPath, Arc<OwnedFd>>>,
+    /// Directories that were made because something in them came first.
+    made: Mutex<HashSet<RelPath>>,
 }
 
 /// A name in a held directory: what the `*at` system calls take.
@@ -39,7 +42,13 @@ pub(super) struct At {
 
 impl Root {
     pub(super) fn new(base: Base, side: Side) -> Self {
-        Self { base, side, held: Mutex::new(None), dirs: Mutex::new(Cache::new(CACHED_DIRS)) }
+        Self {
+            base,
+            side,
+            held: Mutex::new(None),
+            dirs: Mutex::new(Cache::new(CACHED_DIRS)),
+            made: Mutex::default(),
+        }
     }
 
     pub(super) fn side(&self) -> Side {
@@ -65,7 +74,9 @@ impl Root {
     pub(super) fn error(&self, operation: &str, path: &RelPath, errno: Errno) -> Error {
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
         if errno == Errno::LOOP || errno == Errno::NOTDIR {
-            return error.with_hint("a folder on the way to it is a symbolic link or no folder; haul follows none below the root");
+            return error.with_hint(
+                "a folder on the way to it is a symbolic link or no folder; haul follows none below the root",
+            );
         }
         error
     }
@@ -119,13 +130,12 @@ impl Root {
         }
         let at = self.find(path, make)?;
         let opened = match rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty()) {
-            Err(Errno::NOENT) if make => {
+            Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make => {
+                if errno != Errno::NOENT {
+                    rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty())?;
+                }
                 make_dir(&at)?;
-                rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty())?
-            }
-            Err(Errno::LOOP | Errno::NOTDIR) if make => {
-                rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty())?;
-                make_dir(&at)?;
+                self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
                 rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty())?
             }
             other => other?,
@@ -133,6 +143,11 @@ impl Root {
         let opened = Arc::new(opened);
         self.lock_dirs().put(path.clone(), opened.clone());
         Ok(opened)
+    }
+
+    /// Whether the directory at `path` was made because something in it came first; forgets it.
+    pub(super) fn was_made(&self, path: &RelPath) -> bool {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
     }
 
     /// Forgets held directories at and below `path`, because it was replaced or removed.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use haul_core::{
-    Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath, Result,
-    SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, WriteDone,
+    Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
+    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, WriteDone,
 };
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -59,7 +59,14 @@ impl LocalSink {
     }
 
     /// Takes one slice: proves it, writes it.
-    fn take(&self, entry: &Arc<Entry>, slice: Slice, data: &SliceData, content: &[u8], at_hand: bool) -> Result<Taken> {
+    fn take(
+        &self,
+        entry: &Arc<Entry>,
+        slice: Slice,
+        data: &SliceData,
+        content: &[u8],
+        at_hand: bool,
+    ) -> Result<Taken> {
         if !at_hand && !stage::proves(entry, slice, data, content) {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
@@ -77,9 +84,9 @@ impl LocalSink {
             Ok(giant) => giant,
             Err(digest) => return Ok(Taken::Already(digest)),
         };
-        giant.write(slice, data, content).map_err(|e| {
-            Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path))
-        })?;
+        giant
+            .write(slice, data, content)
+            .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         Ok(Taken::Wait(What::Slice(giant)))
     }
 
@@ -89,7 +96,9 @@ impl LocalSink {
             let mut giants = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner);
             let mut committed = self.committer.committed.lock().unwrap_or_else(PoisonError::into_inner);
             match committed.get(&entry.path) {
-                Some((identity, digest)) if identity == entry.identity() && !giants.contains_key(&entry.path) => {
+                Some((identity, digest))
+                    if identity == entry.identity() && !giants.contains_key(&entry.path) =>
+                {
                     return Ok(Err(digest));
                 }
                 _ => giants.entry(entry.path.clone()).or_default().clone(),
@@ -173,6 +182,7 @@ impl Sink for LocalSink {
     fn write(&self, data: BatchData, done: WriteDone) {
         let ticket = Ticket::new(data.slices.len(), done);
         let mut used = 0;
+        let mut items = Vec::with_capacity(data.slices.len());
         for (at, ((entry, slice), read)) in data.batch.iter().zip(&data.slices).enumerate() {
             let outcome = match read {
                 Err(error) => Err(error.clone()),
@@ -185,12 +195,13 @@ impl Sink for LocalSink {
             };
             match outcome {
                 Ok((Taken::Wait(what), bytes)) => {
-                    self.committer.push(Item { ticket: ticket.clone(), at, bytes, what });
+                    items.push(Item { ticket: ticket.clone(), at, bytes, what });
                 }
                 Ok((Taken::Already(digest), _)) => ticket.settle(at, Ok(Outcome::Committed(Some(digest)))),
                 Err(error) => ticket.settle(at, Err(error)),
             }
         }
+        self.committer.push(items);
     }
 
     fn flush(&self) {

@@ -55,7 +55,8 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         let next = AtomicUsize::new(0);
-        let threads = HASHERS.min(paths.len()).min(std::thread::available_parallelism().map_or(2, Into::into));
+        let threads =
+            HASHERS.min(paths.len()).min(std::thread::available_parallelism().map_or(2, Into::into));
         let work = || {
             let mut done = Vec::new();
             loop {
@@ -78,7 +79,9 @@ impl Source for LocalSource {
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
         Some(self.reader.file(&self.root, entry).and_then(|file| {
-            file.try_clone().map_err(|e| haul_core::Error::io(self.root.side(), "open", &e).on(self.root.shown(&entry.path)))
+            file.try_clone().map_err(|e| {
+                haul_core::Error::io(self.root.side(), "open", &e).on(self.root.shown(&entry.path))
+            })
         }))
     }
 }

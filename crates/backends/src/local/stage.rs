@@ -105,7 +105,8 @@ impl Staged {
 
     /// Gives it its final name.
     pub(super) fn publish(&self) -> rustix::io::Result<()> {
-        let rename = || rustix::fs::renameat(&self.part.dir, &self.part.name[..], &self.at.dir, &self.at.name[..]);
+        let rename =
+            || rustix::fs::renameat(&self.part.dir, &self.part.name[..], &self.at.dir, &self.at.name[..]);
         match rename() {
             // An empty folder in its place gives way; one with something in it does not.
             Err(Errno::ISDIR) => {
@@ -302,7 +303,9 @@ mod tests {
     #[test]
     fn knows_its_own_names_only() {
         assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
-        for other in [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"] {
+        for other in
+            [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"]
+        {
             assert!(!is_staging_name(other));
         }
     }

@@ -1,6 +1,7 @@
 //! One name's metadata, as an [`Entry`].
 
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
@@ -90,31 +91,47 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
 
 /// The carried attributes of `at`, sorted by name. A file system without attributes has none.
 pub(super) fn xattrs(at: &At) -> rustix::io::Result<Vec<Xattr>> {
-    read_xattrs(&at.proc_path(), false)
+    read_xattrs(&XattrsOf::Name(&at.proc_path()))
 }
 
-/// The carried attributes of what `path` leads to, links followed.
-pub(super) fn xattrs_of(path: &[u8]) -> rustix::io::Result<Vec<Xattr>> {
-    read_xattrs(path, true)
+/// Whose attributes are read.
+pub(super) enum XattrsOf<'a> {
+    /// An open file's.
+    File(BorrowedFd<'a>),
+    /// Those of what a path leads to.
+    Target(&'a [u8]),
+    /// Those of a path's last name itself, be it a link.
+    Name(&'a [u8]),
 }
 
-fn read_xattrs(path: &[u8], follow: bool) -> rustix::io::Result<Vec<Xattr>> {
-    let list = |buffer: &mut [u8]| match follow {
-        true => rustix::fs::listxattr(path, buffer),
-        false => rustix::fs::llistxattr(path, buffer),
-    };
-    let get = |name: &[u8], buffer: &mut [u8]| match follow {
-        true => rustix::fs::getxattr(path, name, buffer),
-        false => rustix::fs::lgetxattr(path, name, buffer),
-    };
+impl XattrsOf<'_> {
+    fn list(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        match self {
+            Self::File(fd) => rustix::fs::flistxattr(fd, buffer),
+            Self::Target(path) => rustix::fs::listxattr(*path, buffer),
+            Self::Name(path) => rustix::fs::llistxattr(*path, buffer),
+        }
+    }
+
+    fn get(&self, name: &[u8], buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        match self {
+            Self::File(fd) => rustix::fs::fgetxattr(fd, name, buffer),
+            Self::Target(path) => rustix::fs::getxattr(*path, name, buffer),
+            Self::Name(path) => rustix::fs::lgetxattr(*path, name, buffer),
+        }
+    }
+}
+
+/// The carried attributes, sorted by name. A file system without attributes has none.
+pub(super) fn read_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
     let mut short = [0_u8; 1024];
     let long;
-    let names = match list(&mut short) {
+    let names = match of.list(&mut short) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOENT) => return Ok(Vec::new()),
         Ok(n) => &short[..n],
         Err(Errno::RANGE) => {
             let mut buffer = vec![0_u8; XATTR_MAX];
-            let n = list(&mut buffer)?;
+            let n = of.list(&mut buffer)?;
             buffer.truncate(n);
             long = buffer;
             &long[..]
@@ -124,10 +141,10 @@ fn read_xattrs(path: &[u8], follow: bool) -> rustix::io::Result<Vec<Xattr>> {
     let mut found = Vec::new();
     for name in names.split(|b| *b == 0).filter(|name| is_carried(name)) {
         let mut value = vec![0_u8; 256];
-        let n = match get(name, &mut value) {
+        let n = match of.get(name, &mut value) {
             Err(Errno::RANGE) => {
                 value.resize(XATTR_MAX, 0);
-                get(name, &mut value)
+                of.get(name, &mut value)
             }
             other => other,
         };

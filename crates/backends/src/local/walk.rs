@@ -209,7 +209,8 @@ impl Walk<'_> {
         let path = match parent.join(name) {
             Ok(path) => path,
             Err(bad) => {
-                let error = self.root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
+                let error =
+                    self.root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
                 batch.errors.push(Failure { path: parent.clone(), error });
                 return;
             }

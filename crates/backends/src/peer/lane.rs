@@ -59,10 +59,13 @@ impl Lane {
 
     /// Ends what we say: the far end sees the end of its input. A lane that is being written to is left as it is.
     pub(super) fn close(&self) {
-        match self.writer.try_lock() {
-            Ok(mut writer) => *writer = None,
-            Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = None,
-            Err(TryLockError::WouldBlock) => {}
+        let writer = match self.writer.try_lock() {
+            Ok(mut writer) => writer.take(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(writer) = writer {
+            writer.close();
         }
     }
 

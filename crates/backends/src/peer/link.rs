@@ -27,6 +27,8 @@ const READ_AHEAD: usize = 8 * 1024;
 pub struct Pulse {
     origin: Instant,
     heard: AtomicU64,
+    /// Whether the reader waits for bytes. While it does something else, silence is our own.
+    listening: AtomicBool,
     sent: AtomicU64,
     /// When the lane is given up by itself, in milliseconds; 0 is never.
     deadline: AtomicU64,
@@ -38,6 +40,7 @@ impl Default for Pulse {
         Self {
             origin: Instant::now(),
             heard: AtomicU64::new(0),
+            listening: AtomicBool::new(false),
             sent: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -55,15 +58,24 @@ impl Pulse {
         self.heard.store(self.now(), Ordering::Relaxed);
     }
 
+    fn listen(&self) {
+        if !self.listening.swap(true, Ordering::Relaxed) {
+            self.heard();
+        }
+    }
+
     /// Bytes were taken on the way to the other end.
     pub fn sent(&self) {
         self.sent.store(self.now(), Ordering::Relaxed);
     }
 
-    /// For how long nothing was heard. What was sent is no sign of life: pipes take it from us for a while even if
-    /// nobody is at their end any more.
+    /// For how long we listened and nothing was heard. What was sent is no sign of life: pipes take it from us for a
+    /// while even if nobody is at their end any more.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
+        if !self.listening.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
         Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
@@ -183,6 +195,12 @@ impl FrameReader {
     /// # Errors
     /// If the stream broke, or the lane was given up.
     pub fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let result = self.fill_listening(into);
+        self.pulse.listening.store(false, Ordering::Relaxed);
+        result
+    }
+
+    fn fill_listening(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
             match self.input.read(&mut into[filled..]) {
@@ -192,6 +210,7 @@ impl FrameReader {
                     self.pulse.heard();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.pulse.listen();
                     wait(self.input.get_ref(), PollFlags::IN, &self.pulse)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -288,6 +307,12 @@ impl FrameWriter {
             }
         }
         Ok(())
+    }
+
+    /// Ends what is written, also where the stream is a socket that a reader holds too.
+    pub fn close(self) {
+        // A pipe is no socket, and is closed by being dropped.
+        let _ = rustix::net::shutdown(&self.output, rustix::net::Shutdown::Write);
     }
 
     /// Whether a small frame can be written without waiting.

@@ -6,11 +6,8 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Say nothing but errors
-    #[arg(short = 'q', long, conflicts_with_all = ["verbose", "json", "progress"], help_heading = "What is shown")]
+    #[arg(short = 'q', long, conflicts_with_all = ["json", "progress"], help_heading = "What is shown")]
     pub(crate) quiet: bool,
-    /// Name each entry as it is done
-    #[arg(short = 'v', long, help_heading = "What is shown")]
-    pub(crate) verbose: bool,
     /// One JSON object a line on standard output, for programs
     #[arg(long, help_heading = "What is shown")]
     pub(crate) json: bool,

@@ -91,9 +91,7 @@ fn any_byte_is_welcome() {
 fn short_options_go_together() {
     let args = copy(&["-anxuv0", "-e", "ssh -p 22", "a", "b"]);
     assert!(args.transfer.dry_run && args.transfer.archive && args.transfer.update);
-    assert!(
-        args.transfer.filter.one_file_system && args.transfer.filter.from0 && args.transfer.output.verbose
-    );
+    assert!(args.transfer.filter.one_file_system && args.transfer.filter.from0 && args.transfer.verbose);
     assert_eq!(args.transfer.link.rsh.as_deref(), Some("ssh -p 22"));
 }
 

@@ -63,6 +63,9 @@ pub(crate) struct TransferArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// Name each entry as it is done
+    #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "What is shown")]
+    pub(crate) verbose: bool,
     /// What is shown.
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -16,7 +16,6 @@ pub(super) fn showing(progress: bool, no_progress: bool) -> Showing {
 pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
     OutputSettings {
         quiet: args.quiet,
-        verbose: args.verbose,
         json: args.json,
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
@@ -27,6 +26,7 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
 pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     OutputSettings {
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
+        verbose: args.verbose,
         dry_run: args.dry_run,
         strict: args.strict,
         ..settings(&args.output)

@@ -93,7 +93,7 @@ impl Verify {
 }
 
 fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
-    PartReporter { console, root_name, before: haul_core::Totals::default(), last: true }
+    PartReporter { console, root_name, before: haul_core::Totals::default(), last: true, listed: false }
 }
 
 fn tell(reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {

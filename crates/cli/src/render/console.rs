@@ -13,7 +13,7 @@ use super::gauge::{Gauge, NoGauge};
 use super::json::Json;
 use super::people::People;
 use super::plain::Ticker;
-use super::tty::Line;
+use super::tty::Bottom;
 use super::{Difference, Start, Summary, View};
 use crate::exit_code::{Circumstances, Exit};
 
@@ -156,7 +156,7 @@ fn gauge(settings: &OutputSettings) -> Box<dyn Gauge> {
     if !shown {
         Box::new(NoGauge)
     } else if std::io::stderr().is_terminal() {
-        Box::new(Line::new())
+        Box::new(Bottom::new())
     } else {
         Box::new(Ticker::new())
     }

@@ -1,8 +1,9 @@
 //! How progress is shown, and in which words.
 
 use haul_core::Progress;
+use indicatif::HumanCount;
 
-use super::wording::{bytes, count, duration, limit, rate};
+use super::wording::{bytes, count, duration, entries, limit, rate};
 
 /// A place where progress is shown.
 pub(super) trait Gauge: Send + Sync {
@@ -33,29 +34,34 @@ fn done_bytes(progress: &Progress) -> u64 {
     totals.same_bytes + totals.copied_bytes.max(totals.sent_bytes + totals.resumed_bytes)
 }
 
-/// One line of progress.
-pub(super) fn sentence(progress: &Progress) -> String {
+/// How much is done.
+pub(super) fn amount(progress: &Progress) -> String {
     let totals = &progress.totals;
     let done = totals.copied + totals.made + totals.linked + totals.updated + totals.same + totals.left;
     let more = if progress.scan_done { "" } else { "…" };
-    let mut parts = vec![format!("{} of {}{more}", count(done, "entry", "entries"), totals.found)];
+    let mut parts = vec![format!("{} of {}{more}", HumanCount(done), entries(totals.found))];
     let at = done_bytes(progress).min(totals.found_bytes);
     parts.push(format!("{} of {}{more}", bytes(at), bytes(totals.found_bytes)));
     if let Some(percent) = (at * 100).checked_div(totals.found_bytes).filter(|_| progress.scan_done) {
         parts.push(format!("{percent}%"));
     }
-    parts.push(rate(progress.rate));
-    if progress.streams > 0 {
-        parts.push(count(u64::from(progress.streams), "stream", "streams"));
+    if totals.failed > 0 {
+        parts.push(format!("{} failed", HumanCount(totals.failed)));
     }
-    parts.push(format!("limit: {}", limit(progress.limit)));
+    parts.join(" · ")
+}
+
+/// How fast it goes, what holds it back, and how long it will take.
+pub(super) fn pace(progress: &Progress) -> String {
+    let mut parts = vec![rate(progress.rate)];
     if let Some(seconds) = progress.eta_seconds {
         let least = if progress.scan_done { "" } else { "at least " };
         parts.push(format!("{least}{} left", duration(seconds)));
     }
-    if totals.failed > 0 {
-        parts.push(format!("{} failed", totals.failed));
+    if progress.streams > 0 {
+        parts.push(count(u64::from(progress.streams), "stream", "streams"));
     }
+    parts.push(format!("limit: {}", limit(progress.limit)));
     parts.join(" · ")
 }
 
@@ -83,16 +89,13 @@ mod tests {
             limit: Limit::Link,
             eta_seconds: Some(10.0),
         };
-        assert_eq!(
-            sentence(&progress),
-            "1 entry of 4… · 2.00 KiB of 4.00 KiB… · 1.00 KiB/s · 8 streams · limit: link · at least 10.0 s left"
-        );
+        assert_eq!(amount(&progress), "1 of 4 entries… · 2.00 KiB of 4.00 KiB…");
+        assert_eq!(pace(&progress), "1.00 KiB/s · at least 10.0 s left · 8 streams · limit: link");
         progress.scan_done = true;
         progress.eta_seconds = None;
         progress.streams = 0;
-        assert_eq!(
-            sentence(&progress),
-            "1 entry of 4 · 2.00 KiB of 4.00 KiB · 50% · 1.00 KiB/s · limit: link"
-        );
+        progress.totals.failed = 1;
+        assert_eq!(amount(&progress), "1 of 4 entries · 2.00 KiB of 4.00 KiB · 50% · 1 failed");
+        assert_eq!(pace(&progress), "1.00 KiB/s · limit: link");
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct PartReporter<'a> {
     pub(crate) before: Totals,
     /// Whether no part comes after it.
     pub(crate) last: bool,
+    /// Paths come from a list: what fails at the root itself is a line of the list, which the error names.
+    pub(crate) listed: bool,
 }
 
 impl PartReporter<'_> {
@@ -37,6 +39,9 @@ impl Reporter for PartReporter<'_> {
                 self.console.progress(&Progress { totals, scan_done, ..*progress });
             }
             Event::Entry { action, path, len } => self.console.entry(*action, &self.name(path), *len),
+            Event::Failed(failure) if self.listed && failure.path.is_root() => {
+                self.console.failed(failure.error.subject(), &failure.error);
+            }
             Event::Failed(failure) => self.console.failed(&self.name(&failure.path), &failure.error),
             Event::Note(text) => self.console.note(text),
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::Progress;
 
-use super::gauge::{Gauge, sentence};
+use super::gauge::{Gauge, amount, pace};
 use super::say;
 
 /// Time between two lines.
@@ -26,7 +26,7 @@ impl Gauge for Ticker {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() >= PERIOD {
             *last = Instant::now();
-            say(&format!("{}\n", sentence(progress)));
+            say(&format!("{} · {}\n", amount(progress), pace(progress)));
         }
     }
 

@@ -1,23 +1,23 @@
-//! Progress on a terminal: one line, redrawn.
+//! Progress on a terminal: two lines, redrawn.
 
 use std::time::Duration;
 
 use haul_core::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::gauge::{Gauge, sentence};
+use super::gauge::{Gauge, amount, pace};
 
-/// How often the line is drawn at most, per second.
+/// How often they are drawn at most, per second.
 const HERTZ: u8 = 5;
 
-/// A line at the bottom of the terminal.
-pub(super) struct Line(ProgressBar);
+/// Two lines at the bottom of the terminal.
+pub(super) struct Bottom(ProgressBar);
 
-impl Line {
-    /// An empty line.
+impl Bottom {
+    /// Nothing in them yet.
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(HERTZ));
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}\n  {prefix}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(HERTZ)));
@@ -25,9 +25,10 @@ impl Line {
     }
 }
 
-impl Gauge for Line {
+impl Gauge for Bottom {
     fn show(&self, progress: &Progress) {
-        self.0.set_message(sentence(progress));
+        self.0.set_message(amount(progress));
+        self.0.set_prefix(pace(progress));
     }
 
     fn aside(&self, print: &mut dyn FnMut()) {

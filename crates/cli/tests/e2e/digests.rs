@@ -85,7 +85,7 @@ fn haul_accepts_the_manifest_of_b3sum() {
     let _ = verify().finish().expect_success();
     damage(&source, "sizes/13631488", 9 << 20);
     let run = verify().finish().expect_code(3);
-    assert!((run.err() + &run.out()).contains("sizes/13631488"), "{run}");
+    assert!(run.said().contains("sizes/13631488"), "{run}");
 }
 
 /// Changes one byte of a file and leaves its size and time.
@@ -128,7 +128,7 @@ fn verify_finds_what_is_missing_and_what_differs() {
         fs::remove_file(copy.join("name with  spaces")).unwrap();
         copy.text("extra", "does no harm");
         let run = scene.by(way, "verify", slash(source.path()), slash(copy.path())).finish().expect_code(3);
-        let said = run.err() + &run.out();
+        let said = run.said();
         for name in ["sizes/20971527", "sizes/1\"", "name with  spaces"] {
             assert!(said.contains(name), "{way:?}: {name} is told: {said}");
         }
@@ -158,5 +158,5 @@ fn verify_by_manifest_finds_what_differs() {
     damage(&copy, "sizes/4194305", 4 << 20);
     fs::remove_file(copy.join("new\nline")).unwrap();
     let run = verify(&copy).expect_code(3);
-    assert!((run.err() + &run.out()).contains("sizes/4194305"), "{run}");
+    assert!(run.said().contains("sizes/4194305"), "{run}");
 }

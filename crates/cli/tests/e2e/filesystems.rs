@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_hard_tree_arrives_whole_on_ext4,
         a_hard_tree_arrives_whole_on_xfs,
         a_hard_tree_arrives_whole_on_btrfs,
+        a_hard_tree_arrives_whole_from_xfs_to_another,
         a_hard_tree_arrives_whole_from_btrfs_to_xfs_on_this_machine,
         a_copy_on_one_xfs_shares_its_blocks,
         a_copy_on_one_btrfs_shares_its_blocks,
@@ -45,6 +46,21 @@ fn a_hard_tree_arrives_whole_on_xfs() {
 
 fn a_hard_tree_arrives_whole_on_btrfs() {
     arrives_on(FileSystem::Btrfs);
+}
+
+fn a_hard_tree_arrives_whole_from_xfs_to_another() {
+    let scene = Scene::new();
+    let (from, to) = (Mount::new(FileSystem::Xfs, DISK), Mount::new(FileSystem::Ext4, DISK));
+    let source = Tree::hard(from.join("src"), 1);
+    let copy = to.join("dst");
+    let _ = scene.copy(Way::Push, source.path(), &copy).finish().expect_success();
+    assert_same_tree(source.path(), &copy);
+    // XFS lists its ACLs as attributes, too: they are not for others.
+    for path in haul_testkit::tree::list(&copy) {
+        let mut names = [0; 4096];
+        let len = rustix::fs::llistxattr(copy.join(&path), &mut names[..]).unwrap();
+        assert!(!String::from_utf8_lossy(&names[..len]).contains("SGI_ACL"), "{path:?}");
+    }
 }
 
 fn a_hard_tree_arrives_whole_from_btrfs_to_xfs_on_this_machine() {

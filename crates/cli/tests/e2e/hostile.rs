@@ -70,7 +70,7 @@ fn a_planted_link_to_a_folder_is_not_followed() {
         // rsync puts a folder in the place of the link, and so may haul.
         match run.code() {
             Some(0) => assert_same_tree(source.path(), copy.path()),
-            Some(1) => assert!(run.err().contains("folder"), "{run}"),
+            Some(1) => assert!(run.said().contains("folder"), "{run}"),
             _ => panic!("{way:?}: {run}"),
         }
         assert!(copy.join("last").exists(), "{way:?}: the rest is copied");

@@ -8,7 +8,7 @@ use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, content_len};
 use haul_testkit::{FaultPlan, Random, Tree, assert_no_half_files, assert_same_tree};
 
-use crate::scene::{Scene, Way, summary};
+use crate::scene::{FAR, Scene, Way, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -138,9 +138,8 @@ fn a_giant_file_goes_on_where_it_was() {
 
 fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsString) {
     let far =
-        |path: &Path| haul_testkit::process::joined(&[b"far:", crate::scene::slash(path).as_encoded_bytes()]);
-    let near = crate::scene::slash;
-    if way == Way::Pull { (far(from), near(to)) } else { (near(from), far(to)) }
+        |path: &Path| haul_testkit::process::joined(&[FAR.as_bytes(), b":", slash(path).as_encoded_bytes()]);
+    if way == Way::Pull { (far(from), slash(to)) } else { (slash(from), far(to)) }
 }
 
 /// Pushes the tree slowly and kills it once `enough` bytes have arrived.

@@ -60,7 +60,7 @@ fn every_line_of_json_is_of_a_documented_kind() {
 fn every_entry_is_told_of_once() {
     let scene = Scene::new();
     let source = source(&scene);
-    let run = scene.copy(Way::Pull, source.path(), &scene.join("dst")).finish().expect_success();
+    let run = scene.copy(Way::Pull, source.path(), &scene.join("dst")).arg("-v").finish().expect_success();
     let lines = events(&run);
     let told = lines.iter().filter(|line| line["type"] == "entry").count() as u64;
     assert_eq!(told, crate::scene::summary(&run).of("found"), "{run}");
@@ -104,14 +104,14 @@ fn a_person_is_told_what_was_done() {
             .expect_success()
     };
     let would = copy(&["-n", "-v"]);
-    let said = would.err() + &would.out();
+    let said = would.said();
     assert!(said.contains("would copy 51 files") && said.contains("big/0.ibd"), "{would}");
     let did = copy(&["-v"]);
-    let said = did.err() + &did.out();
+    let said = did.said();
     assert!(said.contains("copied 51 files") && said.contains("big/0.ibd"), "{did}");
     assert!(!said.contains('\r') && !said.contains('\x1b'), "no terminal, no tricks: {did}");
     let again = copy(&[]);
-    assert!((again.err() + &again.out()).contains("the same already"), "{again}");
+    assert!(again.said().contains("the same already"), "{again}");
 }
 
 fn names_cannot_write_on_the_terminal() {
@@ -122,8 +122,8 @@ fn names_cannot_write_on_the_terminal() {
     for more in [&["-v"][..], &["-n", "-v"], &["-v", "--progress"]] {
         let run = scene.haul("copy").args(more).arg(slash(source.path())).arg(scene.join("dst")).finish();
         let run = run.expect_success();
-        assert!(!(run.err() + &run.out()).contains("\x1b[2J"), "{run}");
-        assert!(!(run.err() + &run.out()).contains("two\nlines"), "{run}");
+        assert!(!run.said().contains("\x1b[2J"), "{run}");
+        assert!(!run.said().contains("two\nlines"), "{run}");
     }
 }
 

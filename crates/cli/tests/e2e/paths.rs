@@ -96,7 +96,13 @@ fn sources_and_destinations_mean_what_they_mean_to_rsync() {
     for (sources, target) in TABLE {
         fs::create_dir(&wanted).unwrap();
         ground(&wanted);
-        needs::tool(Command::new("rsync").arg("-aH").args(sources).arg(target).current_dir(&wanted));
+        needs::tool(
+            Command::new("rsync")
+                .args(["-aH", "--modify-window=-1"])
+                .args(sources)
+                .arg(target)
+                .current_dir(&wanted),
+        );
         for way in WAYS {
             fs::create_dir(&got).unwrap();
             ground(&got);
@@ -137,7 +143,7 @@ fn several_sources_into_a_file_are_refused() {
     let before = fs::read(tree.join("a-file")).unwrap();
     let run = scene.haul("copy").in_dir(tree.path()).args(["file", "folder", "a-file"]).finish();
     assert!(matches!(run.code(), Some(1 | 2)), "{run}");
-    assert!(run.err().contains("a-file"), "the message names it: {run}");
+    assert!(run.said().contains("a-file"), "the message names it: {run}");
     assert!(fs::read(tree.join("a-file")).unwrap() == before, "it is left alone");
 }
 
@@ -158,7 +164,7 @@ fn a_missing_source_is_named_and_fails() {
         let source = scene.tree("tree");
         let run =
             scene.by(way, "copy", source.join("no such thing"), scene.join("dst")).finish().expect_code(1);
-        let said = run.err() + &run.out();
+        let said = run.said();
         assert!(said.contains("no such thing"), "{way:?}: {said}");
         assert!(!scene.join("dst").exists(), "{way:?}");
     }

@@ -16,6 +16,9 @@ pub(crate) const HAUL: &str = env!("CARGO_BIN_EXE_haul");
 /// The first argument that makes this test program the remote shell of a [`FaultPlan`].
 pub(crate) const FAULT_SHELL: &str = "--fault-shell";
 
+/// The host behind the remote shell of a [`FaultPlan`], which may go through the server of the scene.
+pub(crate) const FAR: &str = "127.0.0.1";
+
 /// How the two ends of a copy are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -91,7 +94,7 @@ impl Scene {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])
     }
 
-    /// The program with its first word and the remote shell that damages what passes. The host is `far`.
+    /// The program with its first word and the remote shell that damages what passes. The host is [`FAR`].
     pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> Run {
         self.haul(word).args(["-e", &fault_shell(plan), "--remote-haul", HAUL])
     }
@@ -112,7 +115,7 @@ impl Scene {
 
     /// Copies what is in `from` into `to` through the faulty shell, which is the far end of `way`.
     pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> Run {
-        let far = |path: &Path| joined(&[b"far:", slash(path).as_bytes()]);
+        let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
         let source = if way == Way::Pull { far(from) } else { slash(from) };
         let target = if way == Way::Push { far(to) } else { slash(to) };
         self.haul_fault("copy", plan).arg("--json").arg(source).arg(target)

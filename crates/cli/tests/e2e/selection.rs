@@ -1,6 +1,7 @@
 //! What is copied and what is not. rsync, run on this machine, is the judge where it has the option.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::tree::list;
@@ -85,15 +86,20 @@ const FILTERS: [&[&str]; 24] = [
     &["--max-size", "1M"],
 ];
 
+/// What rsync makes of it, with times to the nanosecond.
+fn rsync(options: &[&str], source: &Tree, copy: &Path) {
+    let mut rsync = Command::new("rsync");
+    rsync.args(["-a", "--modify-window=-1"]).args(options).arg(slash(source.path())).arg(copy);
+    needs::tool(&mut rsync);
+}
+
 fn filters_choose_what_they_choose_in_rsync() {
     let scene = Scene::new();
     let source = source(&scene);
     let mut wrong = Vec::new();
     for (number, options) in FILTERS.iter().enumerate() {
         let wanted = scene.join(format!("rsync-{number}"));
-        let rsync =
-            Command::new("rsync").arg("-a").args(*options).arg(slash(source.path())).arg(&wanted).status();
-        assert!(rsync.unwrap().success());
+        rsync(options, &source, &wanted);
         for way in WAYS {
             let copy = scene.join(format!("{way:?}-{number}"));
             let run = scene.copy(way, source.path(), &copy).args(*options).finish().expect_success();
@@ -110,8 +116,7 @@ fn filters_choose_what_they_choose_in_rsync() {
     fs::write(&rules, "# comment\n\n; comment\n*.tmp\n- build/\n+ a.txt\n").unwrap();
     let rules = rules.to_str().unwrap();
     let wanted = scene.join("rsync-from");
-    let mut rsync = Command::new("rsync");
-    needs::tool(rsync.args(["-a", "--exclude-from", rules]).arg(slash(source.path())).arg(&wanted));
+    rsync(&["--exclude-from", rules], &source, &wanted);
     let copy = scene.join("from");
     let _ =
         scene.copy(Way::Pull, source.path(), &copy).args(["--exclude-from", rules]).finish().expect_success();
@@ -146,7 +151,7 @@ fn a_list_of_files_is_what_is_copied() {
         let run =
             scene.copy(way, source.path(), &copy).args(["--files-from", names.to_str().unwrap()]).finish();
         let run = run.expect_code(1);
-        assert!((run.err() + &run.out()).contains("no such file"), "{run}");
+        assert!(run.said().contains("no such file"), "{run}");
         assert!(copy.join("a.txt").exists() && copy.join("foo/bar/baz").exists(), "{way:?}");
         assert!(!copy.join("foo/barbaz").exists(), "{way:?}");
     }

@@ -20,7 +20,7 @@ const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 fn runs_full(scene: &Scene, way: Way, source: &Tree, copy: &Path) {
     let run = scene.copy(way, source.path(), copy).finish().expect_code(5);
     assert_no_half_files(source.path(), copy);
-    assert!(run.err().to_lowercase().contains("space") || run.err().contains("full"), "it is said: {run}");
+    assert!(run.err().contains("No space left"), "it is said: {run}");
     scene.assert_all_gone();
 }
 
@@ -42,17 +42,14 @@ fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room
 fn a_full_disk_is_exit_5_and_nothing_is_half_there() {
     for way in WAYS {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 11, &[34 << 20, 33 << 20], 500);
+        let source = Tree::mixed(scene.join("src"), 11, &[19 << 20, 17 << 20], 500);
         let disk = Mount::new(FileSystem::Ext4, 64 << 20);
         let copy = disk.join("dst");
-        std::fs::write(disk.join("ballast"), vec![1; 15 << 20]).unwrap();
+        std::fs::write(disk.join("ballast"), vec![1; 30 << 20]).unwrap();
         runs_full(&scene, way, &source, &copy);
         std::fs::remove_file(disk.join("ballast")).unwrap();
-        std::fs::remove_file(source.join("big/1.ibd")).unwrap();
-        // The folder has another time now, and what was staged of the file that is gone may stay or go.
         let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
-        assert_no_half_files(source.path(), &copy);
-        assert!(copy.join("big/0.ibd").exists());
+        assert_same_tree(source.path(), &copy);
     }
 }
 

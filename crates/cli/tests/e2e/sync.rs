@@ -129,7 +129,7 @@ fn copy_never_removes() {
     let after = list(copy.path());
     assert!(before.iter().all(|path| after.contains(path)));
     let run = scene.copy(Way::Push, source.path(), copy.path()).arg("--delete").finish().expect_code(2);
-    assert!(run.err().contains("sync"), "the way out is told: {run}");
+    assert!(run.said().contains("sync"), "the way out is told: {run}");
 }
 
 fn sync_from_a_missing_source_removes_nothing() {
@@ -198,7 +198,7 @@ fn what_cannot_be_read_is_named_and_fails() {
     };
     let run = copying(&["--failed", failed.to_str().unwrap()]).expect_code(1);
     for name in ["closed", "secret"] {
-        assert!(run.err().contains(name), "{name} is named: {run}");
+        assert!(run.said().contains(name), "{name} is named: {run}");
     }
     // Once the cause is mended, the list is what is left to do.
     for name in ["closed", "secret"] {

@@ -120,6 +120,13 @@ impl Runner {
             Some(_) => Some(self.ends.source(&self.destination, &part.place)?),
             None => None,
         };
+        let reporter = PartReporter {
+            console: &self.console,
+            root_name: &part.root_name,
+            before: self.report.totals,
+            last,
+            listed: part.paths.is_some(),
+        };
         let options = CopyOptions {
             scan: part.scan,
             files_from: part.paths,
@@ -127,12 +134,6 @@ impl Runner {
             dry_run: self.settings.sink.dry_run,
             delete: self.delete,
             workers: 0,
-        };
-        let reporter = PartReporter {
-            console: &self.console,
-            root_name: &part.root_name,
-            before: self.report.totals,
-            last,
         };
         let parts = [Part { source: part.source, sink, view }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);

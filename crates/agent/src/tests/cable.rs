@@ -1,0 +1,139 @@
+//! Lanes over socket pairs, with somebody's hands on them.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use haul_backends::peer::dial::{Dial, Link, Refused, Trouble, Way};
+use haul_core::{Error, ErrorKind, Side};
+
+use super::mem::{MemEnds, World};
+
+/// One lane, seen from outside.
+#[derive(Default)]
+pub(super) struct Cable {
+    ends: Mutex<Vec<UnixStream>>,
+    stalled: Mutex<bool>,
+    moved: Condvar,
+    /// The byte that is damaged on its way to the far end, counted from the next one.
+    flip: Mutex<Option<usize>>,
+    pub(super) up: AtomicU32,
+}
+
+impl Cable {
+    pub(super) fn cut(&self) {
+        for end in self.ends.lock().unwrap().iter() {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+        self.stall(false);
+    }
+
+    pub(super) fn stall(&self, stalled: bool) {
+        *self.stalled.lock().unwrap() = stalled;
+        self.moved.notify_all();
+    }
+
+    pub(super) fn flip(&self, after: usize) {
+        *self.flip.lock().unwrap() = Some(after);
+    }
+
+    fn carry(&self, mut from: UnixStream, mut to: UnixStream, up: bool) {
+        let mut bytes = vec![0; 64 * 1024];
+        while let Ok(n) = from.read(&mut bytes) {
+            if n == 0 {
+                break;
+            }
+            drop(self.moved.wait_while(self.stalled.lock().unwrap(), |stalled| *stalled).unwrap());
+            if up {
+                self.up.fetch_add(n as u32, Ordering::Relaxed);
+                let mut flip = self.flip.lock().unwrap();
+                if let Some(after) = *flip {
+                    if after < n {
+                        bytes[after] ^= 4;
+                        *flip = None;
+                    } else {
+                        *flip = Some(after - n);
+                    }
+                }
+            }
+            if to.write_all(&bytes[..n]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+        let _ = from.shutdown(Shutdown::Read);
+    }
+}
+
+/// Opens lanes to far ends that are threads of this process.
+#[derive(Clone)]
+pub(super) struct Cables {
+    pub(super) world: Arc<World>,
+    pub(super) cables: Arc<Mutex<Vec<Arc<Cable>>>>,
+    /// No lanes from now on.
+    pub(super) refuse: Arc<AtomicBool>,
+    pub(super) dialed: Arc<AtomicU32>,
+    /// What a far end says instead of a greeting.
+    pub(super) says: Option<Vec<u8>>,
+}
+
+impl Cables {
+    pub(super) fn new() -> Self {
+        Self {
+            world: Arc::default(),
+            cables: Arc::default(),
+            refuse: Arc::default(),
+            dialed: Arc::default(),
+            says: None,
+        }
+    }
+
+    pub(super) fn cable(&self, at: usize) -> Arc<Cable> {
+        self.cables.lock().unwrap()[at].clone()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.cables.lock().unwrap().len()
+    }
+}
+
+impl Dial for Cables {
+    fn dial(&self, _: Way) -> Result<Link, Refused> {
+        self.dialed.fetch_add(1, Ordering::Relaxed);
+        if self.refuse.load(Ordering::Relaxed) {
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "no route to host");
+            return Err(Refused { trouble: Trouble::Later, error });
+        }
+        let ((near, a), (b, far)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let cable = Arc::new(Cable::default());
+        cable.ends.lock().unwrap().extend([a.try_clone().unwrap(), b.try_clone().unwrap()]);
+        for (from, to, up) in [(a.try_clone().unwrap(), b.try_clone().unwrap(), true), (b, a, false)] {
+            let cable = cable.clone();
+            thread::spawn(move || cable.carry(from, to, up));
+        }
+        self.cables.lock().unwrap().push(cable);
+        let world = self.world.clone();
+        let says = self.says.clone();
+        thread::spawn(move || match says {
+            Some(says) => {
+                let mut far = far;
+                far.write_all(&says).unwrap();
+                let _ = far.read(&mut [0; 1024]);
+            }
+            None => {
+                let input = OwnedFd::from(far.try_clone().unwrap());
+                let _ = crate::serve(input, far.into(), Box::new(MemEnds(world)));
+            }
+        });
+        let from = OwnedFd::from(near.try_clone().unwrap());
+        Ok(Link { from, to: near.into(), helper: None })
+    }
+
+    fn name(&self) -> String {
+        "far".to_owned()
+    }
+}

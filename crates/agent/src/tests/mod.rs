@@ -1,0 +1,75 @@
+//! A peer and the far end in one process, over lanes that can be cut, stalled and damaged.
+
+mod cable;
+mod faults;
+mod mem;
+mod pair;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use haul_backends::peer::{Peer, PeerConfig};
+use haul_core::digest::slice_len;
+use haul_core::{
+    Batch, BatchData, BufferPool, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink, SinkOptions,
+    Slice, Source,
+};
+
+use cable::Cables;
+
+const MIB: u64 = 1024 * 1024;
+
+fn place(text: &str) -> Place {
+    Place { path: text.as_bytes().to_vec(), root: PlaceRoot::Exactly }
+}
+
+fn config(streams: u32) -> PeerConfig {
+    PeerConfig {
+        shell: vec!["ssh".to_owned()],
+        shell_given: false,
+        remote_haul: "haul".to_owned(),
+        streams,
+        timeout: 2,
+        max_memory: 64 * MIB,
+    }
+}
+
+fn connect(cables: &Cables, streams: u32) -> Result<Arc<Peer>> {
+    let pool = BufferPool::new(16 * MIB);
+    Peer::over(Box::new(cables.clone()), &config(streams), &pool, Arc::new(|_| {}))
+}
+
+fn open(peer: &Arc<Peer>) -> (Arc<dyn Source>, Arc<dyn Sink>) {
+    let source = peer.open_source(&place("/x")).unwrap();
+    (source, peer.open_sink(&place("/x"), &SinkOptions::default()).unwrap())
+}
+
+/// A batch of one slice with its content.
+fn data_of(pool: &BufferPool, entry: &Arc<Entry>, index: u32, bytes: &[u8]) -> BatchData {
+    let start = (u64::from(index) * SLICE_LEN) as usize;
+    let part = &bytes[start..start + slice_len(entry.len, index) as usize];
+    let mut content = pool.take();
+    content.grow(part.len()).unwrap().copy_from_slice(part);
+    let batch = Batch { entries: vec![entry.clone()], slices: vec![Slice { entry: 0, index }] };
+    BatchData {
+        batch: Arc::new(batch),
+        slices: vec![Ok(mem::prove(entry, index, part))],
+        content,
+        at_hand: true,
+    }
+}
+
+fn write(sink: &dyn Sink, data: BatchData) -> Receiver<Vec<Result<Outcome>>> {
+    let (sender, receiver) = channel();
+    sink.write(data, Box::new(move |outcomes| drop(sender.send(outcomes))));
+    receiver
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
