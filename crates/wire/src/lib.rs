@@ -91,3 +91,6 @@ pub use message::{Hello, Request, Response, RootId, ScanId, ScanPart, SessionId,
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests;

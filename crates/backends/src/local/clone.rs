@@ -27,7 +27,7 @@ pub(super) fn clone_file(
         }
         Err(errno) => return Err(failed(errno)),
     }
-    metadata.set(&On::File(&staged.file), entry).map_err(failed)?;
+    metadata.set(&On::File(&staged.file, &staged.now), entry).map_err(failed)?;
     if durable {
         let sync = staged.file.sync_data();
         sync.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)))?;

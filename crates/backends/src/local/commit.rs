@@ -231,7 +231,7 @@ impl Committer {
         for (giant, items) in giants {
             let dirty = giant.take_dirty();
             let digest = giant.digest();
-            let on = On::File(&giant.staged.file);
+            let on = On::File(&giant.staged.file, &giant.staged.now);
             let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),

@@ -19,6 +19,9 @@ pub(super) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
         _ => Error::io(root.side(), "read", e).on(root.shown(path)),
     };
     let before = file.metadata().map_err(|e| failed(&e))?;
+    if !before.is_file() {
+        return Err(changed(root, path));
+    }
     let digest = of_file(&file, before.len()).map_err(|e| failed(&e))?;
     let after = file.metadata().map_err(|e| failed(&e))?;
     let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();

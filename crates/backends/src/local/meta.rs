@@ -24,8 +24,8 @@ pub(super) struct Metadata {
 
 /// What the metadata is set on.
 pub(super) enum On<'a> {
-    /// A file that is open for writing.
-    File(&'a File),
+    /// A file that is open for writing, and what was last known of it.
+    File(&'a File, &'a Statx),
     /// Anything, by name; never a link's target.
     Name(&'a At),
 }
@@ -55,19 +55,22 @@ impl Metadata {
         (id(true, &names.user, entry.uid), id(false, &names.group, entry.gid))
     }
 
-    /// Sets everything that differs from `entry`, times last. Returns whether something was changed. What cannot
+    /// Sets everything that differs from `entry`, times last (always, on a file that was just written). Returns whether something was changed. What cannot
     /// be set is noted.
     pub(super) fn set(&self, on: &On<'_>, entry: &Entry) -> rustix::io::Result<bool> {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         let held;
         let target = match on {
-            On::File(file) => Target::File(file.as_fd()),
+            On::File(file, _) => Target::File(file.as_fd()),
             On::Name(at) => {
                 held = at.open(OFlags::PATH, Mode::empty())?;
                 if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
             }
         };
-        let now = stat::statx_file(target.fd())?;
+        let now = match on {
+            On::File(_, now) => **now,
+            On::Name(_) => stat::statx_file(target.fd())?,
+        };
         let mut changed = false;
         let (uid, gid) = self.owner(entry);
         let mut mode = entry.mode;
@@ -95,7 +98,7 @@ impl Metadata {
                 Err(errno) => self.note("mode", errno, &entry.path),
             }
         }
-        if changed || stat::mtime(&now) != entry.mtime {
+        if changed || matches!(on, On::File(..)) || stat::mtime(&now) != entry.mtime {
             match target.set_times(entry) {
                 Ok(()) => changed = true,
                 Err(errno) => self.note("times", errno, &entry.path),

@@ -115,7 +115,7 @@ impl Reader {
     }
 }
 
-/// Opens a regular file for reading, without touching its access time where that is allowed.
+/// Opens what was a regular file at the scan for reading, without touching its access time where that is allowed.
 pub(super) fn open(root: &Root, path: &RelPath) -> Result<File> {
     let failed = |errno| match errno {
         // What was a file at the scan is a link now.
@@ -129,9 +129,8 @@ pub(super) fn open(root: &Root, path: &RelPath) -> Result<File> {
         Err(Errno::PERM) => at.open(flags, Mode::empty()),
         other => other,
     };
-    let file = File::from(opened.map_err(failed)?);
-    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
-    if is_file { Ok(file) } else { Err(changed(root, path)) }
+    // What is no file now has another inode than the entry, or cannot be read at a position.
+    opened.map(File::from).map_err(failed)
 }
 
 pub(super) fn changed(root: &Root, path: &RelPath) -> Error {

@@ -73,7 +73,7 @@ impl LocalSink {
         }
         if entry.len <= SLICE_LEN {
             let staged = stage::stage_small(self.root(), entry, data, content)?;
-            if let Err(errno) = self.metadata().set(&On::File(&staged.file), entry) {
+            if let Err(errno) = self.metadata().set(&On::File(&staged.file, &staged.now), entry) {
                 let _ = stage::remove(&staged.part);
                 return Err(self.root().error("set the metadata of", &entry.path, errno));
             }

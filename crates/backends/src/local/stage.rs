@@ -12,7 +12,7 @@ use haul_core::digest::SliceHasher;
 use haul_core::{
     ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, RelPath, Result, SLICE_LEN, Slice, SliceData,
 };
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::journal::{self, Header, Journal};
@@ -56,8 +56,8 @@ pub(super) struct Staged {
     pub(super) file: File,
     /// The file system it is on, for syncing.
     pub(super) dev: (u32, u32),
-    /// Its inode.
-    pub(super) ino: u64,
+    /// What was known of it when it was opened: owner, mode, inode.
+    pub(super) now: Statx,
     /// Whether it was there before, left by an interrupted run.
     found: bool,
 }
@@ -98,7 +98,7 @@ impl Staged {
                 continue;
             }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
-            return Ok(Self { at, part, file: file.into(), dev, ino: now.stx_ino, found });
+            return Ok(Self { at, part, file: file.into(), dev, now, found });
         }
         Err(root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still"))
     }
@@ -119,7 +119,7 @@ impl Staged {
 }
 
 /// A regular file with this one name, made by this user: else somebody planted it.
-fn is_ours(now: &rustix::fs::Statx, part: &At) -> bool {
+fn is_ours(now: &Statx, part: &At) -> bool {
     let named = stat::statx(part);
     FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
         && now.stx_nlink == 1
@@ -220,7 +220,7 @@ impl Giant {
         let mut tree = FileTree::new(entry.len);
         let mut durable = Vec::new();
         if staged.found {
-            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.ino);
+            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
             if durable.is_empty() {
                 staged.file.set_len(0).map_err(|e| failed(&e))?;
             }
@@ -259,7 +259,7 @@ impl Giant {
         match &mut progress.journal {
             Some(journal) => journal.append(&added)?,
             none => {
-                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.ino };
+                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.now.stx_ino };
                 *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
             }
         }

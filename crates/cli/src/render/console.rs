@@ -70,7 +70,7 @@ impl Console {
         };
         let lines = Arc::new(super::Lines::stdout());
         let view: Box<dyn View> = if settings.json {
-            Box::new(Json::new(Arc::clone(&lines), settings.dry_run))
+            Box::new(Json::new(Arc::clone(&lines), settings.dry_run, settings.progress != Showing::Never))
         } else {
             Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run))
         };

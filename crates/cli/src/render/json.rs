@@ -22,6 +22,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(super) struct Json {
     lines: Arc<Lines>,
     dry_run: bool,
+    with_progress: bool,
     shown: Mutex<Option<Instant>>,
 }
 
@@ -146,8 +147,8 @@ impl<'a> Metadata<'a> {
 
 impl Json {
     /// Onto these lines.
-    pub(super) fn new(lines: Arc<Lines>, dry_run: bool) -> Self {
-        Self { lines, dry_run, shown: Mutex::new(None) }
+    pub(super) fn new(lines: Arc<Lines>, dry_run: bool, with_progress: bool) -> Self {
+        Self { lines, dry_run, with_progress, shown: Mutex::new(None) }
     }
 
     fn write(&self, line: &Line<'_>) {
@@ -178,7 +179,7 @@ impl View for Json {
 
     fn progress(&self, progress: &Progress) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.is_some_and(|at| at.elapsed() < PERIOD) {
+        if !self.with_progress || shown.is_some_and(|at| at.elapsed() < PERIOD) {
             self.lines.flush();
             return;
         }

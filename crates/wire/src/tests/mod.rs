@@ -1,0 +1,4 @@
+mod golden;
+mod round_trip;
+mod rules;
+mod samples;

@@ -1,0 +1,86 @@
+//! What is not allowed is refused.
+
+use std::sync::Arc;
+
+use haul_core::slice::MAX_BATCH_SLICES;
+use haul_core::{Batch, EntryKind, Extent, RelPath, Slice, SliceData};
+
+use super::samples::{CONTENT, batch, entry, read};
+use crate::{FrameError, Request, Response, check, decode_body};
+
+fn write(batch: Batch, slices: Vec<haul_core::Result<SliceData>>) -> Request {
+    Request::Write { root: 1, batch: Arc::new(batch), slices }
+}
+
+#[test]
+fn writes_and_reads_are_checked_against_their_content() {
+    assert_eq!(check::request(&write(batch(), read()), CONTENT), Ok(()));
+    assert_eq!(check::response(&Response::Read(read()), Some(&batch()), CONTENT), Ok(()));
+    let refused =
+        |request: &Request, len| assert!(matches!(check::request(request, len), Err(FrameError::Rule(_))));
+    for len in [0, CONTENT - 1, CONTENT + 1] {
+        refused(&write(batch(), read()), len);
+        assert!(check::response(&Response::Read(read()), Some(&batch()), len).is_err());
+    }
+    refused(&write(batch(), read()[..1].to_vec()), CONTENT);
+    refused(&write(batch(), Vec::new()), 0);
+
+    let with_extents = |extents: &[(u32, u32)]| {
+        let mut read = read();
+        if let Ok(data) = &mut read[0] {
+            data.extents = extents.iter().map(|&(start, len)| Extent { start, len }).collect();
+        }
+        write(batch(), read)
+    };
+    // The first slice is the second of 5,000,000 bytes: 805,696 of them.
+    assert_eq!(check::request(&with_extents(&[(805_686, 10)]), 10), Ok(()));
+    refused(&with_extents(&[(805_687, 10)]), 10);
+    refused(&with_extents(&[(u32::MAX, u32::MAX)]), 10);
+    refused(&with_extents(&[(5, 5), (9, 5)]), 10);
+    refused(&with_extents(&[(5, 5), (0, 5)]), 10);
+}
+
+#[test]
+fn batches_name_what_is_there() {
+    let refused = |batch: Batch| {
+        let count = batch.slices.len();
+        let read = Request::Read { root: 1, batch: Arc::new(batch.clone()) };
+        assert!(check::request(&read, 0).is_err());
+        let error = super::samples::error();
+        assert!(check::request(&write(batch, vec![Err(error); count]), 0).is_err());
+    };
+    refused(Batch { slices: vec![Slice { entry: 1, index: 0 }], ..batch() });
+    refused(Batch { slices: vec![Slice { entry: u32::MAX, index: 0 }], ..batch() });
+    refused(Batch { slices: vec![Slice { entry: 0, index: 2 }], ..batch() });
+    refused(Batch { slices: vec![Slice { entry: 0, index: 0 }; MAX_BATCH_SLICES + 1], ..batch() });
+    refused(Batch { entries: vec![batch().entries[0].clone(); MAX_BATCH_SLICES + 1], slices: Vec::new() });
+    refused(Batch { entries: vec![Arc::new(entry("d", EntryKind::Dir))], ..batch() });
+}
+
+#[test]
+fn content_comes_only_where_it_was_asked_for() {
+    assert!(check::request(&Request::Flush { root: 1 }, 1).is_err());
+    assert!(check::request(&Request::Read { root: 1, batch: Arc::new(batch()) }, 1).is_err());
+    assert!(check::response(&Response::Done, None, 1).is_err());
+    assert!(check::response(&Response::Done, Some(&batch()), 1).is_err());
+    assert!(check::response(&Response::Read(read()), None, CONTENT).is_err());
+}
+
+#[test]
+fn no_path_leaves_its_root() {
+    for bad in ["/etc/passwd", "../x", "a/../../b", "a//b", "a\0b"] {
+        let mut body = postcard::to_stdvec(&(16_u32, 1_u32, 1_u32)).unwrap();
+        body.extend(postcard::to_stdvec(&serde_bytes::ByteBuf::from(bad.as_bytes().to_vec())).unwrap());
+        assert_eq!(decode_body::<Request>(&body), Err(FrameError::Body), "{bad}");
+    }
+    let paths = vec![RelPath::new(b"a/b").unwrap()];
+    let body = postcard::to_stdvec(&(16_u32, 1_u32, paths.clone())).unwrap();
+    assert_eq!(decode_body::<Request>(&body), Ok(Request::Remove { root: 1, paths }));
+}
+
+#[test]
+fn a_count_that_is_a_lie_takes_no_memory() {
+    // A list of 2^60 paths, in nine bytes.
+    let body = [&[8, 1][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]].concat();
+    assert_eq!(decode_body::<Request>(&body), Err(FrameError::Body));
+}
