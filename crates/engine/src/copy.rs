@@ -78,8 +78,8 @@ pub(crate) struct Run<'a> {
     pub(crate) scan_failed: AtomicBool,
     /// Whether the file system may be asked to clone files.
     pub(crate) try_clone: AtomicBool,
-    /// The run is over, orderly or not.
-    pub(crate) over: AtomicBool,
+    /// Something ended the run before its end.
+    pub(crate) aborted: AtomicBool,
     /// What was handed out and is not settled.
     flying: Mutex<Flying>,
     /// Files in the queue that replace something.
@@ -96,13 +96,13 @@ struct Flying {
 impl Run<'_> {
     /// Whether no new work is to be taken.
     pub(crate) fn stopped(&self) -> bool {
-        self.cancel.is_cancelled() || self.over.load(Ordering::Relaxed)
+        self.cancel.is_cancelled() || self.aborted.load(Ordering::Relaxed)
     }
 
     /// Ends the run because of an error that concerns all of it.
     pub(crate) fn abort(&self, error: haul_core::Error) {
         self.meter.abort(error);
-        self.over.store(true, Ordering::Relaxed);
+        self.aborted.store(true, Ordering::Relaxed);
         self.queue.close();
     }
 
@@ -204,7 +204,7 @@ fn copy_part(
         fed: AtomicBool::new(false),
         scan_failed: AtomicBool::new(false),
         try_clone: AtomicBool::new(!options.dry_run),
-        over: AtomicBool::new(false),
+        aborted: AtomicBool::new(false),
         flying: Mutex::default(),
         replaced: Mutex::default(),
     };
@@ -275,7 +275,6 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
                 }
             }
         }
-        run.over.store(true, Ordering::Relaxed);
         run.queue.close();
         drop(ledger);
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
-use haul_wire::{FrameError, HEADER_LEN, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
+use haul_wire::{FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
 use super::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
 
@@ -172,7 +172,9 @@ fn strange(reader: &mut FrameReader, head: &[u8], pulse: &Pulse, name: &str) -> 
     said[..head.len()].copy_from_slice(head);
     let _ = reader.fill(&mut said[head.len()..]);
     let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
-    let shown = printable(said[..end].trim_ascii_end());
+    // The greeting itself may follow.
+    let ours = said.windows(4).position(|bytes| Header::check_prefix(bytes).is_ok());
+    let shown = printable(said[..ours.unwrap_or(end)].trim_ascii_end());
     let error = Error::new(
         ErrorKind::Protocol,
         Side::Wire,

@@ -263,7 +263,10 @@ fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello) -> Result
         Err(why) => {
             let error = Error::new(ErrorKind::Unreachable, haul_core::Side::Wire, "join the session at", why)
                 .on(session.dialer.name());
-            Err(Refused { trouble: Trouble::Fatal, error })
+            // It may just have ended, and its successor be known in a moment; else this is another machine.
+            let state = session.lock();
+            let other = state.lane_count() > 0 && state.session == hello.session;
+            Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
         }
     };
     let Greeted { reader, writer, pulse, helper, welcome } = greeted;

@@ -8,7 +8,7 @@ mod siblings;
 
 pub(crate) use open::Ends;
 pub(crate) use overlap::refuse_overlap;
-pub(crate) use place::{Landing, destination_place, root_name, source_place};
+pub(crate) use place::{Landing, destination_place, folder_place, root_name, source_place};
 pub(crate) use rootless::Rootless;
 pub(crate) use siblings::{Group, group, join, split};
 

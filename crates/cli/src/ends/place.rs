@@ -24,13 +24,24 @@ pub(crate) fn source_place(source: &Location) -> Place {
 pub(crate) fn destination_place(source: &Location, destination: &Location, landing: Landing) -> Place {
     let path = destination.path().to_vec();
     let root = match root_name(source, landing) {
-        None => PlaceRoot::Exactly,
+        None => return folder_place(destination),
         Some(name) if landing.is_dir || landing.several || destination.means_contents() => {
             PlaceRoot::Inside(name.to_vec())
         }
         Some(name) => PlaceRoot::InsideIfDir(name.to_vec()),
     };
     Place { path, root }
+}
+
+/// The folder at the destination that things go into. A symbolic link to a folder is as good; a file there is left
+/// alone and nothing is copied.
+pub(crate) fn folder_place(destination: &Location) -> Place {
+    let mut path = destination.path().to_vec();
+    // A slash says that it is a folder; at the end of nothing it would be another one.
+    if !path.is_empty() && !path.ends_with(b"/") {
+        path.push(b'/');
+    }
+    Place { path, root: PlaceRoot::Exactly }
 }
 
 /// The name that the source's root bears in the transfer; `None` where what is in it is meant.
@@ -65,6 +76,16 @@ mod tests {
         assert_eq!(root("a/f", "dst/", false, false), PlaceRoot::Inside(b"f".to_vec()));
         assert_eq!(root("a/f", "h:", false, false), PlaceRoot::Inside(b"f".to_vec()));
         assert_eq!(root("a/f", "dst", false, true), PlaceRoot::Inside(b"f".to_vec()));
+    }
+
+    #[test]
+    fn what_goes_into_a_folder_says_so() {
+        let path = |end: &str| folder_place(&Location::parse(end.as_bytes()).unwrap()).path;
+        assert_eq!(path("dst"), b"dst/");
+        assert_eq!(path("h:dst/"), b"dst/");
+        assert_eq!(path("h:"), b"");
+        assert_eq!(path("h:~"), b"~/");
+        assert_eq!(path("/"), b"/");
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Summary {
             lines.push(format!("haul: failed to write the list of --failed: {cause}"));
         }
         if let Some(why) = &self.report.not_removed {
-            lines.push(format!("haul: nothing was removed: {why}"));
+            lines.push(format!("haul: {why}"));
         }
         if self.unaccounted() > 0 {
             let entries = entries(self.unaccounted());

@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
         a_giant_file_goes_on_where_it_was,
+        when_every_far_end_is_killed_the_run_ends_or_goes_on_and_is_whole,
         a_damaged_journal_costs_time_and_never_correctness,
         staging_of_a_changed_source_is_not_used,
         two_at_once_do_not_mix,
@@ -133,6 +134,32 @@ fn a_giant_file_goes_on_where_it_was() {
         assert!(again.of("resumed_bytes") > len / 5, "{way:?}: {again:?}");
         assert_eq!(again.of("resumed_bytes") + again.of("sent_bytes"), len, "{way:?}: {again:?}");
         assert_same_tree(source.path(), &copy);
+    }
+}
+
+fn when_every_far_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
+    for way in [Way::Push, Way::Pull] {
+        // While there are folders and small files, in the middle, and in a giant file alone.
+        for share in [1, 10, 30, 70] {
+            let scene = Scene::new();
+            let source = Tree::mixed(scene.join("src"), 50, &[41 << 20, 9 << 20], 1200);
+            let copy = scene.join("dst");
+            let enough = content_len(source.path()) * share / 100;
+            let plan = FaultPlan::new(scene.join("plan")).slow(9_000_000);
+            let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "3"]).start();
+            run.wait_until("enough has arrived", || allocated(&copy) > enough);
+            run.agents().into_iter().for_each(kill);
+            let run = run.finish();
+            match run.code() {
+                Some(0) => {
+                    summary(&run).assert_accounted();
+                    assert_same_tree(source.path(), &copy);
+                }
+                Some(4) => assert_no_half_files(source.path(), &copy),
+                _ => panic!("{way:?} at {share} %: {run}"),
+            }
+            scene.assert_all_gone();
+        }
     }
 }
 

@@ -41,9 +41,7 @@ fn a_missing_far_haul_is_told_with_the_way_out() {
     for way in [Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = source(&scene);
-        let run =
-            scene.copy(way, source.path(), &scene.join("dst")).args(["--remote-haul", "/nonexistent/haul"]);
-        let run = run.finish().expect_code(4);
+        let run = copy_with(&scene, way, "/nonexistent/haul", &source).finish().expect_code(4);
         assert!(run.err().contains("--remote-haul"), "the way out is told: {run}");
         assert!(run.err().contains("/nonexistent/haul"), "what was missing is told: {run}");
         assert!(!scene.join("dst").exists() || way == Way::Pull, "{way:?}");

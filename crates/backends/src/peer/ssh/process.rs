@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -61,15 +62,16 @@ impl Process {
     /// Starts it; the descriptors are its standard input and output. `note` gets its lines once it has settled.
     pub(super) fn start(words: &[String], note: Option<Note>) -> io::Result<(Arc<Self>, OwnedFd, OwnedFd)> {
         // Ctrl-C reaches the whole foreground group; haul drains on it and needs its connections for that.
+        let (input, theirs) = UnixStream::pair()?;
         let mut child = Command::new("/bin/sh")
             .args(["-c", "trap '' INT; exec \"$@\"", "sh"])
             .args(words)
-            .stdin(Stdio::piped())
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let (input, output, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (output, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Arc::new(Self {
             pid,
             state: Mutex::new(State {
@@ -87,7 +89,7 @@ impl Process {
         started.retain(|process| process.strong_count() > 0);
         started.push(Arc::downgrade(&process));
         drop(started);
-        let (Some(input), Some(output), Some(stderr)) = (input, output, stderr) else {
+        let (Some(output), Some(stderr)) = (output, stderr) else {
             process.end();
             return Err(io::ErrorKind::BrokenPipe.into());
         };
@@ -99,10 +101,9 @@ impl Process {
             return Err(error);
         }
         let (input, output) = (OwnedFd::from(input), OwnedFd::from(output));
-        for fd in [&input, &output] {
-            // Refused where the user's pipes hold too much already; then they stay at 64 KiB.
-            let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE_LEN);
-        }
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&input, PIPE_LEN);
+        // Refused where the user's pipes hold too much already; then it stays at 64 KiB.
+        let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE_LEN);
         Ok((process, input, output))
     }
 

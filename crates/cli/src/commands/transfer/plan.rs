@@ -9,8 +9,8 @@ use haul_core::{
 
 use super::merge::add_failure;
 use crate::ends::{
-    Ends, Group, Landing, Rootless, destination_place, group, join, refuse_overlap, root_name, source_place,
-    split,
+    Ends, Group, Landing, Rootless, destination_place, folder_place, group, join, refuse_overlap, root_name,
+    source_place, split,
 };
 use crate::render::Console;
 use crate::settings::Paths;
@@ -137,7 +137,7 @@ impl Planner<'_> {
         let names = names.to_vec();
         planned.push(Planned {
             source: Arc::new(Rootless(source)),
-            place: source_place(self.destination),
+            place: folder_place(self.destination),
             root_name: Vec::new(),
             scan: self.scan.clone(),
             paths: Some(Box::new(names.into_iter().map(Ok))),
