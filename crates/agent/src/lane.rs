@@ -73,7 +73,7 @@ impl Threads {
         let number = lane.number;
         let ending = Ending(hub.clone(), number);
         thread::Builder::new().name(format!("haul-out-{number}")).spawn(move || {
-            // Both the far near end's streams and `keep` go when this thread ends, and it ends last.
+            // The process that handed the lane over waits for `keep` to go.
             let _keep = keep;
             let _ending = ending;
             write_frames(&mut writer, &responses);

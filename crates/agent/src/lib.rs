@@ -41,8 +41,6 @@ pub fn run() -> Result<()> {
         let why = "it is what haul starts at the far end, over ssh; there is nothing to type here";
         return Err(Error::new(ErrorKind::Usage, Side::Local, "run `haul agent` by hand", why));
     }
-    // Modes are set as the near end asks for them, not as this login's shell would.
-    rustix::process::umask(rustix::fs::Mode::empty());
     let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
     let (input, output) = take_streams().map_err(|error| system(&error))?;
     serve(input, output, Box::new(LocalEnds))

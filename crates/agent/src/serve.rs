@@ -1,5 +1,6 @@
 //! What each request does.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
@@ -57,8 +58,8 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Root { root } => source(hub, root, |source| source.root().map(Response::Root)),
         Request::ScanStart { root, scan, options } => source(hub, root, |source| {
             let mut scans = lock(&hub.scans);
-            if !scans.contains_key(&scan) {
-                scans.insert(scan, Scan::start(source.clone(), options)?);
+            if let Entry::Vacant(new) = scans.entry(scan) {
+                new.insert(Scan::start(source.clone(), options)?);
             }
             Ok(Response::Done)
         }),

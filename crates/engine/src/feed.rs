@@ -140,7 +140,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             totals.copied_bytes += entry.len;
             drop(totals);
             run.meter.entry(action, &entry.path, entry.len);
-        } else if !cloned(run, &entry, action) {
+        } else if !(have.is_empty() && cloned(run, &entry, action)) {
             run.open.fetch_add(1, Ordering::AcqRel);
             if !new {
                 run.replaces(&entry.path);

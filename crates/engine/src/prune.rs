@@ -94,7 +94,8 @@ fn ask(run: &Run<'_>, batch: ScanBatch) -> haul_core::Result<Vec<Entry>> {
     let there = run.source.lookup(&paths)?;
     let mut extra = Vec::new();
     for (entry, there) in batch.entries.into_iter().zip(there) {
-        if there?.is_none() && !entry.path.is_root() {
+        // What cannot be looked at may well be there.
+        if matches!(there, Ok(None)) && !entry.path.is_root() {
             extra.push(entry);
         }
     }

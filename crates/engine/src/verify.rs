@@ -194,16 +194,23 @@ pub fn check_manifest(
     let streams = destination.streams();
     while !cancel.is_cancelled() && meter.fatal().is_none() {
         let mut chunk: Vec<(RelPath, Digest)> = Vec::new();
+        let mut bad = 0;
         for line in (&mut *lines).take(ASK) {
             match line {
                 Ok(line) => chunk.push((line.path, line.digest)),
-                Err(error) => meter.abort(error),
+                Err(error) => {
+                    bad += 1;
+                    meter.fail(&RelPath::root(), error);
+                }
             }
         }
+        meter.totals().found += chunk.len() as u64 + bad;
         if chunk.is_empty() {
-            break;
+            if bad == 0 {
+                break;
+            }
+            continue;
         }
-        meter.totals().found += chunk.len() as u64;
         let paths: Vec<RelPath> = chunk.iter().map(|(path, _)| path.clone()).collect();
         let digests = match destination.digest(&paths).and_then(|digests| same_length(digests, paths.len())) {
             Ok(digests) => digests,

@@ -3,6 +3,7 @@
 //! Every process that a test starts carries a tag in its environment, and so does what it starts in turn: that is
 //! how the far ends of a run are found, and nothing else on the machine is ever signalled.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -110,10 +111,13 @@ pub fn assert_all_gone(tag: &str, limit: Duration) {
 fn describe(pid: u32) -> String {
     let read = |name: String| fs::read(name).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
     let mut text = format!("{pid}: {}", read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+    let mut threads = BTreeMap::new();
     for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let task = task.path();
-        let of = |name: &str| read(task.join(name).display().to_string()).unwrap_or_default();
-        let _ = write!(text, " [{} {} {}]", of("comm").trim(), of("wchan"), of("syscall").trim());
+        let of = |name: &str| read(task.path().join(name).display().to_string()).unwrap_or_default();
+        *threads.entry((of("comm").trim().to_owned(), of("wchan"))).or_insert(0) += 1;
+    }
+    for ((name, waits_in), count) in threads {
+        let _ = write!(text, " [{count} x {name}: {waits_in}]");
     }
     text
 }

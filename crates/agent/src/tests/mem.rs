@@ -18,11 +18,14 @@ use haul_core::{
 
 use crate::hub::Ends;
 
+/// Slices of a file that are there.
+type Slices = BTreeMap<u32, (SliceData, Vec<u8>)>;
+
 /// What a far machine has, whichever process serves it.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) files: Mutex<BTreeMap<RelPath, (Entry, Vec<u8>)>>,
-    pub(super) staged: Mutex<BTreeMap<RelPath, BTreeMap<u32, (SliceData, Vec<u8>)>>>,
+    pub(super) staged: Mutex<BTreeMap<RelPath, Slices>>,
     pub(super) opened: AtomicU32,
     pub(super) flushed: AtomicU32,
     /// Writes are not answered while it is set.

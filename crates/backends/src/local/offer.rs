@@ -53,6 +53,9 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
             return Ok(Answer::Made);
         }
     }
+    if entry.len > SLICE_LEN && !sink.options().dry_run {
+        stage::clean(at);
+    }
     if sink.metadata().is_same(at, now, entry).map_err(failed)? {
         return Ok(Answer::Same);
     }

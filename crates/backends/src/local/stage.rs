@@ -179,6 +179,7 @@ pub(super) fn stage_small(root: &Root, entry: &Entry, data: &SliceData, content:
     let staged = Staged::open(root, &entry.path)?;
     let write = || -> io::Result<()> {
         if staged.found {
+            remove(&journal_of(&staged.at))?;
             staged.file.set_len(0)?;
         }
         write_extents(&staged.file, 0, data, content)?;
@@ -221,9 +222,11 @@ impl Giant {
         let mut durable = Vec::new();
         if staged.found {
             durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
-            if durable.is_empty() {
-                staged.file.set_len(0).map_err(|e| failed(&e))?;
-            }
+        }
+        if durable.is_empty() {
+            // A journal without its file must go before there is a file: inode numbers are used again.
+            remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
+            staged.file.set_len(0).map_err(|e| failed(&e))?;
         }
         for (index, value) in &durable {
             tree.set(*index, *value);
@@ -273,6 +276,14 @@ impl Giant {
     pub(super) fn digest(&self) -> Option<Digest> {
         let progress = self.lock();
         if progress.tree.missing() == 0 { progress.tree.digest() } else { None }
+    }
+}
+
+/// Removes a journal whose file got its name in the moment before a run was killed.
+pub(super) fn clean(at: &At) {
+    if matches!(stat::statx(&part_of(at)), Err(Errno::NOENT)) {
+        // It does no harm where it is.
+        let _ = remove(&journal_of(at));
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
-use haul_wire::{FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
+use haul_wire::{
+    FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
+};
 
 use super::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
 

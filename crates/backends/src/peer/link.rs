@@ -22,6 +22,14 @@ const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// call; of a payload no more than this is copied a second time.
 const READ_AHEAD: usize = 8 * 1024;
 
+/// A pipe wakes who waits for it with every 32 KiB that ssh moves. In the middle of a payload, with a pipe that holds
+/// this much, it is cheaper to come back a little later for more at a time. Sockets see to that by themselves.
+const ROOMY: usize = 512 * 1024;
+/// How much later: a fraction of the time in which the fastest ssh fills or empties such a pipe.
+const NAP: Duration = Duration::from_millis(1);
+/// Bytes that must be left of a payload for that.
+const WORTH_A_NAP: usize = 256 * 1024;
+
 /// What is known of the life of a lane.
 #[derive(Debug)]
 pub struct Pulse {
@@ -152,6 +160,10 @@ pub fn prepare(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+fn is_roomy_pipe(fd: impl AsFd) -> bool {
+    rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|size| size >= ROOMY)
+}
+
 fn wait(fd: &File, flags: PollFlags, pulse: &Pulse) -> io::Result<()> {
     loop {
         if pulse.is_ended() {
@@ -168,6 +180,7 @@ fn wait(fd: &File, flags: PollFlags, pulse: &Pulse) -> io::Result<()> {
 /// Reads frames.
 pub struct FrameReader {
     input: BufReader<File>,
+    naps: bool,
     pulse: Arc<Pulse>,
 }
 
@@ -175,13 +188,14 @@ impl FrameReader {
     /// Reads from `fd`, see [`prepare`].
     #[must_use]
     pub fn new(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
-        Self { input: BufReader::with_capacity(READ_AHEAD, File::from(fd)), pulse }
+        let naps = is_roomy_pipe(&fd);
+        Self { input: BufReader::with_capacity(READ_AHEAD, File::from(fd)), naps, pulse }
     }
 
     /// Reads from `fd` never a byte more than was asked for, so that another process can go on after it.
     #[must_use]
     pub fn exact(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
-        Self { input: BufReader::with_capacity(0, File::from(fd)), pulse }
+        Self { input: BufReader::with_capacity(0, File::from(fd)), naps: false, pulse }
     }
 
     /// The stream itself.
@@ -212,6 +226,9 @@ impl FrameReader {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pulse.listen();
                     wait(self.input.get_ref(), PollFlags::IN, &self.pulse)?;
+                    if self.naps && into.len() - filled >= WORTH_A_NAP {
+                        std::thread::sleep(NAP);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -268,6 +285,7 @@ impl FrameReader {
 /// Writes frames.
 pub struct FrameWriter {
     output: File,
+    naps: bool,
     pulse: Arc<Pulse>,
 }
 
@@ -275,7 +293,7 @@ impl FrameWriter {
     /// Writes to `fd`, see [`prepare`].
     #[must_use]
     pub fn new(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
-        Self { output: File::from(fd), pulse }
+        Self { naps: is_roomy_pipe(&fd), output: File::from(fd), pulse }
     }
 
     /// The stream itself.
@@ -301,6 +319,9 @@ impl FrameWriter {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait(&self.output, PollFlags::OUT, &self.pulse)?;
+                    if self.naps && rest.iter().map(|slice| slice.len()).sum::<usize>() >= WORTH_A_NAP {
+                        std::thread::sleep(NAP);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -152,22 +152,16 @@ impl Session {
         let mut frame = encode(Kind::Request, 0, request, 0)?;
         let mut attempt = 1;
         loop {
-            let (sender, receiver) = crossbeam_channel::bounded(1);
+            let mailbox = Arc::new(Mailbox::default());
             let begun = Instant::now();
-            let on_reply: OnReply = Box::new(move |reply| {
-                let _ = sender.send(reply);
-            });
-            self.submit(&mut frame, &[], pick, buffer(), on_reply);
-            let lost = match receiver.recv() {
-                Ok(Ok(reply)) => match self.open_reply(reply, asked) {
-                    Ok(answer) => {
-                        self.measured(begun.elapsed());
-                        return Ok(answer);
-                    }
-                    Err(error) => error,
-                },
-                Ok(Err(error)) => error,
-                Err(_) => return Err(self.unreachable("the request was lost")),
+            let to = mailbox.clone();
+            self.submit(&mut frame, &[], pick, buffer(), Box::new(move |reply| to.put(reply)));
+            let lost = match mailbox.wait().and_then(|reply| self.open_reply(reply, asked)) {
+                Ok(answer) => {
+                    self.measured(begun.elapsed());
+                    return Ok(answer);
+                }
+                Err(error) => error,
             };
             if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
                 return Err(lost.with_retry(Retry::Never));
@@ -377,6 +371,31 @@ impl Session {
         let busy = |state: &mut State| state.readers + state.dialing > 0;
         let waited = self.free.wait_timeout_while(state, patience, busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+/// Where one reply is waited for. A channel would do too, but spins for a while before it sleeps, and most replies take
+/// a round trip.
+#[derive(Default)]
+struct Mailbox {
+    reply: Mutex<Option<Result<Reply>>>,
+    arrived: Condvar,
+}
+
+impl Mailbox {
+    fn put(&self, reply: Result<Reply>) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self) -> Result<Reply> {
+        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(reply) = reply.take() {
+                return reply;
+            }
+            reply = self.arrived.wait(reply).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 

@@ -163,8 +163,7 @@ impl Scan<'_> {
 
     /// Tells the far end that no more is wanted. What it still sends is dropped.
     fn end(&self) {
-        if let Ok(mut frame) = encode(Kind::Request, 0, &Request::ScanEnd { scan: self.id }, 0) {
-            self.source.root.peer.session.submit(&mut frame, &[], Pick::Small, None, Box::new(|_| {}));
-        }
+        // Waited for, so that it is said again should its lane die: else the far end would keep what it walked.
+        let _ = self.source.root.peer.call(&Request::ScanEnd { scan: self.id });
     }
 }

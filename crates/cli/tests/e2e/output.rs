@@ -35,8 +35,8 @@ fn every_line_of_json_is_of_a_documented_kind() {
     let source = source(&scene);
     let copy = scene.join("dst");
     let plan = FaultPlan::new(scene.join("plan")).slow(8_000_000);
-    let mut lines =
-        events(&scene.fault_copy(Way::Push, &plan, source.path(), &copy).finish().expect_success());
+    let first = scene.fault_copy(Way::Push, &plan, source.path(), &copy).arg("-v").finish();
+    let mut lines = events(&first.expect_success());
     fs::write(copy.join("big/0.ibd"), "broken").unwrap();
     lines.extend(events(&scene.by(Way::Push, "verify", slash(source.path()), slash(&copy)).finish()));
     lines.extend(events(&scene.by(Way::Push, "copy", scene.join("missing"), &copy).finish()));

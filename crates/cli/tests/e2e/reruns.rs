@@ -18,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         changed_metadata_is_set_without_sending_content,
     ];
     all.extend(cases![
+        files_of_two_slices_are_committed_once_each,
         a_touched_file_is_copied_again_and_nothing_else,
         a_changed_file_of_the_same_size_and_time_is_found_by_checksum,
         an_interchanged_type_is_put_right,
@@ -49,6 +50,22 @@ fn a_second_run_writes_nothing() {
         assert!(touched.is_empty(), "{way:?} touched {touched:?}");
         assert_eq!(before.len(), after.len());
         assert!(fingerprint(source.path()) == source_before, "{way:?}: the source is never touched");
+    }
+}
+
+/// The two slices of each are written side by side, and either may be the last.
+fn files_of_two_slices_are_committed_once_each() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    for number in 0..40 {
+        source.file(format!("{number}"), (4 << 20) + number);
+    }
+    for round in 0..8 {
+        let copy = scene.join("dst");
+        let way = if round % 2 == 0 { Way::Local } else { Way::Push };
+        let summary = copied(&scene, way, source.path(), &copy, &["--no-fsync"]);
+        assert_eq!((summary.of("copied"), summary.of("failed")), (40, 0), "{way:?}: {summary:?}");
+        fs::remove_dir_all(&copy).unwrap();
     }
 }
 

@@ -1,8 +1,11 @@
 //! A tree that holds everything arrives whole, whichever way it goes.
 
-use haul_testkit::{Need, Tree, assert_same_tree};
+use std::os::unix::fs::MetadataExt;
 
-use crate::scene::{Scene, Way, summary};
+use haul_testkit::{Need, Tree, assert_same_tree};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
+use crate::scene::{Scene, WAYS, Way, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -13,7 +16,32 @@ pub(crate) fn cases() -> Vec<Case> {
         a_hard_tree_arrives_whole_when_pulled,
         a_hard_tree_arrives_whole_between_two_far_ends,
         a_hard_tree_arrives_whole_with_content_read_back_from_the_disk,
+        access_times_are_kept,
     ]
+}
+
+/// Access times are no part of the comparison by rsync.
+fn access_times_are_kept() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        let times = [("small", 1_200_000_000, 5), ("big", -100, 999_999_999), ("new", 2_300_000_000, 0)];
+        for (name, seconds, nanoseconds) in times {
+            let path = source.file(name, if name == "big" { 9 << 20 } else { 10 });
+            let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+            let times = Timestamps {
+                last_access: time(seconds, nanoseconds),
+                last_modification: time(1_700_000_000, 0),
+            };
+            utimensat(CWD, &path, &times, AtFlags::empty()).unwrap();
+        }
+        let copy = scene.join("dst");
+        let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
+        for (name, seconds, nanoseconds) in times {
+            let meta = std::fs::metadata(copy.join(name)).unwrap();
+            assert_eq!((meta.atime(), meta.atime_nsec()), (seconds, nanoseconds), "{way:?}: {name}");
+        }
+    }
 }
 
 fn arrives(way: Way, more: &[&str]) {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{Compare, Location, Report, Result};
+use haul_core::{Compare, Location, Place, Report, Result, Source};
 use haul_engine::{Cancel, CopyOptions, Delete, Part};
 
 use self::merge::merge;
@@ -114,12 +114,19 @@ impl Runner {
         Ok(())
     }
 
+    /// The destination to be looked at, if something may have to be removed there.
+    fn view(&mut self, place: &Place) -> Result<Option<Arc<dyn Source>>> {
+        if self.delete.is_none() {
+            return Ok(None);
+        }
+        let view = self.ends.source(&self.destination, place)?;
+        // Where there is nothing yet, nothing will have to go.
+        Ok(view.root()?.map(|_| view))
+    }
+
     fn copy(&mut self, part: Planned, last: bool) -> Result<()> {
         let sink = self.ends.sink(&self.destination, &part.place, &self.settings.sink)?;
-        let view = match self.delete {
-            Some(_) => Some(self.ends.source(&self.destination, &part.place)?),
-            None => None,
-        };
+        let view = self.view(&part.place)?;
         let reporter = PartReporter {
             console: &self.console,
             root_name: &part.root_name,
