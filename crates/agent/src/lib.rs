@@ -2,7 +2,7 @@
 //!
 //! Each lane of a session is an `haul agent` process that ssh starts. The first of them becomes the *hub*: it holds
 //! the sources and sinks and does all the work, within one budget of memory. Each later one finds the hub by the
-//! session's name, hands over its streams ([`join`]) and waits. The hub ends when its last lane is gone, whichever
+//! session's name, hands over its streams (`join`) and waits. The hub ends when its last lane is gone, whichever
 //! that is; what it has taken is made durable first.
 //!
 //! Read [`hub`] (the session), `lane` (its threads), `serve` (what each request does) and `scan` (walks that are

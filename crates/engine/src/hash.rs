@@ -70,6 +70,9 @@ pub(crate) fn end(meter: &Meter<'_>, cancel: &Cancel) -> Report {
     }
 }
 
+/// Asks about entries and says what came out.
+pub(crate) type Ask<'a, T> = &'a (dyn Fn(Vec<Entry>, &Sender<T>) -> Result<()> + Sync);
+
 /// Scans `source`, calls `ask` with what was found from several threads, and hands what that says to `said` on the
 /// calling thread.
 pub(crate) fn each<T: Send>(
@@ -78,7 +81,7 @@ pub(crate) fn each<T: Send>(
     scan: &ScanOptions,
     cancel: &Cancel,
     streams: u32,
-    ask: &(dyn Fn(Vec<Entry>, &Sender<T>) -> Result<()> + Sync),
+    ask: Ask<'_, T>,
     said: &mut dyn FnMut(T) -> Result<()>,
 ) {
     let (found_in, found) = bounded::<Vec<Entry>>(16);

@@ -59,7 +59,9 @@ impl Links {
                 }
                 match run.sink.link(links) {
                     Ok(answers) => {
-                        links.iter().zip(answers).for_each(|(link, answer)| count(run, link, answer))
+                        for (link, answer) in links.iter().zip(answers) {
+                            count(run, link, answer);
+                        }
                     }
                     Err(error) => run.abort(error),
                 }

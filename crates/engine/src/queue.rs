@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn giants_and_small_files_take_turns_and_nothing_is_lost() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 3 * SLICE_LEN + 1), vec![1..3]);
+        queue.add_giant(file("g", 3 * SLICE_LEN + 1), Vec::from([1..2, 2..3]));
         queue.add_small((0..40).map(|i| file(&format!("s{i}"), 1000)).collect());
         let batches = drain(&queue);
         let giant: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();

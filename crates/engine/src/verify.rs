@@ -84,10 +84,10 @@ fn compare(
                 }
                 (here, there) if here == there => meter.totals().same += 1,
                 (EntryKind::Symlink(_), EntryKind::Symlink(_)) => {
-                    differs("the links point elsewhere".to_owned())
+                    differs("the links point elsewhere".to_owned());
                 }
                 (here, there) => {
-                    differs(format!("{} at the source, {} at the destination", kind(here), kind(there)))
+                    differs(format!("{} at the source, {} at the destination", kind(here), kind(there)));
                 }
             },
         }

@@ -127,10 +127,18 @@ mod tests {
         }
         assert!(spool.blocks.len() > 1 && spool.len() == 50_000);
         let mut seen = Vec::new();
-        spool.forwards(|block| -> io::Result<()> { Ok(seen.extend(block)) }).unwrap();
+        let mut keep = |block: Vec<_>| -> io::Result<()> {
+            seen.extend(block);
+            Ok(())
+        };
+        spool.forwards(&mut keep).unwrap();
         assert_eq!(seen, items);
         seen.clear();
-        spool.backwards(|block| -> io::Result<()> { Ok(seen.extend(block)) }).unwrap();
+        let mut keep = |block: Vec<_>| -> io::Result<()> {
+            seen.extend(block);
+            Ok(())
+        };
+        spool.backwards(&mut keep).unwrap();
         assert!(seen.iter().eq(items.iter().rev()));
     }
 }

@@ -85,13 +85,16 @@ pub(super) enum What {
 /// Files that were just committed: a slice that arrives again finds its file here.
 pub(super) type Committed = Mutex<super::cache::Cache<RelPath, (haul_core::entry::Identity, Digest)>>;
 
+/// The place of a giant in the table: opening it holds up only those who want the same one.
+type GiantSlot = Arc<Mutex<Option<Arc<Giant>>>>;
+
 /// What the committing thread and the writers share.
 pub(super) struct Committer {
     queue: Mutex<Queue>,
     changed: Condvar,
     pub(super) root: Root,
     pub(super) metadata: Metadata,
-    pub(super) giants: Mutex<HashMap<RelPath, Arc<Mutex<Option<Arc<Giant>>>>>>,
+    pub(super) giants: Mutex<HashMap<RelPath, GiantSlot>>,
     pub(super) committed: Committed,
     durable: bool,
     verify_disk: bool,

@@ -15,10 +15,13 @@ use rustix::io::Errno;
 use super::root::At;
 use super::stat;
 
+/// Numbers of owners (`true`) and groups by name, each looked up once.
+type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
+
 /// Sets metadata, and remembers what could not be set.
 pub(super) struct Metadata {
     by_name: bool,
-    ids: Mutex<HashMap<(bool, Vec<u8>), Option<u32>>>,
+    ids: Mutex<Ids>,
     notes: Mutex<HashMap<(String, String), MetaNote>>,
 }
 
@@ -116,7 +119,7 @@ impl Metadata {
         let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
             Ok(()) => changed = true,
             Err(errno) => {
-                self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path)
+                self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path);
             }
         };
         for (name, _) in

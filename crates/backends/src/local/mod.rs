@@ -1,6 +1,6 @@
 //! The local file system as a source and a sink.
 //!
-//! Reading, in the order of the data: [`place`] and [`root`] (which directory is held), `walk` and `stat` (what is
+//! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
 //! there), `read` (slices and their proofs). Writing: `compare` (what is needed), `stage` and `journal` (content
 //! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
 //! times, attributes), `dirs` (folders last).

@@ -40,7 +40,7 @@ pub(super) fn entry(at: &At, path: RelPath, names: Option<&Names>) -> rustix::io
         FileType::Socket => EntryKind::Socket,
         FileType::CharacterDevice => EntryKind::CharDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
         FileType::BlockDevice => EntryKind::BlockDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
-        _ => return Err(Errno::NOTSUP),
+        FileType::Unknown => return Err(Errno::NOTSUP),
     };
     let xattrs = xattrs(at)?;
     Ok(fill(&stat, path, kind, xattrs, names))

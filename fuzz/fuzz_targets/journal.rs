@@ -1,0 +1,27 @@
+//! Arbitrary bytes as the journal of a staged file, and as the damaged tail of a whole one.
+#![no_main]
+
+use haul_backends::local::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
+use haul_core::entry::Identity;
+use haul_core::{ChainingValue, Timestamp};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some((header, records)) = decode(bytes) {
+        // A header has one spelling, and each record that is believed has its bytes.
+        assert_eq!(header.encode(), bytes[..HEADER_LEN]);
+        assert!(records.len() <= (bytes.len() - HEADER_LEN) / RECORD_LEN);
+    }
+    // Checksums are hard to guess: behind a whole journal, too, nothing that was not written is believed.
+    let identity = Identity { len: 1 << 30, mtime: Timestamp { sec: 1, nsec: 2 }, ino: 3 };
+    let header = Header { identity, staged_ino: 4 };
+    let mut journal = header.encode().to_vec();
+    let seed = u32::from_le_bytes([journal[48], journal[49], journal[50], journal[51]]);
+    for index in 0..3 {
+        journal.extend(encode_record(seed, index, &ChainingValue([index as u8; 32])));
+    }
+    journal.extend(bytes);
+    let Some((read, records)) = decode(&journal) else { panic!("a whole header is read") };
+    assert_eq!(read, header);
+    assert!(records.len() >= 3);
+});
