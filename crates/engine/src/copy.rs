@@ -263,8 +263,8 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => break,
             }
             ledger.tick(run.workers(workers));
-            let idle = run.open.load(Ordering::Acquire) == 0 || run.in_flight() == 0 && run.stopped();
-            if run.fed.load(Ordering::Acquire) && idle && settled.is_empty() {
+            let all_done = run.open.load(Ordering::Acquire) == 0 || run.stopped();
+            if run.fed.load(Ordering::Acquire) && all_done && run.in_flight() == 0 {
                 break;
             }
             if run.cancel.is_cancelled() {

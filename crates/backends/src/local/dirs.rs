@@ -37,12 +37,12 @@ impl Dirs {
             }
         };
         spool.backwards(|entries: Vec<Entry>| -> Result<(), Wrapped> {
-            for mut entry in entries {
-                if entry.mode & OWNER != OWNER {
-                    locking.push(entry.clone());
-                    entry.mode |= OWNER;
+            for entry in entries {
+                if entry.mode & OWNER == OWNER {
+                    set(&entry)?;
+                } else {
+                    locking.push(entry);
                 }
-                set(&entry)?;
             }
             Ok(())
         })?;

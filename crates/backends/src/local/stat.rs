@@ -18,10 +18,11 @@ use super::root::At;
 const XATTR_MAX: usize = 64 * 1024;
 
 /// Attributes that belong to the machine, not to the data: a security label of one host means nothing on another,
-/// and `system.nfs4_acl` and its like are views of what mode and owner say already.
+/// and `system.nfs4_acl` and its like are views of what mode and owner say already. XFS shows its ACLs a second time
+/// under names of its own.
 fn is_carried(name: &[u8]) -> bool {
     name.starts_with(b"user.")
-        || name.starts_with(b"trusted.")
+        || (name.starts_with(b"trusted.") && !name.starts_with(b"trusted.SGI_ACL_"))
         || name == b"security.capability"
         || name == b"system.posix_acl_access"
         || name == b"system.posix_acl_default"

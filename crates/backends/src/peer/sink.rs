@@ -1,63 +1,98 @@
 //! A sink at the far end.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{
-    Answer, Batch, BatchData, Error, FinishReport, HardLink, MetaNote, Offer, Outcome, RelPath, Result, Sink,
-    SliceData, WriteDone,
+    Answer, Batch, BatchData, Entry, Error, FinishReport, HardLink, Offer, Outcome, RelPath, Result, Side,
+    Sink, SliceData, WriteDone,
 };
+use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, Request, Response, check, encode};
 
 use super::session::{OnReply, Pick, Session};
 use super::{Peer, Root, strange, too_large};
 
+/// Folders told of again at once.
+const DIRS: usize = 4096;
+
 pub(super) struct PeerSink {
     root: Root,
-    /// How often the far end had been started anew when this was opened.
-    restarts: u32,
-    /// Directories that the far process was told of: it sets their times at the end, if it is still the same.
-    dirs: AtomicU64,
-    first_dir: Mutex<Option<RelPath>>,
+    /// The folders that the far process was told of, and how often the far end had been started anew by then. It
+    /// sets their times at the end; one that was started since has to be told again.
+    dirs: Mutex<(Spool<Arc<Entry>>, u32)>,
 }
 
 impl PeerSink {
     pub(super) fn new(root: Root) -> Self {
         let restarts = root.peer.session.lock().restarts;
-        Self { root, restarts, dirs: AtomicU64::new(0), first_dir: Mutex::new(None) }
+        Self { root, dirs: Mutex::new((Spool::default(), restarts)) }
     }
 
     fn peer(&self) -> &Peer {
         &self.root.peer
     }
 
-    fn restarted(&self) -> bool {
-        self.peer().session.lock().restarts != self.restarts
+    fn restarts(&self) -> u32 {
+        self.peer().session.lock().restarts
     }
 
-    /// Remembers what only the far process knows, so that its loss can be told at the end.
-    fn count_dirs(&self, offers: &[Offer]) {
-        let mut dirs = offers.iter().filter(|offer| offer.entry.is_dir());
-        if let Some(first) = dirs.next() {
-            self.dirs.fetch_add(1 + dirs.count() as u64, Ordering::Relaxed);
-            let mut known = self.first_dir.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get_or_insert_with(|| first.entry.path.clone());
-        }
+    fn lock_dirs(&self) -> MutexGuard<'_, (Spool<Arc<Entry>>, u32)> {
+        self.dirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Sink for PeerSink {
-    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-        if !self.restarted() {
-            self.count_dirs(offers);
+    /// Remembers what only the far process knows.
+    fn keep_dirs(&self, offers: &[Offer]) -> Result<()> {
+        let mut dirs = self.lock_dirs();
+        for offer in offers.iter().filter(|offer| offer.entry.is_dir()) {
+            dirs.0.push(&offer.entry).map_err(|e| spool_failed(&e))?;
         }
+        Ok(())
+    }
+
+    /// Tells a far process that was started anew of the folders.
+    fn repeat_dirs(&self) -> Result<()> {
+        let restarts = self.restarts();
+        let mut dirs = self.lock_dirs();
+        if dirs.1 == restarts {
+            return Ok(());
+        }
+        let mut failure = None;
+        let told = dirs.0.forwards(|entries: Vec<Arc<Entry>>| -> std::io::Result<()> {
+            for entries in entries.chunks(DIRS) {
+                if failure.is_some() {
+                    break;
+                }
+                let offers: Vec<Offer> =
+                    entries.iter().map(|entry| Offer { entry: entry.clone(), digest: None }).collect();
+                failure = self.ask(&offers).err();
+            }
+            Ok(())
+        });
+        told.map_err(|e| spool_failed(&e))?;
+        dirs.1 = restarts;
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn ask(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let root = self.root.id;
         let request = |offers| Request::Offer { root, offers };
         self.peer().call_each("offer", offers, &request, &|response| match response {
             Response::Answers(answers) => Some(answers),
             _ => None,
         })
+    }
+}
+
+fn spool_failed(error: &std::io::Error) -> Error {
+    Error::io(Side::Local, "keep the list of folders", error)
+        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+}
+
+impl Sink for PeerSink {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        self.keep_dirs(offers)?;
+        self.ask(offers)
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
@@ -145,22 +180,17 @@ impl Sink for PeerSink {
     }
 
     fn finish(&self) -> Result<FinishReport> {
-        let Response::Finish(mut report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
-            return Err(strange());
-        };
-        let count = self.dirs.load(Ordering::Relaxed);
-        let first = self.first_dir.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if self.restarted()
-            && let Some(example) = first
-        {
-            report.notes.push(MetaNote {
-                what: "times of folders".to_owned(),
-                cause: "the far haul was lost and started anew; run the same command again".to_owned(),
-                count,
-                example,
-            });
+        loop {
+            self.repeat_dirs()?;
+            let before = self.restarts();
+            let Response::Finish(report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
+                return Err(strange());
+            };
+            // A far end that was started anew under this very request had not been told of the folders.
+            if before == self.restarts() && self.lock_dirs().1 == before {
+                return Ok(report);
+            }
         }
-        Ok(report)
     }
 
     fn streams(&self) -> u32 {
