@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// If this process itself was held up for longer, silence says nothing about the others.
 const HELD_UP: Duration = Duration::from_secs(4);
 /// Attempts to open lanes at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
-const DIALS_AT_ONCE: u32 = 4;
+const DIALS_AT_ONCE: u32 = 8;
 /// How often the far end is started again before the run gives up.
 const RESTARTS: u32 = 3;
 /// A restart counts no more after this time.

@@ -13,6 +13,9 @@ use super::lane::Lane;
 /// On how many lanes one request may be lost before it is given up: it may be what kills them.
 const ATTEMPTS: u32 = 5;
 
+/// A round trip that makes further connections worth opening before the first one is seen to be too slow.
+const FAR: Duration = Duration::from_millis(5);
+
 /// Sentences for the person.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -416,6 +419,9 @@ impl State {
     }
 
     fn pick(&mut self, pick: Pick) -> Option<usize> {
+        // Over a distance one connection will not do, and a login takes several round trips: begin at once.
+        let far = self.round_trip.is_some_and(|time| time >= FAR);
+        self.wants_lanes |= far && matches!(pick, Pick::Read(_) | Pick::Write(_));
         let lanes = self.lanes.iter().enumerate();
         match pick {
             Pick::Small => lanes.min_by_key(|(_, up)| (up.writing, up.pending.len())).map(|(at, _)| at),
