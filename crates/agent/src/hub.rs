@@ -14,6 +14,9 @@ use crate::lane::{self, Lane};
 use crate::scan::Scan;
 use crate::workers::Workers;
 
+/// How long the end waits for a write that is under way: a disk may be slow, but not for ever.
+const FINISH: Duration = Duration::from_secs(20);
+
 /// What a session can open.
 pub trait Ends: Send + Sync {
     /// Opens a source whose buffers come from `pool`.
@@ -158,6 +161,12 @@ impl Hub {
             let open = std::mem::replace(&mut *lock(&slot), Open::Nothing);
             if let Open::Sink(sink) = open {
                 sink.flush();
+                // A lane's end does not end the write that its thread is in. What is half staged when this process
+                // ends would stay.
+                let until = Instant::now() + FINISH;
+                while Arc::strong_count(&sink) > 1 && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
             }
         }
     }

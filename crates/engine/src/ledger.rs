@@ -36,6 +36,9 @@ pub(crate) struct Ledger<'a, 'b> {
     changed_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
     again: HashMap<(RelPath, u32), (u32, u32)>,
+    /// Giants of which a slice was sent again because its stream died, though it may have arrived; and whether they
+    /// are committed: both slices may tell.
+    sent_twice: HashMap<RelPath, bool>,
     /// Giants that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
@@ -48,6 +51,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             changed,
             changed_once: HashSet::new(),
             again: HashMap::new(),
+            sent_twice: HashMap::new(),
             ended: HashMap::new(),
             told: Instant::now(),
         }
@@ -84,6 +88,12 @@ impl<'a, 'b> Ledger<'a, 'b> {
         match outcome {
             Ok(Outcome::Stored) => self.run.meter.totals().sent_bytes += len,
             Ok(Outcome::Committed(_)) => {
+                if let Some(told) = self.sent_twice.get_mut(&entry.path)
+                    && std::mem::replace(told, true)
+                {
+                    self.run.meter.totals().sent_bytes += len;
+                    return;
+                }
                 let mut totals = self.run.meter.totals();
                 totals.sent_bytes += len;
                 totals.copied += 1;
@@ -111,6 +121,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
         *count += 1;
         if *count <= most {
             self.run.meter.totals().resent += 1;
+            if is_giant(entry) && error.retry() == Retry::OtherStream {
+                self.sent_twice.entry(entry.path.clone()).or_default();
+            }
             self.run.queue.again(entry.clone(), slice.index);
             return;
         }

@@ -232,8 +232,15 @@ impl Committer {
         // What is dirty now is what the sync below makes durable; a complete file's metadata goes with it.
         let mut work: Vec<GiantWork> = Vec::with_capacity(giants.len());
         for (giant, items) in giants {
+            if let Some(end) = giant.ended().cloned() {
+                // Slices that were sent again, of a file that has come to its end meanwhile.
+                for item in items {
+                    item.ticket.settle(item.at, end.clone().map(|digest| Outcome::Committed(Some(digest))));
+                }
+                continue;
+            }
             let dirty = giant.take_dirty();
-            let digest = giant.digest();
+            let digest = giant.seal();
             let on = On::File(&giant.staged.file, &giant.staged.now);
             let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
@@ -340,6 +347,9 @@ impl Committer {
                 .map(|()| Outcome::Stored)
                 .map_err(|e| Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path))),
         };
+        if let Some(digest) = digest {
+            giant.end(result.clone().map(|_| digest));
+        }
         let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
         if digest.is_some() || stale {
             self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);

@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, RelPath, Side};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -15,6 +17,8 @@ use rustix::io::Errno;
 use super::cache::Cache;
 use super::place::Base;
 
+/// Milliseconds that the lock of a staged file is waited for at first.
+const PATIENCE: u64 = 4000;
 /// Directory handles that are kept open.
 const CACHED_DIRS: usize = 256;
 
@@ -29,6 +33,8 @@ pub(super) struct Root {
     dirs: Mutex<Cache<RelPath, Arc<OwnedFd>>>,
     /// Directories that were made because something in them came first.
     made: Mutex<HashSet<RelPath>>,
+    /// Milliseconds that a lock is waited for.
+    patience: AtomicU64,
 }
 
 /// A name in a held directory: what the `*at` system calls take.
@@ -48,6 +54,7 @@ impl Root {
             held: Mutex::new(None),
             dirs: Mutex::new(Cache::new(CACHED_DIRS)),
             made: Mutex::default(),
+            patience: AtomicU64::new(PATIENCE),
         }
     }
 
@@ -143,6 +150,16 @@ impl Root {
         let opened = Arc::new(opened);
         self.lock_dirs().put(path.clone(), opened.clone());
         Ok(opened)
+    }
+
+    /// How long a lock that somebody else holds is waited for.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience.load(Ordering::Relaxed))
+    }
+
+    /// A lock was waited for in vain.
+    pub(super) fn lose_patience(&self) {
+        self.patience.store(self.patience.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
     }
 
     /// Whether the directory at `path` was made because something in it came first; forgets it.

@@ -5,8 +5,10 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
 use haul_core::{
@@ -22,6 +24,9 @@ use super::stat;
 const PREFIX: &[u8] = b".haul-";
 const PART: &[u8] = b".part";
 const JOURNAL: &[u8] = b".journal";
+
+/// How often a lock that is waited for is tried.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, `.part`.
 fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
@@ -84,7 +89,7 @@ impl Staged {
                 Err(Errno::ACCESS) if unlock_dir(&at) => continue,
                 Err(errno) => return Err(failed(errno)),
             };
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match lock_patiently(root, &file) {
                 Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::INVAL) => {}
                 Err(Errno::WOULDBLOCK) => {
                     let cause = "another haul is writing this file";
@@ -114,6 +119,25 @@ impl Staged {
                 rename()
             }
             other => other,
+        }
+    }
+}
+
+/// Locks a staged file. It may be held for a moment by the end of a run that was killed, or by an earlier write of
+/// this one whose stream died: that is waited for. Once it turns out to be held for longer, less is waited for others.
+fn lock_patiently(root: &Root, file: &impl AsFd) -> rustix::io::Result<()> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if waited < root.patience() => {
+                std::thread::sleep(LOOK);
+                waited += LOOK;
+            }
+            Err(Errno::WOULDBLOCK) => {
+                root.lose_patience();
+                return Err(Errno::WOULDBLOCK);
+            }
+            other => return other,
         }
     }
 }
@@ -202,6 +226,10 @@ pub(super) struct Giant {
     /// The staged file.
     pub(super) staged: Staged,
     progress: Mutex<Progress>,
+    /// Set once all slices are there: then nothing is written any more, as it would change the time that was set.
+    sealed: RwLock<bool>,
+    /// What became of it in the end.
+    ended: OnceLock<Result<Digest>>,
 }
 
 struct Progress {
@@ -233,15 +261,20 @@ impl Giant {
         }
         staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
         let progress = Progress { tree, dirty: Vec::new(), durable, journal: None };
-        Ok(Self { entry: entry.clone(), staged, progress: Mutex::new(progress) })
+        let (sealed, ended) = (RwLock::new(false), OnceLock::new());
+        Ok(Self { entry: entry.clone(), staged, progress: Mutex::new(progress), sealed, ended })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one slice.
+    /// Writes one slice, unless all are there: a slice whose stream died is sent again, though it may have arrived.
     pub(super) fn write(&self, slice: Slice, data: &SliceData, content: &[u8]) -> io::Result<()> {
+        let sealed = self.sealed.read().unwrap_or_else(PoisonError::into_inner);
+        if *sealed {
+            return Ok(());
+        }
         write_extents(&self.staged.file, u64::from(slice.index) * SLICE_LEN, data, content)?;
         let mut progress = self.lock();
         progress.tree.set(slice.index, data.value);
@@ -272,10 +305,26 @@ impl Giant {
         }
     }
 
-    /// The file's own digest, once all slices are written.
-    pub(super) fn digest(&self) -> Option<Digest> {
+    /// The file's own digest, once all slices are written; nothing is written after that.
+    pub(super) fn seal(&self) -> Option<Digest> {
+        let mut sealed = self.sealed.write().unwrap_or_else(PoisonError::into_inner);
         let progress = self.lock();
-        if progress.tree.missing() == 0 { progress.tree.digest() } else { None }
+        if progress.tree.missing() > 0 {
+            return None;
+        }
+        *sealed = true;
+        progress.tree.digest()
+    }
+
+    /// What became of it, once it has been committed or could not be.
+    pub(super) fn ended(&self) -> Option<&Result<Digest>> {
+        self.ended.get()
+    }
+
+    /// Settles what becomes of it.
+    pub(super) fn end(&self, end: Result<Digest>) {
+        // The first word counts.
+        let _ = self.ended.set(end);
     }
 }
 
