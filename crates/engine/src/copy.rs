@@ -84,6 +84,8 @@ pub(crate) struct Run<'a> {
     flying: Mutex<Flying>,
     /// Files in the queue that replace something.
     replaced: Mutex<HashSet<RelPath>>,
+    /// Giant files that were queued and are neither committed nor failed.
+    giants: Mutex<HashSet<RelPath>>,
 }
 
 #[derive(Default)]
@@ -141,6 +143,16 @@ impl Run<'_> {
     /// Batches that were handed out and are not settled.
     pub(crate) fn in_flight(&self) -> u64 {
         self.lock_flying().batches
+    }
+
+    /// A giant file is about to be queued.
+    pub(crate) fn open_giant(&self, path: &RelPath) {
+        self.giants.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+    }
+
+    /// A giant file has come to its end. `false`: it had before.
+    pub(crate) fn close_giant(&self, path: &RelPath) -> bool {
+        self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
     }
 
     /// Remembers that the file replaces something, for what is said of it when it is committed.
@@ -207,6 +219,7 @@ fn copy_part(
         aborted: AtomicBool::new(false),
         flying: Mutex::default(),
         replaced: Mutex::default(),
+        giants: Mutex::default(),
     };
     let files_from = options.files_from.take();
     pipeline(&run, &options.scan, options.workers, files_from);

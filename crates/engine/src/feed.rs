@@ -152,6 +152,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                     .map(|i| haul_core::digest::slice_len(entry.len, i))
                     .sum();
                 run.meter.totals().resumed_bytes += slices;
+                run.open_giant(&entry.path);
                 run.queue.add_giant(entry, have);
             } else {
                 small.push(entry);

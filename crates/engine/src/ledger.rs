@@ -36,9 +36,6 @@ pub(crate) struct Ledger<'a, 'b> {
     changed_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
     again: HashMap<(RelPath, u32), (u32, u32)>,
-    /// Giants of which a slice was sent again because its stream died, though it may have arrived; and whether they
-    /// are committed: both slices may tell.
-    sent_twice: HashMap<RelPath, bool>,
     /// Giants that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
@@ -51,7 +48,6 @@ impl<'a, 'b> Ledger<'a, 'b> {
             changed,
             changed_once: HashSet::new(),
             again: HashMap::new(),
-            sent_twice: HashMap::new(),
             ended: HashMap::new(),
             told: Instant::now(),
         }
@@ -88,14 +84,13 @@ impl<'a, 'b> Ledger<'a, 'b> {
         match outcome {
             Ok(Outcome::Stored) => self.run.meter.totals().sent_bytes += len,
             Ok(Outcome::Committed(_)) => {
-                if let Some(told) = self.sent_twice.get_mut(&entry.path)
-                    && std::mem::replace(told, true)
-                {
-                    self.run.meter.totals().sent_bytes += len;
+                self.run.meter.totals().sent_bytes += len;
+                // Several slices of a giant may tell that it is committed: those that were written when the last
+                // one was, and those that were sent again though they had arrived.
+                if is_giant(entry) && !self.run.close_giant(&entry.path) {
                     return;
                 }
                 let mut totals = self.run.meter.totals();
-                totals.sent_bytes += len;
                 totals.copied += 1;
                 totals.copied_bytes += entry.len;
                 drop(totals);
@@ -121,9 +116,6 @@ impl<'a, 'b> Ledger<'a, 'b> {
         *count += 1;
         if *count <= most {
             self.run.meter.totals().resent += 1;
-            if is_giant(entry) && error.retry() == Retry::OtherStream {
-                self.sent_twice.entry(entry.path.clone()).or_default();
-            }
             self.run.queue.again(entry.clone(), slice.index);
             return;
         }
@@ -145,6 +137,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
             self.run.queue.drop_giant(path);
             if self.run.is_flying(path) {
                 self.ended.insert(path.clone(), end);
+                return;
+            }
+            if !self.run.close_giant(path) {
                 return;
             }
         }
