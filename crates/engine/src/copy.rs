@@ -145,9 +145,9 @@ impl Run<'_> {
         self.lock_flying().batches
     }
 
-    /// A giant file is about to be queued.
-    pub(crate) fn open_giant(&self, path: &RelPath) {
-        self.giants.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+    /// A giant file is about to be queued. `false`: it is there already, as a list may name it twice.
+    pub(crate) fn open_giant(&self, path: &RelPath) -> bool {
+        self.giants.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone())
     }
 
     /// A giant file has come to its end. `false`: it had before.

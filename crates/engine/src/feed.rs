@@ -141,6 +141,10 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             drop(totals);
             run.meter.entry(action, &entry.path, entry.len);
         } else if !(have.is_empty() && cloned(run, &entry, action)) {
+            if is_giant(&entry) && !run.open_giant(&entry.path) {
+                run.meter.totals().same += 1;
+                continue;
+            }
             run.open.fetch_add(1, Ordering::AcqRel);
             if !new {
                 run.replaces(&entry.path);
@@ -152,7 +156,6 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                     .map(|i| haul_core::digest::slice_len(entry.len, i))
                     .sum();
                 run.meter.totals().resumed_bytes += slices;
-                run.open_giant(&entry.path);
                 run.queue.add_giant(entry, have);
             } else {
                 small.push(entry);

@@ -74,7 +74,7 @@ impl Staged {
         let at = root.at_made(path).map_err(failed)?;
         let part = part_of(&at);
         // A few rounds: somebody else may be finishing the same file.
-        for _ in 0..8 {
+        for _ in 0..32 {
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             let (file, found) = match part.open(new, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => (file, false),
@@ -98,9 +98,15 @@ impl Staged {
                 Err(errno) => return Err(failed(errno)),
             }
             let now = stat::statx_file(&file).map_err(failed)?;
-            if found && !is_ours(&now, &part) {
-                remove(&part).map_err(failed)?;
-                continue;
+            if found {
+                // While its lock was waited for it may have got its final name, and another file this one.
+                if !is_named(&now, &part) {
+                    continue;
+                }
+                if !is_ours(&now) {
+                    remove(&part).map_err(failed)?;
+                    continue;
+                }
             }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
             return Ok(Self { at, part, file: file.into(), dev, now, found });
@@ -142,13 +148,17 @@ fn lock_patiently(root: &Root, file: &impl AsFd) -> rustix::io::Result<()> {
     }
 }
 
+/// Whether this is the inode that the name stands for.
+fn is_named(now: &Statx, part: &At) -> bool {
+    let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
+    stat::statx(part).is_ok_and(|named| inode(&named) == inode(now))
+}
+
 /// A regular file with this one name, made by this user: else somebody planted it.
-fn is_ours(now: &Statx, part: &At) -> bool {
-    let named = stat::statx(part);
+fn is_ours(now: &Statx) -> bool {
     FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
         && now.stx_nlink == 1
         && now.stx_uid == rustix::process::geteuid().as_raw()
-        && named.is_ok_and(|named| named.stx_ino == now.stx_ino && named.stx_dev_minor == now.stx_dev_minor)
 }
 
 /// Removes a name, if it is there.
