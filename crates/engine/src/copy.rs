@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use haul_core::{Batch, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink, Source};
 
+use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;
 use crate::meter::Meter;
@@ -150,6 +151,11 @@ impl Run<'_> {
         self.giants.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone())
     }
 
+    /// The giant files that are queued or in flight, or should be.
+    pub(crate) fn open_giants(&self) -> Vec<RelPath> {
+        self.giants.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
     /// A giant file has come to its end. `false`: it had before.
     pub(crate) fn close_giant(&self, path: &RelPath) -> bool {
         self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
@@ -245,7 +251,7 @@ fn copy_part(
 fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Option<Paths>) {
     let (found_in, found): (Sender<ScanBatch>, Receiver<ScanBatch>) = bounded(32);
     let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
-    let (changed_in, changed): (Sender<RelPath>, Receiver<RelPath>) = unbounded();
+    let (look_in, look): (Sender<Again>, Receiver<Again>) = unbounded();
     run.queue.allow(run.workers(workers));
     std::thread::scope(|scope| {
         let feeders: Vec<_> = (0..FEEDERS)
@@ -266,8 +272,8 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
             scope.spawn(move || worker::work(run, number, &settled_in));
         }
         drop(settled_in);
-        scope.spawn(move || housekeeper::keep(run, &changed));
-        let mut ledger = Ledger::new(run, changed_in);
+        scope.spawn(move || housekeeper::keep(run, &look));
+        let mut ledger = Ledger::new(run, look_in);
         let mut drain_until: Option<Instant> = None;
         loop {
             match settled.recv_timeout(Duration::from_millis(50)) {

@@ -13,15 +13,33 @@ use crate::feed;
 /// How often a sink with nothing more to come is told to make durable what it has.
 const FLUSH: Duration = Duration::from_millis(60);
 
-/// Looks again at files that changed while they were read, and hurries the sink at the end.
-pub(crate) fn keep(run: &Run<'_>, changed: &Receiver<RelPath>) {
+/// A file to be looked at again.
+pub(crate) enum Again {
+    /// It changed while it was read.
+    Changed(RelPath),
+    /// All of it was sent and nobody said that it is committed: the process that was told of some of its slices is
+    /// gone, and may have committed it in its end.
+    Stuck(RelPath),
+}
+
+/// Looks again at files, and hurries the sink at the end.
+pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
     loop {
-        match changed.recv_timeout(FLUSH) {
-            Ok(path) => {
-                if let Err(error) = once_more(run, &path) {
+        match again.recv_timeout(FLUSH) {
+            Ok(Again::Changed(path)) => {
+                let discarded = run.sink.discard(std::slice::from_ref(&path));
+                if let Err(error) = discarded.and_then(|()| once_more(run, &path)) {
                     run.meter.fail(&path, error);
                 }
                 run.open.fetch_sub(1, Ordering::AcqRel);
+            }
+            Ok(Again::Stuck(path)) => {
+                if run.close_giant(&path) {
+                    if let Err(error) = once_more(run, &path) {
+                        run.meter.fail(&path, error);
+                    }
+                    run.open.fetch_sub(1, Ordering::AcqRel);
+                }
             }
             Err(RecvTimeoutError::Timeout) => {
                 let waiting = run.in_flight() > 0 && run.queue.is_empty();
@@ -36,7 +54,6 @@ pub(crate) fn keep(run: &Run<'_>, changed: &Receiver<RelPath>) {
 
 /// Offers the file as it is now.
 fn once_more(run: &Run<'_>, path: &RelPath) -> Result<()> {
-    run.sink.discard(std::slice::from_ref(path))?;
     let found = run.source.lookup(std::slice::from_ref(path))?.pop();
     match found {
         Some(Ok(Some(entry))) if entry.is_file() => feed::offer(run, vec![Arc::new(entry)]),

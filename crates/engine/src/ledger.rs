@@ -11,6 +11,7 @@ use haul_core::event::Action;
 use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
 
 use crate::copy::Run;
+use crate::housekeeper::Again;
 use crate::queue::is_giant;
 
 /// A slice that does not verify is sent again so often.
@@ -19,6 +20,11 @@ const VERIFY_AGAIN: u32 = 3;
 const STREAM_AGAIN: u32 = 50;
 /// How often the front end hears of the progress.
 const PROGRESS: Duration = Duration::from_millis(200);
+
+/// So long nothing may be in flight before giants that are open are looked at again.
+const STUCK: Duration = Duration::from_secs(2);
+/// So often they are.
+const STUCK_ROUNDS: u32 = 5;
 
 /// How a file comes to its end before all of it is there.
 enum End {
@@ -32,20 +38,25 @@ enum End {
 pub(crate) struct Ledger<'a, 'b> {
     run: &'a Run<'b>,
     /// To the housekeeper: files that changed while they were read, to be looked at again.
-    changed: Sender<RelPath>,
+    look: Sender<Again>,
     changed_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
     again: HashMap<(RelPath, u32), (u32, u32)>,
     /// Giants that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
+    /// Since when nothing is in flight though giants are open, and how often that was.
+    idle_since: Option<Instant>,
+    idle_rounds: u32,
 }
 
 impl<'a, 'b> Ledger<'a, 'b> {
-    pub(crate) fn new(run: &'a Run<'b>, changed: Sender<RelPath>) -> Self {
+    pub(crate) fn new(run: &'a Run<'b>, look: Sender<Again>) -> Self {
         Self {
             run,
-            changed,
+            look,
+            idle_since: None,
+            idle_rounds: 0,
             changed_once: HashSet::new(),
             again: HashMap::new(),
             ended: HashMap::new(),
@@ -57,9 +68,39 @@ impl<'a, 'b> Ledger<'a, 'b> {
     pub(crate) fn tick(&mut self, workers: usize) {
         let run = self.run;
         run.queue.allow(workers);
+        self.find_stuck();
         if self.told.elapsed() >= PROGRESS {
             self.told = Instant::now();
             run.meter.progress(run.source.streams() + run.sink.streams(), run.link());
+        }
+    }
+
+    /// Looks for giants of which all was sent and nothing is heard any more.
+    fn find_stuck(&mut self) {
+        let run = self.run;
+        let stuck = if run.fed.load(Ordering::Acquire) && run.in_flight() == 0 && run.queue.is_empty() {
+            run.open_giants()
+        } else {
+            Vec::new()
+        };
+        if stuck.is_empty() {
+            self.idle_since = None;
+            return;
+        }
+        if self.idle_since.get_or_insert_with(Instant::now).elapsed() < STUCK {
+            return;
+        }
+        self.idle_since = None;
+        self.idle_rounds += 1;
+        for path in stuck {
+            if self.idle_rounds <= STUCK_ROUNDS {
+                drop(self.look.send(Again::Stuck(path)));
+            } else if run.close_giant(&path) {
+                let cause = "all of it was sent, and the destination does not say that it is there";
+                let error = Error::new(ErrorKind::Io, Side::Destination, "commit", cause).on(path.as_bytes());
+                run.meter.fail(&path, error);
+                run.open.fetch_sub(1, Ordering::AcqRel);
+            }
         }
     }
 
@@ -147,7 +188,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             End::Failed(error) => error,
             End::Changed if self.changed_once.insert(path.clone()) => {
                 // It stays open until the housekeeper has looked at it again.
-                drop(self.changed.send(path.clone()));
+                drop(self.look.send(Again::Changed(path.clone())));
                 return;
             }
             End::Changed => {

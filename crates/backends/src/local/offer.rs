@@ -54,6 +54,7 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
         }
     }
     if entry.len > SLICE_LEN && !sink.options().dry_run {
+        sink.let_go(&entry.path);
         stage::clean(at);
     }
     if sink.metadata().is_same(at, now, entry).map_err(failed)? {

@@ -117,6 +117,11 @@ impl LocalSink {
         Ok(Ok(giant))
     }
 
+    /// Closes the staged file of a giant that is not under way any more. Whether there was one.
+    pub(super) fn let_go(&self, path: &RelPath) -> bool {
+        self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path).is_some()
+    }
+
     fn remove_one(&self, path: &RelPath) -> Result<()> {
         let gone = |result| match result {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
@@ -210,8 +215,7 @@ impl Sink for LocalSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
-            let giant = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-            if giant.is_some()
+            if self.let_go(path)
                 && let Ok(at) = self.root().at(path)
             {
                 let _ = stage::remove(&stage::part_of(&at));

@@ -338,12 +338,24 @@ impl Giant {
     }
 }
 
-/// Removes a journal whose file got its name in the moment before a run was killed.
+/// Removes what is staged of a file that is there already: its journal, if a run was killed in the moment after the
+/// file got its name, and what a far end that had lost its connections still wrote. It does no harm where it is, so
+/// failing is no error.
 pub(super) fn clean(at: &At) {
-    if matches!(stat::statx(&part_of(at)), Err(Errno::NOENT)) {
-        // It does no harm where it is.
-        let _ = remove(&journal_of(at));
+    let part = part_of(at);
+    match part.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
+        Err(Errno::NOENT) => {}
+        Ok(file) => {
+            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            let stale =
+                locked && stat::statx_file(&file).is_ok_and(|now| is_ours(&now) && is_named(&now, &part));
+            if !stale || remove(&part).is_err() {
+                return;
+            }
+        }
+        Err(_) => return,
     }
+    let _ = remove(&journal_of(at));
 }
 
 /// The slices of `entry` that an interrupted run left durable, as ranges; one is left out if it were all of them,
