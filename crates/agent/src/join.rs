@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_wire::{HEADER_LEN, Header, Kind, SessionId};
 use rustix::net::{
@@ -21,6 +21,8 @@ use crate::hub::Hub;
 
 /// How long the other process may take to hand over.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a process that has lost its lanes is waited for.
+const END: Duration = Duration::from_secs(25);
 /// A Hello is shorter.
 const HELLO_LEN: usize = 4096;
 
@@ -32,8 +34,26 @@ pub(crate) fn new_session() -> io::Result<SessionId> {
 }
 
 fn address(session: &SessionId) -> io::Result<SocketAddr> {
+    named(session, "")
+}
+
+fn named(session: &SessionId, what: &str) -> io::Result<SocketAddr> {
     let name: String = session.iter().map(|b| format!("{b:02x}")).collect();
-    SocketAddr::from_abstract_name(format!("haul-{name}"))
+    SocketAddr::from_abstract_name(format!("haul-{name}{what}"))
+}
+
+/// Holds a second name of the session, until this process ends.
+pub(crate) fn hold(session: &SessionId) -> io::Result<UnixListener> {
+    UnixListener::bind_addr(&named(session, "-alive")?)
+}
+
+/// Waits until the process that had the session has ended: it may still be giving files their names, which must not
+/// happen behind the back of the one that takes its place.
+pub(crate) fn wait_gone(session: &SessionId) {
+    let until = Instant::now() + END;
+    while hold(session).is_err() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn check_user(socket: &UnixStream) -> io::Result<()> {

@@ -73,10 +73,14 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
                 let why = format!("the session is not on this machine, or has ended ({error})");
                 return welcome(output, Err(why)).map_err(|error| system(&error));
             }
-            Err(_) => greeting.frame.clear(),
+            Err(_) => {
+                greeting.frame.clear();
+                join::wait_gone(&session);
+            }
         }
     }
     let session = join::new_session().map_err(|error| system(&error))?;
+    let _alive = join::hold(&session);
     let hub = Hub::new(session, &hello, ends);
     // Without a name to be found under it serves one lane.
     let door = join::Door::open(&session, &hub).ok();

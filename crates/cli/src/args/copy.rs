@@ -24,7 +24,7 @@ What --exclude leaves out is not removed. Nothing is removed when the source cou
 
 /// Make DST hold SRC: skip what is there already, never delete
 #[derive(Debug, Args)]
-#[command(override_usage = "haul copy [OPTIONS] SRC… DST", after_help = COPY_EXAMPLES)]
+#[command(args_override_self = true, override_usage = "haul copy [OPTIONS] SRC… DST", after_help = COPY_EXAMPLES)]
 pub(crate) struct CopyArgs {
     /// What to copy, and last where to; `SRC/` is what is in the folder, `SRC` the folder itself
     // One list, as only that lets options stand between the words.
@@ -43,7 +43,7 @@ pub(crate) struct CopyArgs {
 
 /// Make DST the same as SRC: copy, then remove what SRC does not have
 #[derive(Debug, Args)]
-#[command(after_help = SYNC_EXAMPLES)]
+#[command(args_override_self = true, after_help = SYNC_EXAMPLES)]
 pub(crate) struct SyncArgs {
     /// What DST is to be like; `SRC/` is what is in it
     #[arg(value_name = "SRC")]

@@ -16,7 +16,7 @@ Paths are below SRC; for one file it is its name.";
 
 /// Print a manifest: one b3sum line for each file
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct HashArgs {
     /// What to hash
     #[arg(value_name = "SRC")]

@@ -17,7 +17,7 @@ Exit code 3: something is missing at DST, or differs. What only DST has is told 
 
 /// Compare content by digest and report each difference
 #[derive(Debug, Args)]
-#[command(override_usage = USAGE, after_help = EXAMPLES)]
+#[command(args_override_self = true, override_usage = USAGE, after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     /// The two ends; the same as they were given to copy. With --manifest only DST
     #[arg(value_name = "END", required = true, num_args = 1..)]
