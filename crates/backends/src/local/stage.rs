@@ -98,15 +98,13 @@ impl Staged {
                 Err(errno) => return Err(failed(errno)),
             }
             let now = stat::statx_file(&file).map_err(failed)?;
-            if found {
-                // While its lock was waited for it may have got its final name, and another file this one.
-                if !is_named(&now, &part) {
-                    continue;
-                }
-                if !is_ours(&now) {
-                    remove(&part).map_err(failed)?;
-                    continue;
-                }
+            // Before it was locked, another one may have locked it, filled it and given it its final name.
+            if !is_named(&now, &part) {
+                continue;
+            }
+            if found && !is_ours(&now) {
+                remove(&part).map_err(failed)?;
+                continue;
             }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
             return Ok(Self { at, part, file: file.into(), dev, now, found });
