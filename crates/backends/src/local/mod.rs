@@ -21,6 +21,7 @@ mod sink;
 mod source;
 mod stage;
 mod stat;
+mod threads;
 mod walk;
 
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! The writing end.
 
 use std::fs::File;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -17,7 +16,7 @@ use super::dirs::Dirs;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::stage::{self, Giant};
-use super::{clone, offer, stat};
+use super::{clone, offer, stat, threads};
 
 /// Threads that compare for one question, at most.
 const COMPARERS: usize = 4;
@@ -159,29 +158,9 @@ impl Sink for LocalSink {
         if offers.len() < 256 {
             return Ok(offers.iter().map(|one| offer::answer(self, one)).collect());
         }
-        let next = AtomicUsize::new(0);
         let runs: Vec<&[Offer]> = offers.chunks(offers.len().div_ceil(COMPARERS * 4)).collect();
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((at, run)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                runs.get(at).map(|run| (at, run))
-            } {
-                done.push((at, run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>()));
-            }
-            done
-        };
-        let threads = COMPARERS.min(std::thread::available_parallelism().map_or(2, Into::into));
-        let mut done = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut done = work();
-            for other in others {
-                done.extend(other.join().unwrap_or_default());
-            }
-            done
-        });
-        done.sort_by_key(|(at, _)| *at);
-        Ok(done.into_iter().flat_map(|(_, answers)| answers).collect())
+        let answer = |run: &&[Offer]| run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>();
+        Ok(threads::each(&runs, COMPARERS, answer).into_iter().flatten().collect())
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
@@ -10,7 +9,7 @@ use rustix::io::Errno;
 
 use super::read::Reader;
 use super::root::Root;
-use super::{digest, stat, walk};
+use super::{digest, stat, threads, walk};
 
 /// Threads that hash for one question, at most.
 const HASHERS: usize = 8;
@@ -54,27 +53,7 @@ impl Source for LocalSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        let next = AtomicUsize::new(0);
-        let threads =
-            HASHERS.min(paths.len()).min(std::thread::available_parallelism().map_or(2, Into::into));
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(path) = paths.get(at) else { return done };
-                done.push((at, digest::of_path(&self.root, path)));
-            }
-        };
-        let mut done: Vec<(usize, Result<Digest>)> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut done = work();
-            for other in others {
-                done.extend(other.join().unwrap_or_default());
-            }
-            done
-        });
-        done.sort_by_key(|(at, _)| *at);
-        Ok(done.into_iter().map(|(_, digest)| digest).collect())
+        Ok(threads::each(paths, HASHERS, |path| digest::of_path(&self.root, path)))
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
