@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_backends::peer::link::prepare;
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
-use haul_wire::{Hello, RootId, ScanId, SessionId, Welcome};
+use haul_transport::Streams;
+use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
 
+use crate::direct::Direct;
 use crate::lane::{self, Lane};
 use crate::scan::Scan;
 use crate::workers::Workers;
@@ -46,12 +46,14 @@ type Slot = Arc<Mutex<Open>>;
 
 /// A session at the far end.
 pub struct Hub {
-    session: SessionId,
+    pub(crate) session: SessionId,
     pub(crate) ends: Box<dyn Ends>,
     pub(crate) pool: BufferPool,
     pub(crate) workers: Workers,
     /// Silence after which a lane is given up. Longer than at the near end, which knows better and can act.
     patience: Duration,
+    /// What opens lanes that do not go through ssh.
+    direct: Mutex<Option<Arc<Direct>>>,
     roots: Mutex<HashMap<RootId, Slot>>,
     pub(crate) scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
     lanes: Mutex<Lanes>,
@@ -80,6 +82,7 @@ impl Hub {
             pool: BufferPool::new(hello.max_memory),
             workers: Workers::default(),
             patience: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
+            direct: Mutex::default(),
             roots: Mutex::default(),
             scans: Mutex::default(),
             lanes: Mutex::default(),
@@ -91,21 +94,15 @@ impl Hub {
     ///
     /// # Errors
     /// If it cannot be set up.
-    pub fn add(
-        self: &Arc<Self>,
-        from: OwnedFd,
-        to: OwnedFd,
-        keep: Option<Box<dyn Send + Sync>>,
-    ) -> io::Result<()> {
-        prepare(&from)?;
-        prepare(&to)?;
+    pub fn add(self: &Arc<Self>, streams: Streams, keep: Option<Box<dyn Send + Sync>>) -> io::Result<()> {
         let number = {
             let mut lanes = lock(&self.lanes);
             lanes.next += 1;
             lanes.next
         };
-        let welcome = Welcome::new(Ok(self.session));
-        let (lane, threads) = lane::set_up(number, from, to, &welcome)?;
+        let mut welcome = Welcome::new(Ok(self.session));
+        welcome.direct = self.direct().map(|direct| direct.answer.clone());
+        let (lane, threads) = lane::set_up(number, streams, &welcome)?;
         {
             let mut lanes = lock(&self.lanes);
             if lanes.closed {
@@ -118,6 +115,17 @@ impl Hub {
             self.ended(number);
         }
         started
+    }
+
+    /// From now on there may be lanes that do not go through ssh.
+    pub(crate) fn allow_direct(self: &Arc<Self>, offer: &DirectOffer) {
+        if let Ok(direct) = Direct::open(offer, self) {
+            *lock(&self.direct) = Some(Arc::new(direct));
+        }
+    }
+
+    pub(crate) fn direct(&self) -> Option<Arc<Direct>> {
+        lock(&self.direct).clone()
     }
 
     /// A lane is gone.
@@ -153,6 +161,7 @@ impl Hub {
 
     /// Makes durable what was taken, and lets go of everything.
     pub fn close(&self) {
+        lock(&self.direct).take();
         for scan in std::mem::take(&mut *lock(&self.scans)).into_values() {
             scan.cancel();
         }

@@ -11,6 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use haul_transport::Streams;
 use haul_wire::{HEADER_LEN, Header, Kind, SessionId};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -123,7 +124,7 @@ fn take_over(socket: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     if header.kind != Kind::Hello {
         return Err(bad());
     }
-    hub.add(from, to, Some(Box::new(socket)))
+    hub.add(Streams::plain(from, to)?, Some(Box::new(socket)))
 }
 
 /// Hands the lane with its Hello to the process that has the session. What is returned ends when the lane does.

@@ -1,14 +1,13 @@
 //! One lane at the far end: a thread that reads requests, a thread that writes responses.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use haul_backends::peer::link::{FrameReader, FrameWriter, LinkError, Pulse};
 use haul_core::{Buffer, Error, ErrorKind, Side};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
 use haul_wire::{FrameError, Kind, Request, Response, Welcome, check, decode_body, encode, encode_ping};
 
 use crate::hub::Hub;
@@ -39,18 +38,13 @@ pub(crate) struct Threads {
     responses: Receiver<Out>,
 }
 
-pub(crate) fn set_up(
-    number: u64,
-    from: OwnedFd,
-    to: OwnedFd,
-    welcome: &Welcome,
-) -> io::Result<(Arc<Lane>, Threads)> {
+pub(crate) fn set_up(number: u64, streams: Streams, welcome: &Welcome) -> io::Result<(Arc<Lane>, Threads)> {
     let pulse = Arc::new(Pulse::default());
     let (out, responses) = unbounded();
     let frame = encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?;
     let _ = out.send(Out::Frame(frame, None));
-    let reader = FrameReader::new(from, pulse.clone());
-    let writer = FrameWriter::new(to, pulse.clone());
+    let reader = FrameReader::new(streams.from, pulse.clone());
+    let writer = FrameWriter::new(streams.to, pulse.clone());
     Ok((Arc::new(Lane { number, pulse, out }), Threads { reader, writer, responses }))
 }
 

@@ -5,9 +5,10 @@
 //! session's name, hands over its streams (`join`) and waits. The hub ends when its last lane is gone, whichever
 //! that is; what it has taken is made durable first.
 //!
-//! Read [`hub`] (the session), `lane` (its threads), `serve` (what each request does) and `scan` (walks that are
+//! Read [`hub`] (the session), `lane` (its threads), `direct` (lanes that do not go through ssh), `serve` (what each request does) and `scan` (walks that are
 //! pulled from afar).
 
+mod direct;
 pub mod hub;
 mod join;
 mod lane;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_backends::local;
-use haul_backends::peer::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
 use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Streams};
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
 use hub::{Ends, Hub};
@@ -52,8 +53,8 @@ pub fn run() -> Result<()> {
 /// If the greeting failed.
 pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()> {
     let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
-    prepare(&input).and_then(|()| prepare(&output)).map_err(|error| system(&error))?;
-    let mut greeting = read_hello(&input)?;
+    let fd = input.try_clone().and_then(Receive::exact).map_err(|error| system(&error))?;
+    let mut greeting = read_hello(fd)?.0;
     let hello = match &greeting.hello {
         Ok(hello) => hello.clone(),
         Err(error) => {
@@ -84,7 +85,11 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
     let hub = Hub::new(session, &hello, ends);
     // Without a name to be found under it serves one lane.
     let door = join::Door::open(&session, &hub).ok();
-    hub.add(input, output, None).map_err(|error| system(&error))?;
+    if let Some(offer) = &hello.direct {
+        hub.allow_direct(offer);
+    }
+    let streams = Streams::plain(input, output).map_err(|error| system(&error))?;
+    hub.add(streams, None).map_err(|error| system(&error))?;
     hub.wait();
     drop(door);
     hub.close();
@@ -115,11 +120,10 @@ struct Greeting {
     hello: Result<Hello>,
 }
 
-fn read_hello(input: &OwnedFd) -> Result<Greeting> {
+fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
     let pulse = Arc::new(Pulse::default());
     pulse.end_after(Some(GREETING));
-    let fd = input.try_clone().map_err(|error| Error::io(Side::Local, "set up the far end", &error))?;
-    let mut reader = FrameReader::exact(fd, pulse);
+    let mut reader = FrameReader::new(input, pulse);
     let (header, body) = reader.head().map_err(LinkError::into_error)?;
     let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the near end", why);
     let Some((version, release)) = peek_version(&body).filter(|_| header.kind == Kind::Hello) else {
@@ -131,14 +135,15 @@ fn read_hello(input: &OwnedFd) -> Result<Greeting> {
         let own = env!("CARGO_PKG_VERSION");
         Err(bad(format!("haul {release} there speaks protocol {version}, haul {own} here speaks {VERSION}")))
     };
-    Ok(Greeting { frame: [&header.encode()[..], &body].concat(), hello })
+    Ok((Greeting { frame: [&header.encode()[..], &body].concat(), hello }, reader.into_inner()))
 }
 
 fn welcome(output: OwnedFd, session: std::result::Result<haul_wire::SessionId, String>) -> io::Result<()> {
     let frame = encode(Kind::Welcome, 0, &Welcome::new(session), 0).map_err(io::Error::other)?;
     let pulse = Arc::new(Pulse::default());
     pulse.end_after(Some(GREETING));
-    FrameWriter::new(output, pulse).write(&frame, &[])
+    let to = Streams::plain(output.try_clone()?, output)?.to;
+    FrameWriter::new(to, pulse).write(&frame, &[])
 }
 
 /// The file system of this machine.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
 use haul_wire::{Request, Response, RootId};
 
+use crate::direct;
 use crate::hub::{Hub, Open, lock};
 use crate::lane::Reply;
 use crate::scan::Scan;
@@ -45,6 +46,7 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
 
 fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
     let response = match request {
+        Request::Connect { address, port } => done(direct::connect(hub, address, port)),
         Request::OpenSource { root, place } => {
             done(hub.open(root, || hub.ends.source(&place, &hub.pool).map(Open::Source)))
         }

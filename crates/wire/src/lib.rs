@@ -5,13 +5,14 @@
 //! # Goals and non-goals
 //!
 //! * One *near* process (it was started by a person) talks to one *far* process over any number of *lanes*. A lane
-//!   is a pair of byte streams, one each way: the standard input and output of `haul agent`, started by ssh.
+//!   is a pair of byte streams, one each way: the standard input and output of `haul agent`, started by ssh, or a TCP
+//!   connection with TLS 1.3.
 //! * Any request may travel on any lane. The death of a lane loses no work but what was on it, and that can be
 //!   asked for again on another one.
 //! * A lane that stalls is told from one that is idle, without a timer for each request.
 //! * Content is neither copied nor hashed by the protocol: it goes from the frame into the buffer that it is
 //!   written to disk from. Its proof, a BLAKE3 chaining value for each slice, travels with it.
-//! * Not a goal: secrecy and login (ssh has done both), fairness between users, other transports than streams that
+//! * Not a goal: secrecy and login (ssh and TLS do both), fairness between users, other transports than streams that
 //!   keep order, compression (ssh's is off; content is sent as it is), peers of another version.
 //!
 //! # Frame
@@ -40,6 +41,10 @@
 //! 1. On each lane the near end sends one Hello, the far end one Welcome. Hello names the session to join; the
 //!    first one names none, and the Welcome tells the session that was made for it. If the session is not there
 //!    any more, Hello says whether a new one is wanted instead; the near end tells by the session in Welcome.
+//!    The first lane goes through ssh. Hello and Welcome on it carry a public key of each end, and the port that the
+//!    far end listens on. A direct lane is a TCP connection to it, or, after [`Request::Connect`], one from the far end
+//!    to the near end. Who listens is the TLS server. Both ends prove that they hold their keys (raw public keys, RFC
+//!    7250) and accept no other; then the near end says Hello on it as on any lane.
 //! 2. Then the near end sends Requests, each with an id that it has not used in this session, and the far end sends
 //!    exactly one Response with the same id on the same lane, in any order, as late as it takes: a
 //!    [`Request::Write`] is answered when its content is durable.
@@ -87,10 +92,13 @@ pub mod message;
 pub use frame::{
     FrameError, HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,
 };
-pub use message::{Hello, Request, Response, RootId, ScanId, ScanPart, SessionId, Welcome, peek_version};
+pub use message::{
+    DirectAnswer, DirectOffer, Hello, Request, Response, RootId, ScanId, ScanPart, SessionId, Welcome,
+    peek_version,
+};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Messages: what is in the bodies of frames.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use haul_core::source::ScanBatch;
@@ -37,6 +38,32 @@ pub struct Hello {
     pub lanes: u32,
     /// Seconds of silence after which a lane is taken for dead.
     pub timeout: u32,
+    /// What the far end needs for lanes that do not go through ssh, if they are wanted.
+    pub direct: Option<DirectOffer>,
+}
+
+/// What the near end says about lanes of TLS over TCP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectOffer {
+    /// The near end's public key: a DER-encoded SubjectPublicKeyInfo.
+    #[serde(with = "serde_bytes")]
+    pub key: Vec<u8>,
+    /// The ports that may be listened on, from the first to the last; any if `None`.
+    pub ports: Option<(u16, u16)>,
+    /// The congestion control to be asked for; the system's own if `None`.
+    pub congestion: Option<String>,
+}
+
+/// What the far end says about them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectAnswer {
+    /// The far end's public key.
+    #[serde(with = "serde_bytes")]
+    pub key: Vec<u8>,
+    /// The port that it listens on, or why it cannot.
+    pub port: std::result::Result<u16, String>,
+    /// The address that ssh reached it at, as its system sees it.
+    pub address: Option<IpAddr>,
 }
 
 /// The answer to [`Hello`], from the far end.
@@ -48,13 +75,15 @@ pub struct Welcome {
     pub release: String,
     /// The session that the lane belongs to now, or why it was not accepted.
     pub session: std::result::Result<SessionId, String>,
+    /// What the near end needs for lanes that do not go through ssh, if it asked for it.
+    pub direct: Option<DirectAnswer>,
 }
 
 impl Welcome {
     /// A welcome of this version.
     #[must_use]
     pub fn new(session: std::result::Result<SessionId, String>) -> Self {
-        Self { version: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), session }
+        Self { version: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), session, direct: None }
     }
 }
 
@@ -187,6 +216,13 @@ pub enum Request {
     Finish {
         /// Which sink.
         root: RootId,
+    },
+    /// Connects to the near end, which listens, for one more lane; the near end greets on it as on any.
+    Connect {
+        /// Where it listens, besides the address that ssh came from.
+        address: Option<IpAddr>,
+        /// Its port.
+        port: u16,
     },
 }
 

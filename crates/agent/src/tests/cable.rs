@@ -10,6 +10,7 @@ use std::thread;
 
 use haul_backends::peer::dial::{Dial, Link, Refused, Trouble, Way};
 use haul_core::{Error, ErrorKind, Side};
+use haul_transport::Streams;
 
 use super::mem::{MemEnds, World};
 
@@ -130,7 +131,7 @@ impl Dial for Cables {
             }
         });
         let from = OwnedFd::from(near.try_clone().unwrap());
-        Ok(Link { from, to: near.into(), helper: None })
+        Ok(Link { streams: Streams::plain(from, near.into()).unwrap(), helper: None })
     }
 
     fn name(&self) -> String {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use haul_backends::peer::{Peer, PeerConfig};
+use haul_backends::peer::{Peer, PeerConfig, Transport};
 use haul_core::digest::slice_len;
 use haul_core::{
     Batch, BatchData, BufferPool, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink, SinkOptions,
@@ -26,6 +26,10 @@ fn place(text: &str) -> Place {
 
 fn config(streams: u32) -> PeerConfig {
     PeerConfig {
+        transport: Transport::Ssh,
+        ports: None,
+        bind: None,
+        congestion: None,
         shell: vec!["ssh".to_owned()],
         shell_given: false,
         remote_haul: "haul".to_owned(),

@@ -1,16 +1,15 @@
 //! How a lane comes to be: the contract of what opens one, and the greeting on it.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
+use haul_transport::tcp::TcpInfo;
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
 use haul_wire::{
     FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
 };
-
-use super::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
 
 /// Which lane is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct Refused {
     pub error: Error,
 }
 
-/// The process at our end of a lane, if there is one.
+/// What carries a lane at our end: a process, or a socket.
 pub trait Helper: Send + Sync {
     /// Ends it at once.
     fn kill(&self);
@@ -55,15 +54,17 @@ pub trait Helper: Send + Sync {
     fn explain(&self) -> Option<Refused>;
     /// The lane is up: what is said from now on is for the person, not part of an error.
     fn settled(&self) {}
+    /// What the kernel knows of the connection, where it is one of ours.
+    fn tcp(&self) -> Option<TcpInfo> {
+        None
+    }
 }
 
 /// A lane before the greeting.
 pub struct Link {
-    /// What comes from the far end.
-    pub from: OwnedFd,
-    /// What goes to the far end.
-    pub to: OwnedFd,
-    /// The process that carries it.
+    /// Its two directions.
+    pub streams: Streams,
+    /// What carries it.
     pub helper: Option<Arc<dyn Helper>>,
 }
 
@@ -86,6 +87,11 @@ pub trait Dial: Send + Sync {
 
     /// All lanes have ended: what was made for them is removed.
     fn clean(&self) {}
+
+    /// Names or addresses under which the far end may be reached without what carries the lanes.
+    fn hosts(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The far end's name, for people.
     fn name(&self) -> String;
@@ -122,11 +128,8 @@ fn try_greet(link: Link, hello: &Hello, patience: Option<Duration>, name: &str) 
     let pulse = Arc::new(Pulse::default());
     pulse.end_after(patience);
     let refused = |trouble, error| Refused { trouble, error };
-    let io =
-        |error: &std::io::Error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", error).on(name));
-    prepare(&link.from).and_then(|()| prepare(&link.to)).map_err(|error| io(&error))?;
-    let mut reader = FrameReader::new(link.from, pulse.clone());
-    let mut writer = FrameWriter::new(link.to, pulse.clone());
+    let mut reader = FrameReader::new(link.streams.from, pulse.clone());
+    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
     let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
     // A far end that ended at once may have said why: the answer to that is in what is read.
     let _ = writer.write(&frame, &[]);

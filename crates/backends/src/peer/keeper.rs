@@ -1,59 +1,78 @@
-//! The threads behind a session: one that reads for each lane, one that keeps the lanes alive and opens more.
+//! The thread that keeps a session's lanes alive, and opens more.
 
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Result};
-use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
+use haul_wire::Hello;
 
-use super::dial::{Greeted, Refused, Trouble, Way, greet};
+use super::admit::open;
+use super::dial::{Dial, Refused, Trouble, Way};
+use super::direct::Finder;
 use super::lane::Lane;
-use super::link::{FrameReader, LinkError};
-use super::session::{Reply, Session, State, lost};
+use super::session::{Direct, Session, State, lost};
+use super::tuner::{self, Tuner};
 
 /// How often heartbeats are sent and lanes looked at.
 const TICK: Duration = Duration::from_secs(1);
 /// If this process itself was held up for longer, silence says nothing about the others.
 const HELD_UP: Duration = Duration::from_secs(4);
-/// Attempts to open lanes at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
+/// Attempts to open lanes through ssh at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
 const DIALS_AT_ONCE: u32 = 8;
+/// Direct attempts at once.
+const DIRECT_AT_ONCE: u32 = 16;
+/// How often a direct lane may be refused while there is none before content goes through ssh for good.
+const DIRECT_TRIES: u32 = 3;
 /// How often the far end is started again before the run gives up.
 const RESTARTS: u32 = 3;
 /// A restart counts no more after this time.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
-/// How long a sink at the far end may be held by the process that just ended.
-const BUSY_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a process may take to end once its lane has.
-const COLLECT: Duration = Duration::from_millis(500);
 
 /// What a keeper knows.
 pub(super) struct Keeper {
     session: Arc<Session>,
     hello: Hello,
-    /// Lanes asked for; 0 lets the round trip decide.
+    /// Looks for a way around ssh, if that is wanted.
+    finder: Option<Finder>,
+    /// Lanes asked for; 0 lets haul find out how many help.
     streams: u32,
+    tuner: Option<Tuner>,
+    /// Bytes that had been moved at the tuner's last tick, and when that was.
+    tuned: (u64, Instant),
     /// Until when no further lane is tried.
     not_before: Instant,
     backoff: Duration,
-    /// Whether further lanes may be tried at all.
+    /// Whether further lanes through ssh may be tried at all.
     may_grow: bool,
+    /// Direct lanes that were refused since one was opened.
+    direct_refused: u32,
     told: bool,
     restarted: Vec<Instant>,
-    outcomes: crossbeam_channel::Receiver<Option<Refused>>,
-    tell: crossbeam_channel::Sender<Option<Refused>>,
+    outcomes: crossbeam_channel::Receiver<Outcome>,
+    tell: crossbeam_channel::Sender<Outcome>,
+}
+
+/// What became of an attempt to open a lane.
+struct Outcome {
+    direct: bool,
+    refused: Option<Refused>,
 }
 
 impl Keeper {
-    pub(super) fn new(session: Arc<Session>, hello: Hello, streams: u32) -> Self {
+    pub(super) fn new(session: Arc<Session>, hello: Hello, streams: u32, finder: Option<Finder>) -> Self {
         let (tell, outcomes) = crossbeam_channel::unbounded();
         Self {
             session,
             hello,
+            finder,
             streams,
+            tuner: None,
+            tuned: (0, Instant::now()),
             not_before: Instant::now(),
             backoff: TICK,
             may_grow: true,
+            direct_refused: 0,
             told: false,
             restarted: Vec::new(),
             outcomes,
@@ -63,24 +82,25 @@ impl Keeper {
 
     /// Opens the first lane.
     pub(super) fn first(&mut self) -> Result<()> {
-        let link = self.session.dialer.dial(Way::First).map_err(|refused| refused.error)?;
-        let greeted =
-            greet(link, &self.hello, None, &self.session.dialer.name()).map_err(|refused| refused.error)?;
-        accept(&self.session, greeted, &self.hello).map_err(|refused| refused.error)
+        open(&self.session, &*self.session.dialer, Way::First, &self.hello, false)
+            .map_err(|refused| refused.error)?;
+        self.find_direct();
+        Ok(())
     }
 
     /// Keeps the lanes until the session is closed.
     pub(super) fn run(mut self) {
         let mut last = Instant::now();
         loop {
-            let (lanes, dialing, wants, gone) = {
+            let (lanes, wants, gone) = {
                 let state = self.session.lock();
                 let idle = |state: &mut State| !state.closed && !state.urgent;
-                let wait = TICK.saturating_sub(last.elapsed());
+                let next = TICK.saturating_sub(last.elapsed());
+                let next = next.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
                 let (mut state, _) = self
                     .session
                     .keeper
-                    .wait_timeout_while(state, wait, idle)
+                    .wait_timeout_while(state, next, idle)
                     .unwrap_or_else(PoisonError::into_inner);
                 if state.closed {
                     return;
@@ -88,7 +108,7 @@ impl Keeper {
                 state.urgent = false;
                 let lanes = state.lanes();
                 let gone = lanes.is_empty() && state.fatal.is_none();
-                (lanes, state.dialing, state.wants_lanes, gone)
+                (lanes, state.wants_lanes, gone)
             };
             let elapsed = last.elapsed();
             if elapsed >= TICK {
@@ -96,10 +116,11 @@ impl Keeper {
                 self.look_after(&lanes, elapsed);
             }
             self.hear_outcomes();
+            self.tune();
             if gone {
                 self.recover();
             } else if wants {
-                self.grow(u32::try_from(lanes.len()).unwrap_or(u32::MAX), dialing);
+                self.grow();
             }
         }
     }
@@ -118,32 +139,89 @@ impl Keeper {
         }
     }
 
-    /// Opens further lanes as far as it is wanted and sshd lets us.
-    fn grow(&mut self, up: u32, dialing: u32) {
-        let wanted = match self.streams {
-            0 => automatic(self.session.lock().round_trip),
-            n => n,
-        };
-        if !self.may_grow || Instant::now() < self.not_before {
+    /// Looks for a way around ssh, on a thread of its own.
+    fn find_direct(&self) {
+        let Some(finder) = self.finder.clone() else { return };
+        self.session.lock().direct = Direct::Trying;
+        let (session, hello) = (self.session.clone(), self.hello(false));
+        let spawned = thread::Builder::new().name("haul-direct".to_owned()).spawn(move || {
+            let answer = session.lock().answer.clone();
+            let found = match answer {
+                Some(answer) => {
+                    let open = |dialer: &dyn Dial| open(&session, dialer, Way::First, &hello, true);
+                    finder.find(&session, &answer, &open)
+                }
+                None => Err("the far haul has no key".to_owned()),
+            };
+            session.found(found);
+        });
+        if let Err(error) = spawned {
+            self.session.found(Err(error.to_string()));
+        }
+    }
+
+    /// Lets the tuner see what was moved.
+    fn tune(&mut self) {
+        if self.tuned.1.elapsed() < tuner::TICK {
             return;
         }
+        let mut state = self.session.lock();
+        let moved = state.moved - self.tuned.0;
+        self.tuned = (state.moved, Instant::now());
+        let waited = std::mem::take(&mut state.waited);
+        if self.streams > 0 || state.count(true) == 0 {
+            return;
+        }
+        let first = || Tuner::new(tuner::first(state.round_trip));
+        let tuner = self.tuner.get_or_insert_with(first);
+        tuner.tick(moved, state.count(true).min(tuner.active()), waited);
+        state.active = tuner.active();
+    }
+
+    /// Opens further lanes as far as it is wanted.
+    fn grow(&mut self) {
+        let (direct, up, dialing, round_trip) = {
+            let state = self.session.lock();
+            let around = matches!(state.direct, Direct::On(_));
+            (state.direct.clone(), state.count(around), state.dialing, state.round_trip)
+        };
+        if Instant::now() < self.not_before {
+            return;
+        }
+        let (dialer, wanted, at_once) = match direct {
+            Direct::Trying => return,
+            Direct::On(dialer) => {
+                let tuned = self.tuner.as_ref().map_or_else(|| tuner::first(round_trip), Tuner::active);
+                (Some(dialer), tuned, DIRECT_AT_ONCE)
+            }
+            Direct::Off if self.may_grow => (None, through_ssh(round_trip), DIALS_AT_ONCE),
+            Direct::Off => return,
+        };
+        let wanted = if self.streams > 0 { self.streams } else { wanted };
         // After a refusal they are tried one by one.
-        let at_once = if self.backoff > TICK { 1 } else { DIALS_AT_ONCE };
+        let at_once = if self.backoff > TICK { 1 } else { at_once };
         let room = at_once.saturating_sub(dialing).min(wanted.saturating_sub(up + dialing));
         for _ in 0..room {
-            let session = self.session.clone();
-            let hello = self.hello(false);
-            let tell = self.tell.clone();
-            session.lock().dialing += 1;
-            let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
-                let refused = further(&session, &hello).err();
-                let _ = tell.send(refused);
-                session.dialed();
-            });
-            if spawned.is_err() {
-                self.session.dialed();
-                self.may_grow = false;
-            }
+            self.dial(dialer.clone());
+        }
+    }
+
+    /// Opens one more lane, on a thread of its own.
+    fn dial(&mut self, dialer: Option<Arc<dyn Dial>>) {
+        let session = self.session.clone();
+        let hello = self.hello(false);
+        let tell = self.tell.clone();
+        session.lock().dialing += 1;
+        let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
+            let direct = dialer.is_some();
+            let dialer = dialer.as_deref().unwrap_or(&*session.dialer);
+            let refused = open(&session, dialer, Way::Further, &hello, direct).err();
+            let _ = tell.send(Outcome { direct, refused });
+            session.dialed();
+        });
+        if spawned.is_err() {
+            self.session.dialed();
+            self.may_grow = false;
         }
     }
 
@@ -153,12 +231,16 @@ impl Keeper {
 
     /// Learns from the attempts that have ended.
     fn hear_outcomes(&mut self) {
-        while let Ok(outcome) = self.outcomes.try_recv() {
-            let Some(refused) = outcome else {
+        while let Ok(Outcome { direct, refused }) = self.outcomes.try_recv() {
+            let Some(refused) = refused else {
                 self.backoff = TICK;
+                if direct {
+                    self.direct_refused = 0;
+                }
                 continue;
             };
             match refused.trouble {
+                _ if direct => self.direct_failed(&refused.error),
                 Trouble::Login if self.session.dialer.fall_back() => {
                     self.tell_once("goes on through the first connection", &refused.error);
                 }
@@ -168,11 +250,27 @@ impl Keeper {
                     }
                     self.may_grow = false;
                 }
-                Trouble::Later => {
-                    self.backoff = (self.backoff * 2).min(Duration::from_secs(60));
-                    self.not_before = Instant::now() + self.backoff;
-                }
+                Trouble::Later => self.wait_longer(),
             }
+        }
+    }
+
+    fn wait_longer(&mut self) {
+        self.backoff = (self.backoff * 2).min(Duration::from_secs(60));
+        self.not_before = Instant::now() + self.backoff;
+    }
+
+    /// A direct lane was refused: those that are there go on; without any, content goes through ssh after a few tries.
+    fn direct_failed(&mut self, error: &Error) {
+        if self.session.lock().count(true) > 0 {
+            return self.wait_longer();
+        }
+        self.direct_refused += 1;
+        if self.direct_refused < DIRECT_TRIES {
+            self.not_before = Instant::now() + TICK;
+        } else {
+            self.direct_refused = 0;
+            self.session.found(Err(error.cause().to_owned()));
         }
     }
 
@@ -197,9 +295,11 @@ impl Keeper {
                 if self.pause(Duration::from_secs(wait)) {
                     return;
                 }
-                match again(&self.session, &self.hello(true)) {
+                let hello = self.hello(true);
+                match open(&self.session, &*self.session.dialer, Way::Again, &hello, false) {
                     Ok(()) => {
                         self.may_grow = true;
+                        self.find_direct();
                         return;
                     }
                     Err(refused) => {
@@ -224,169 +324,39 @@ impl Keeper {
     }
 }
 
+impl Session {
+    /// A way around ssh was found, or there is none.
+    fn found(&self, found: std::result::Result<(Arc<dyn Dial>, String), String>) {
+        let name = self.dialer.name();
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let said = match found {
+            Ok((dialer, how)) => {
+                state.direct = Direct::On(dialer);
+                format!("content goes around ssh, over TLS connections {how}")
+            }
+            Err(why) => {
+                state.direct = Direct::Off;
+                if !self.content_through_ssh {
+                    drop(state);
+                    let error = Error::new(ErrorKind::Unreachable, haul_core::Side::Wire, "connect to", why);
+                    let hint = "open a port between the two (`--ports`), or leave `--transport tls` out";
+                    return self.fail(error.on(name).with_hint(hint));
+                }
+                format!("content goes to {name} through ssh, as there is no direct way ({why})")
+            }
+        };
+        state.urgent = true;
+        drop(state);
+        self.keeper.notify_all();
+        (self.note)(&said);
+    }
+}
+
 /// A channel of OpenSSH has a window of 2 MiB: one connection carries at most that in a round trip.
-fn automatic(round_trip: Option<Duration>) -> u32 {
+fn through_ssh(round_trip: Option<Duration>) -> u32 {
     let ms = round_trip.map_or(0, |time| time.as_millis());
     u32::try_from(4 + ms / 5).unwrap_or(u32::MAX).clamp(4, 16)
-}
-
-/// The greeting that this process sends.
-pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
-    Hello {
-        version: VERSION,
-        release: env!("CARGO_PKG_VERSION").to_owned(),
-        session: None,
-        fresh: true,
-        max_memory,
-        lanes,
-        timeout,
-    }
-}
-
-fn further(session: &Arc<Session>, hello: &Hello) -> Result<(), Refused> {
-    let link = session.dialer.dial(Way::Further)?;
-    let greeted = greet(link, hello, Some(session.timeout), &session.dialer.name())?;
-    accept(session, greeted, hello)
-}
-
-fn again(session: &Arc<Session>, hello: &Hello) -> Result<(), Refused> {
-    let link = session.dialer.dial(Way::Again)?;
-    let greeted = greet(link, hello, Some(session.timeout), &session.dialer.name())?;
-    accept(session, greeted, hello)
-}
-
-/// Takes a greeted lane into the session. If the far process is a new one, it is told first what is open.
-fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello) -> Result<(), Refused> {
-    let result = match &greeted.welcome.session {
-        Ok(id) if hello.session.is_some_and(|known| known != *id) => reopen(session, &mut greeted),
-        Ok(_) => Ok(()),
-        Err(why) => {
-            let error = Error::new(ErrorKind::Unreachable, haul_core::Side::Wire, "join the session at", why)
-                .on(session.dialer.name());
-            // It may just have ended, and its successor be known in a moment; else this is another machine.
-            let state = session.lock();
-            let other = state.lane_count() > 0 && state.session == hello.session;
-            Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
-        }
-    };
-    let Greeted { reader, writer, pulse, helper, welcome } = greeted;
-    let added = result.and_then(|()| {
-        let mut state = session.lock();
-        if let Ok(id) = welcome.session {
-            state.restarts += u32::from(state.session.is_some_and(|known| known != id));
-            state.session = Some(id);
-        }
-        drop(state);
-        if let Some(helper) = &helper {
-            helper.settled();
-        }
-        let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
-        let lane =
-            session.add(|number| Lane::new(number, writer, pulse, helper.clone())).ok_or_else(closed)?;
-        let reading = session.clone();
-        let number = lane.number;
-        let spawned = thread::Builder::new()
-            .name(format!("haul-lane-{number}"))
-            .spawn(move || read_lane(&reading, &lane, reader));
-        spawned.map(drop).map_err(|error| {
-            session.reader_ended();
-            session.lose(number, lost(&error.to_string()));
-            Refused {
-                trouble: Trouble::Later,
-                error: Error::io(haul_core::Side::Local, "start a thread", &error),
-            }
-        })
-    });
-    if added.is_err()
-        && let Some(helper) = &helper
-    {
-        helper.kill();
-        helper.collect(COLLECT);
-    }
-    added
-}
-
-/// Repeats to a new far process what the old one had open.
-fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
-    let roots: Vec<Request> = session.lock().roots.values().cloned().collect();
-    let give_up = Instant::now() + BUSY_PATIENCE;
-    for request in roots {
-        loop {
-            let response = ask(greeted, &request)
-                .map_err(|error| Refused { trouble: Trouble::Later, error: error.into_error() })?;
-            match response {
-                Response::Done => break,
-                Response::Failed(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
-                    thread::sleep(Duration::from_millis(500));
-                }
-                Response::Failed(error) => return Err(Refused { trouble: Trouble::Fatal, error }),
-                _ => {
-                    let error = haul_wire::FrameError::Rule("another answer than was asked for").into();
-                    return Err(Refused { trouble: Trouble::Fatal, error });
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// One request on a lane that is nobody else's yet.
-fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
-    greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
-    loop {
-        let (header, body) = greeted.reader.head()?;
-        if header.kind == Kind::Response && header.payload_len == 0 {
-            let response = decode_body(&body)?;
-            check::response(&response, None, 0)?;
-            return Ok(response);
-        }
-        if header.kind != Kind::Ping {
-            return Err(haul_wire::FrameError::Kind.into());
-        }
-    }
-}
-
-fn read_lane(session: &Session, lane: &Lane, mut reader: FrameReader) {
-    let error = match read_frames(session, lane, &mut reader) {
-        LinkError::Closed => lost("the far end closed it"),
-        other => other.into_error(),
-    };
-    drop(reader);
-    lane.pulse.end();
-    lane.close();
-    // Before the lane is given up, so that what ssh says at its end is known by then.
-    if let Some(helper) = &lane.helper {
-        helper.collect(COLLECT);
-    }
-    session.lose(lane.number, error);
-    session.reader_ended();
-}
-
-fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> LinkError {
-    loop {
-        let (header, body) = match reader.head() {
-            Ok(frame) => frame,
-            Err(error) => return error,
-        };
-        match header.kind {
-            Kind::Ping => continue,
-            Kind::Response => {}
-            Kind::Hello | Kind::Welcome | Kind::Request => return haul_wire::FrameError::Kind.into(),
-        }
-        let unasked = haul_wire::FrameError::Rule("an answer to what was not asked");
-        let mut content = None;
-        if header.payload_len > 0 {
-            let Some(Some(mut buffer)) = session.buffer_for(lane.number, header.id) else {
-                return unasked.into();
-            };
-            if let Err(error) = reader.payload(&header, &mut buffer) {
-                return error;
-            }
-            content = Some(buffer);
-        }
-        let reply = Reply { body, content, payload_len: header.payload_len as usize, lane: lane.number };
-        if !session.answered(header.id, reply) {
-            return unasked.into();
-        }
-    }
 }

@@ -4,17 +4,19 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use haul_transport::{FrameWriter, Pulse};
 use haul_wire::encode_ping;
 
 use super::dial::Helper;
-use super::link::{FrameWriter, Pulse};
 
 /// After this long without a frame of ours a Ping is sent.
 const QUIET: Duration = Duration::from_millis(900);
 
-/// The writing side of a lane and the process that carries it. The reading side is its reader thread's.
+/// The writing side of a lane and what carries it. The reading side is its reader thread's.
 pub(super) struct Lane {
     pub(super) number: u64,
+    /// Whether it goes around ssh.
+    pub(super) direct: bool,
     pub(super) pulse: Arc<Pulse>,
     pub(super) helper: Option<Arc<dyn Helper>>,
     /// `None` once the lane is closed.
@@ -24,11 +26,12 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(
         number: u64,
+        direct: bool,
         writer: FrameWriter,
         pulse: Arc<Pulse>,
         helper: Option<Arc<dyn Helper>>,
     ) -> Self {
-        Self { number, pulse, helper, writer: Mutex::new(Some(writer)) }
+        Self { number, direct, pulse, helper, writer: Mutex::new(Some(writer)) }
     }
 
     /// Writes a frame; waits for the frame before it and for the far end to take this one.

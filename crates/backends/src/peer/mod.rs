@@ -3,18 +3,23 @@
 //! A [`Peer`] is a session with one far process. Its requests go over lanes, each of them an ssh process of its own
 //! ([`ssh`]); `haul-wire` is what is said on them. Any request goes over any lane: the first lane must be up for
 //! work to begin, further ones are opened when content waits for one, and a lane that dies takes nothing with it
-//! but what is asked again on another. Read [`link`] (frames over descriptors), then `session` (requests and lanes),
-//! `keeper` (who opens, watches and replaces lanes), and [`dial`] (what opens one).
+//! but what is asked again on another. Content goes around ssh, over TLS connections of our own, where there is a way
+//! (`direct`). Read `session` (requests and lanes), then `keeper` (who opens, watches and replaces lanes), `tuner` (how
+//! many), and [`dial`] (what opens one). The frames themselves are in `haul-transport`.
 
+mod admit;
 pub mod dial;
+mod direct;
 mod keeper;
 mod lane;
-pub mod link;
+mod reader;
 mod session;
 mod sink;
 mod source;
 pub mod ssh;
+mod tuner;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -27,6 +32,7 @@ use haul_wire::{FrameError, Request, Response, RootId};
 use keeper::Keeper;
 use session::{Pick, Session};
 
+pub use haul_transport::Ports;
 pub use session::Note;
 
 /// How long the far end may take to make durable what it has, once we have said all. Then only our own processes
@@ -36,9 +42,29 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 /// in a moment.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How content travels to and from a far haul.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Around ssh if there is a way, else through it.
+    #[default]
+    Auto,
+    /// Over TLS connections of haul's own, or not at all.
+    Tls,
+    /// Through ssh.
+    Ssh,
+}
+
 /// How to reach a far haul.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
+    /// How content travels.
+    pub transport: Transport,
+    /// Ports that may be listened on for direct connections, at either end; any if `None`.
+    pub ports: Option<Ports>,
+    /// Our address for direct connections; the system's choice if `None`.
+    pub bind: Option<IpAddr>,
+    /// The congestion control of direct connections; haul's choice if `None`.
+    pub congestion: Option<String>,
     /// The ssh command and its options, split into words; `["ssh"]` unless `-e` was given.
     pub shell: Vec<String>,
     /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command, unless its
@@ -83,15 +109,19 @@ impl Peer {
         note: Note,
     ) -> Result<Arc<Self>> {
         let timeout = config.timeout.max(2);
-        let session = Arc::new(Session::new(dialer, pool.clone(), note, Duration::from_secs(timeout.into())));
+        let seconds = Duration::from_secs(timeout.into());
+        let through_ssh = config.transport != Transport::Tls;
+        let session = Arc::new(Session::new(dialer, through_ssh, pool.clone(), note, seconds));
         // From here on the end of `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
-        let mut keeper =
-            Keeper::new(session, keeper::hello(config.max_memory, config.streams, timeout), config.streams);
+        let direct = direct::Finder::new(config)?;
+        let mut hello = admit::hello(config.max_memory, config.streams, timeout);
+        hello.direct = direct.as_ref().map(direct::Finder::offer);
+        let mut keeper = Keeper::new(session, hello, config.streams, direct);
         keeper.first()?;
         thread::Builder::new()
             .name("haul-keeper".to_owned())
@@ -179,7 +209,7 @@ impl Peer {
     }
 
     fn streams(&self) -> u32 {
-        self.session.lock().lane_count()
+        self.session.lock().streams()
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::{Buffer, BufferPool, Error, ErrorKind, Result, Retry, Side};
-use haul_wire::{Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id};
+use haul_wire::{
+    DirectAnswer, Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id,
+};
 
 use super::dial::Dial;
 use super::lane::Lane;
@@ -72,6 +74,16 @@ pub(super) struct State {
     pub(super) session: Option<SessionId>,
     /// How often the far end had to be started anew.
     pub(super) restarts: u32,
+    /// Whether content goes around ssh.
+    pub(super) direct: Direct,
+    /// What the far end told of it.
+    pub(super) answer: Option<DirectAnswer>,
+    /// On how many lanes content may go.
+    pub(super) active: u32,
+    /// Bytes of content that have gone over all lanes, either way.
+    pub(super) moved: u64,
+    /// Whether content had to wait for a lane since this was last looked at.
+    pub(super) waited: bool,
     /// Requests that open what is open, to be repeated to a new far process.
     pub(super) roots: BTreeMap<RootId, Request>,
     /// Why nothing goes on.
@@ -91,9 +103,22 @@ pub(super) struct State {
     pub(super) readers: u32,
 }
 
+/// Whether content goes around ssh.
+#[derive(Clone)]
+pub(super) enum Direct {
+    /// It is not wanted, or there is no way.
+    Off,
+    /// It is being tried.
+    Trying,
+    /// It does; this opens lanes for it.
+    On(Arc<dyn Dial>),
+}
+
 /// Everything that a peer's threads share.
 pub(super) struct Session {
     pub(super) dialer: Box<dyn Dial>,
+    /// Whether content may go through ssh at all.
+    pub(super) content_through_ssh: bool,
     pub(super) pool: BufferPool,
     pub(super) note: Note,
     pub(super) timeout: Duration,
@@ -105,9 +130,16 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(dialer: Box<dyn Dial>, pool: BufferPool, note: Note, timeout: Duration) -> Self {
+    pub(super) fn new(
+        dialer: Box<dyn Dial>,
+        content_through_ssh: bool,
+        pool: BufferPool,
+        note: Note,
+        timeout: Duration,
+    ) -> Self {
         Self {
             dialer,
+            content_through_ssh,
             pool,
             note,
             timeout,
@@ -117,6 +149,11 @@ impl Session {
                 next_lane: 0,
                 session: None,
                 restarts: 0,
+                direct: Direct::Off,
+                answer: None,
+                active: u32::MAX,
+                moved: 0,
+                waited: false,
                 roots: BTreeMap::new(),
                 fatal: None,
                 last_lost: None,
@@ -223,7 +260,7 @@ impl Session {
                     break Err(self.unreachable("the connection was closed here"));
                 }
                 let wanted = state.wants_lanes;
-                let at = state.pick(pick);
+                let at = state.pick(pick, self.content_through_ssh);
                 if state.wants_lanes && !wanted {
                     self.wake_keeper(&mut state);
                 }
@@ -258,6 +295,7 @@ impl Session {
             self.lose(lane.number, lost(&error.to_string()));
         } else if checked_out {
             let mut state = self.lock();
+            state.moved += payload.len() as u64;
             if let Some(up) = state.lanes.iter_mut().find(|up| up.lane.number == lane.number) {
                 up.writing = false;
             }
@@ -281,6 +319,7 @@ impl Session {
             };
             let Some(pending) = up.pending.remove(&id) else { return false };
             up.owes -= pending.owes;
+            state.moved += reply.payload_len as u64;
             pending
         };
         (pending.on_reply)(Ok(reply));
@@ -357,6 +396,9 @@ impl Session {
             state.lanes()
         };
         self.dialer.stop();
+        if let Direct::On(dialer) = std::mem::replace(&mut self.lock().direct, Direct::Off) {
+            dialer.stop();
+        }
         for lane in &lanes {
             lane.close();
         }
@@ -418,25 +460,52 @@ impl State {
         u32::try_from(self.lanes.len()).unwrap_or(u32::MAX)
     }
 
-    fn pick(&mut self, pick: Pick) -> Option<usize> {
-        // Over a distance one connection will not do, and a login takes several round trips: begin at once.
-        let far = self.round_trip.is_some_and(|time| time >= FAR);
-        self.wants_lanes |= far && matches!(pick, Pick::Read(_) | Pick::Write(_));
+    /// How many lanes go around ssh (`true`) or through it.
+    pub(super) fn count(&self, direct: bool) -> u32 {
+        let lanes = self.lanes.iter().filter(|up| up.lane.direct == direct);
+        u32::try_from(lanes.count()).unwrap_or(u32::MAX)
+    }
+
+    /// How many lanes content goes over.
+    pub(super) fn streams(&self) -> u32 {
+        let direct = self.count(true);
+        if direct > 0 { direct.min(self.active) } else { self.count(false) }
+    }
+
+    /// Which lane a request goes on. Content goes around ssh where it can; what is small goes through ssh, where it
+    /// has no content before it.
+    fn pick(&mut self, pick: Pick, content_through_ssh: bool) -> Option<usize> {
         let lanes = self.lanes.iter().enumerate();
-        match pick {
-            Pick::Small => lanes.min_by_key(|(_, up)| (up.writing, up.pending.len())).map(|(at, _)| at),
+        let (direct, active) = (self.count(true) > 0, self.active as usize);
+        let content = || {
+            let allowed = direct || content_through_ssh;
+            let lanes = self.lanes.iter().enumerate();
+            let lanes = lanes.filter(move |(_, up)| allowed && up.lane.direct == direct);
+            lanes.take(if direct { active } else { usize::MAX })
+        };
+        let (best, waits) = match pick {
+            Pick::Small => {
+                (lanes.min_by_key(|(_, up)| (up.writing, up.lane.direct, up.pending.len())), false)
+            }
             Pick::Read(_) => {
-                let best = lanes.min_by_key(|(_, up)| (up.owes, up.pending.len()));
-                self.wants_lanes |= best.is_some_and(|(_, up)| up.owes > 0);
-                best.map(|(at, _)| at)
+                let best = content().min_by_key(|(_, up)| (up.owes, up.pending.len()));
+                (best, best.is_none_or(|(_, up)| up.owes > 0))
             }
             Pick::Write(_) => {
-                let best = lanes.filter(|(_, up)| !up.writing).min_by_key(|(_, up)| up.owes);
-                self.wants_lanes |= best.is_none();
-                best.map(|(at, _)| at)
+                let best = content().filter(|(_, up)| !up.writing).min_by_key(|(_, up)| up.owes);
+                (best, best.is_none())
             }
-            Pick::Lane(number) => lanes.filter(|(_, up)| up.lane.number == number).map(|(at, _)| at).next(),
-        }
+            Pick::Lane(number) => {
+                (self.lanes.iter().enumerate().find(|(_, up)| up.lane.number == number), false)
+            }
+        };
+        let best = best.map(|(at, _)| at);
+        // Over a distance one connection will not do, and a login takes several round trips: begin at once.
+        let far = self.round_trip.is_some_and(|time| time >= FAR);
+        let is_content = matches!(pick, Pick::Read(_) | Pick::Write(_));
+        self.wants_lanes |= waits || (far && is_content);
+        self.waited |= waits;
+        best
     }
 
     /// Lanes that writes without response are on.

@@ -1,8 +1,33 @@
 //! How the far end is reached, and what a process may take.
 
-use clap::Args;
+use std::net::IpAddr;
 
-use crate::settings::parse_size;
+use clap::{Args, ValueEnum};
+use haul_backends::peer::{Ports, Transport};
+
+use crate::settings::{parse_ports, parse_size};
+
+/// The words of `--transport`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum TransportArg {
+    /// Around ssh if there is a way
+    #[default]
+    Auto,
+    /// Around ssh or not at all
+    Tls,
+    /// Through ssh
+    Ssh,
+}
+
+impl From<TransportArg> for Transport {
+    fn from(word: TransportArg) -> Self {
+        match word {
+            TransportArg::Auto => Self::Auto,
+            TransportArg::Tls => Self::Tls,
+            TransportArg::Ssh => Self::Ssh,
+        }
+    }
+}
 
 /// Options for ends on other machines.
 #[derive(Debug, Args)]
@@ -17,6 +42,19 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512),
           help_heading = "Other machines")]
     pub(crate) streams: Option<u32>,
+    /// How content travels to and from other machines: `tls` over TCP connections of haul's own, which need an open
+    /// port at one end; `ssh` through ssh; `auto` around ssh if there is a way
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = "Other machines")]
+    pub(crate) transport: TransportArg,
+    /// Ports that may be listened on for such connections, at either end [default: any]
+    #[arg(long, value_name = "FROM-TO", value_parser = parse_ports, help_heading = "Other machines")]
+    pub(crate) ports: Option<Ports>,
+    /// The address of this machine that such connections use [default: as the system routes]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Other machines")]
+    pub(crate) bind: Option<IpAddr>,
+    /// The congestion control of such connections [default: bbr over a distance, where the system has it]
+    #[arg(long, value_name = "NAME", help_heading = "Other machines")]
+    pub(crate) congestion: Option<String>,
     /// Give up a connection that shows no sign of life for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Other machines")]

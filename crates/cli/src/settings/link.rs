@@ -1,6 +1,6 @@
 //! How far ends are reached, from the words about it.
 
-use haul_backends::peer::PeerConfig;
+use haul_backends::peer::{PeerConfig, Ports};
 use haul_core::{BufferPool, Result};
 
 use super::{usage, words::split_words};
@@ -35,6 +35,10 @@ impl LinkSettings {
             return Err(usage("obey --max-memory", "haul needs 32MiB at least"));
         }
         let peer = PeerConfig {
+            transport: args.transport.into(),
+            ports: args.ports,
+            bind: args.bind,
+            congestion: args.congestion.clone(),
             shell,
             shell_given: args.rsh.is_some(),
             remote_haul: args.remote_haul.clone(),
@@ -43,5 +47,36 @@ impl LinkSettings {
             max_memory: args.max_memory,
         };
         Ok(Self { peer, pool: BufferPool::new(args.max_memory) })
+    }
+}
+
+/// Reads a range of ports, as in `40000-40100`, or one port.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(crate) fn parse_ports(text: &str) -> std::result::Result<Ports, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| match text.trim().parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("`{text}` is no port; say for example 40000-40100")),
+    };
+    let ports = Ports { first: port(first)?, last: port(last)? };
+    if ports.first > ports.last {
+        return Err(format!("{last} comes before {first}"));
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_a_range_or_one() {
+        assert_eq!(parse_ports("4000-4010"), Ok(Ports { first: 4000, last: 4010 }));
+        assert_eq!(parse_ports("4000"), Ok(Ports { first: 4000, last: 4000 }));
+        for bad in ["", "0", "70000", "a-b", "5-4", "1-2-3"] {
+            assert!(parse_ports(bad).is_err(), "{bad}");
+        }
     }
 }

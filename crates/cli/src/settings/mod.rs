@@ -9,7 +9,7 @@ mod transfer;
 mod words;
 
 pub(crate) use files_from::{Paths, read_paths};
-pub(crate) use link::LinkSettings;
+pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::parse_size;
 pub(crate) use transfer::{TransferSettings, scan_options};

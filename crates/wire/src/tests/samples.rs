@@ -1,5 +1,6 @@
 //! One message of each kind, with something in every field.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use haul_core::source::ScanBatch;
@@ -9,7 +10,7 @@ use haul_core::{
     ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
-use crate::{Hello, Request, Response, ScanPart, Welcome};
+use crate::{DirectAnswer, DirectOffer, Hello, Request, Response, ScanPart, Welcome};
 
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
@@ -68,12 +69,23 @@ pub(super) fn hello() -> Hello {
         max_memory: 1 << 30,
         lanes: 16,
         timeout: 30,
+        direct: Some(DirectOffer {
+            key: vec![1, 2, 3],
+            ports: Some((40_000, 40_009)),
+            congestion: Some("bbr".to_owned()),
+        }),
     }
 }
 
-pub(super) fn welcomes() -> [Welcome; 2] {
-    let welcome = |session| Welcome { version: 1, release: "0.1.0".to_owned(), session };
-    [welcome(Ok([0xcd; 16])), welcome(Err("no".to_owned()))]
+pub(super) fn welcomes() -> [Welcome; 3] {
+    let welcome = |session, direct| Welcome { version: 1, release: "0.1.0".to_owned(), session, direct };
+    let address = Some(IpAddr::from([192, 0, 2, 7]));
+    let answer = |port| DirectAnswer { key: vec![4, 5], port, address };
+    [
+        welcome(Ok([0xcd; 16]), Some(answer(Ok(40_001)))),
+        welcome(Ok([0xce; 16]), Some(answer(Err("no port".to_owned())))),
+        welcome(Err("no".to_owned()), None),
+    ]
 }
 
 pub(super) fn requests() -> Vec<Request> {
@@ -118,6 +130,7 @@ pub(super) fn requests() -> Vec<Request> {
         },
         Request::Remove { root: 15, paths },
         Request::Finish { root: 16 },
+        Request::Connect { address: Some(IpAddr::from([192, 0, 2, 8])), port: 40_002 },
     ]
 }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use haul_core::location::SshHost;
 use haul_core::{Error, ErrorKind, Result, Side};
+use haul_transport::Streams;
 use tempfile::TempDir;
 
 use super::dial::{Dial, Link, Refused, Trouble, Way};
@@ -141,8 +142,12 @@ impl Dial for SshDialer {
             return Err(refused(Trouble::Fatal, ended()));
         }
         drop(processes);
+        let streams = Streams::plain(from, to).map_err(|error| {
+            process.kill();
+            refused(Trouble::Later, Error::io(Side::Local, "connect to", &error))
+        })?;
         let helper = process::SshHelper { process, name: self.name(), remote_haul: self.remote_haul.clone() };
-        Ok(Link { from, to, helper: Some(Arc::new(helper)) })
+        Ok(Link { streams, helper: Some(Arc::new(helper)) })
     }
 
     fn fall_back(&self) -> bool {
@@ -165,6 +170,10 @@ impl Dial for SshDialer {
     fn clean(&self) {
         // It is dropped, and with it removed, here: threads that hold this dialer may outlive the program's end.
         self.dir().take();
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        self.options.hostname.iter().cloned().collect()
     }
 
     fn name(&self) -> String {

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use haul_core::location::SshHost;
+use haul_transport::identity::has_aes;
 
 /// Ciphers that a processor with AES instructions does at several GB/s; the usual first choice of OpenSSH before
 /// version 10 is four times slower.
@@ -18,6 +19,8 @@ pub(super) struct Options {
     /// Whether the person's configuration has a control master for this host. Then the first lane uses it, as every
     /// other ssh command there would, and nobody has to log in twice.
     pub(super) user_master: bool,
+    /// The host that the name stands for.
+    pub(super) hostname: Option<String>,
 }
 
 impl Options {
@@ -61,7 +64,7 @@ impl Options {
             words.push(format!("-oCiphers={ciphers}"));
         }
         let user_master = value("controlpath").is_some_and(|path| path != "none");
-        Self { is_ssh: true, words, user_master }
+        Self { is_ssh: true, words, user_master, hostname: value("hostname").map(str::to_owned) }
     }
 }
 
@@ -78,15 +81,6 @@ fn fast_first(ciphers: &str) -> Option<String> {
     }
     let rest = all.iter().copied().filter(|cipher| !fast.contains(cipher));
     Some(fast.iter().copied().chain(rest).collect::<Vec<_>>().join(","))
-}
-
-fn has_aes() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::is_x86_feature_detected!("aes");
-    #[cfg(target_arch = "aarch64")]
-    return std::arch::is_aarch64_feature_detected!("aes");
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return false;
 }
 
 #[cfg(test)]

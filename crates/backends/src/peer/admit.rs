@@ -1,0 +1,136 @@
+//! Opening a lane and taking it into the session.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_core::{Error, ErrorKind, Side};
+use haul_transport::LinkError;
+use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
+
+use super::dial::{Dial, Greeted, Refused, Trouble, Way, greet};
+use super::lane::Lane;
+use super::reader::{self, COLLECT};
+use super::session::{Session, lost};
+
+/// How long a sink at the far end may be held by the process that just ended.
+const BUSY_PATIENCE: Duration = Duration::from_secs(15);
+
+/// The greeting that this process sends.
+pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
+    Hello {
+        version: VERSION,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        session: None,
+        fresh: true,
+        max_memory,
+        lanes,
+        timeout,
+        direct: None,
+    }
+}
+
+/// Opens one more lane with `dialer`. `direct` says that it goes around ssh.
+pub(super) fn open(
+    session: &Arc<Session>,
+    dialer: &dyn Dial,
+    way: Way,
+    hello: &Hello,
+    direct: bool,
+) -> Result<(), Refused> {
+    let link = dialer.dial(way)?;
+    // Only the first login may have to wait for a person.
+    let patience = if way == Way::First && !direct { None } else { Some(session.timeout) };
+    let greeted = greet(link, hello, patience, &session.dialer.name())?;
+    accept(session, greeted, hello, direct)
+}
+
+/// Takes a greeted lane into the session. If the far process is a new one, it is told first what is open.
+fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello, direct: bool) -> Result<(), Refused> {
+    let result = match &greeted.welcome.session {
+        Ok(id) if hello.session.is_some_and(|known| known != *id) => reopen(session, &mut greeted),
+        Ok(_) => Ok(()),
+        Err(why) => {
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
+                .on(session.dialer.name());
+            // It may just have ended, and its successor be known in a moment; else this is another machine.
+            let state = session.lock();
+            let other = state.lane_count() > 0 && state.session == hello.session;
+            Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
+        }
+    };
+    let Greeted { reader, writer, pulse, helper, welcome } = greeted;
+    let added = result.and_then(|()| {
+        let mut state = session.lock();
+        if let Ok(id) = welcome.session {
+            state.restarts += u32::from(state.session.is_some_and(|known| known != id));
+            state.session = Some(id);
+            state.answer = welcome.direct;
+        }
+        drop(state);
+        if let Some(helper) = &helper {
+            helper.settled();
+        }
+        let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
+        let lane = session
+            .add(|number| Lane::new(number, direct, writer, pulse, helper.clone()))
+            .ok_or_else(closed)?;
+        let reading = session.clone();
+        let number = lane.number;
+        let spawned = thread::Builder::new()
+            .name(format!("haul-lane-{number}"))
+            .spawn(move || reader::read_lane(&reading, &lane, reader));
+        spawned.map(drop).map_err(|error| {
+            session.reader_ended();
+            session.lose(number, lost(&error.to_string()));
+            Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
+        })
+    });
+    if added.is_err()
+        && let Some(helper) = &helper
+    {
+        helper.kill();
+        helper.collect(COLLECT);
+    }
+    added
+}
+
+/// Repeats to a new far process what the old one had open.
+fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
+    let roots: Vec<Request> = session.lock().roots.values().cloned().collect();
+    let give_up = Instant::now() + BUSY_PATIENCE;
+    for request in roots {
+        loop {
+            let response = ask(greeted, &request)
+                .map_err(|error| Refused { trouble: Trouble::Later, error: error.into_error() })?;
+            match response {
+                Response::Done => break,
+                Response::Failed(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
+                    thread::sleep(Duration::from_millis(500));
+                }
+                Response::Failed(error) => return Err(Refused { trouble: Trouble::Fatal, error }),
+                _ => {
+                    let error = haul_wire::FrameError::Rule("another answer than was asked for").into();
+                    return Err(Refused { trouble: Trouble::Fatal, error });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One request on a lane that is nobody else's yet.
+fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
+    greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
+    loop {
+        let (header, body) = greeted.reader.head()?;
+        if header.kind == Kind::Response && header.payload_len == 0 {
+            let response = decode_body(&body)?;
+            check::response(&response, None, 0)?;
+            return Ok(response);
+        }
+        if header.kind != Kind::Ping {
+            return Err(haul_wire::FrameError::Kind.into());
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The thread that reads from a lane.
+
+use std::time::Duration;
+
+use haul_transport::{FrameReader, LinkError};
+use haul_wire::Kind;
+
+use super::lane::Lane;
+use super::session::{Reply, Session, lost};
+
+/// How long a process may take to end once its lane has.
+pub(super) const COLLECT: Duration = Duration::from_millis(500);
+
+/// Reads until the lane ends, and takes it out of the session.
+pub(super) fn read_lane(session: &Session, lane: &Lane, mut reader: FrameReader) {
+    let error = match read_frames(session, lane, &mut reader) {
+        LinkError::Closed => lost("the far end closed it"),
+        other => other.into_error(),
+    };
+    drop(reader);
+    lane.pulse.end();
+    lane.close();
+    // Before the lane is given up, so that what ssh says at its end is known by then.
+    if let Some(helper) = &lane.helper {
+        helper.collect(COLLECT);
+    }
+    session.lose(lane.number, error);
+    session.reader_ended();
+}
+
+fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> LinkError {
+    loop {
+        let (header, body) = match reader.head() {
+            Ok(frame) => frame,
+            Err(error) => return error,
+        };
+        match header.kind {
+            Kind::Ping => continue,
+            Kind::Response => {}
+            Kind::Hello | Kind::Welcome | Kind::Request => return haul_wire::FrameError::Kind.into(),
+        }
+        let unasked = haul_wire::FrameError::Rule("an answer to what was not asked");
+        let mut content = None;
+        if header.payload_len > 0 {
+            let Some(Some(mut buffer)) = session.buffer_for(lane.number, header.id) else {
+                return unasked.into();
+            };
+            if let Err(error) = reader.payload(&header, &mut buffer) {
+                return error;
+            }
+            content = Some(buffer);
+        }
+        let reply = Reply { body, content, payload_len: header.payload_len as usize, lane: lane.number };
+        if !session.answered(header.id, reply) {
+            return unasked.into();
+        }
+    }
+}

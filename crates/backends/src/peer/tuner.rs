@@ -1,0 +1,163 @@
+//! How many connections content goes over.
+//!
+//! One TCP connection carries at most its buffers in a round trip, so the beginning is a guess from the round trip.
+//! From then on the number climbs while the rate does, and goes back when it does not: more connections than help cost
+//! memory and processor time, and take a larger share of the link from others.
+
+use std::time::Duration;
+
+/// What one connection of a stock Linux has under way at most: the largest send buffer (`net.ipv4.tcp_wmem`).
+const IN_FLIGHT: f64 = 4.0 * 1024.0 * 1024.0;
+/// The link that the guess is made for, in bytes per second: 10 Gbit/s.
+const LINK: f64 = 1.25e9;
+const FIRST: std::ops::RangeInclusive<u32> = 4..=16;
+/// Connections at most.
+pub(super) const MOST: u32 = 32;
+
+/// How often it wants to be asked.
+pub(super) const TICK: Duration = Duration::from_millis(500);
+/// Ticks that a rate is averaged over, and those before it that do not count: connections have to speed up first.
+const MEASURED: u32 = 3;
+const SETTLE: u32 = 1;
+/// Ticks before the first change.
+const BEGIN: u32 = 4;
+/// Ticks between attempts once more has not helped.
+const HOLD: u32 = 20;
+/// What a step up must bring, and what a step down may cost.
+const GAIN: f64 = 1.08;
+const LOSS: f64 = 0.98;
+
+/// How many connections to begin with.
+pub(super) fn first(round_trip: Option<Duration>) -> u32 {
+    let seconds = round_trip.map_or(0.0, |time| time.as_secs_f64());
+    ((LINK * seconds / IN_FLIGHT).ceil() as u32).clamp(*FIRST.start(), *FIRST.end())
+}
+
+/// Finds the number by trying.
+#[derive(Debug)]
+pub(super) struct Tuner {
+    active: u32,
+    /// The number before the last step, and its rate; `None` while the present number's own is not known.
+    before: Option<(u32, f64)>,
+    /// Ticks to wait, to settle, measured.
+    wait: u32,
+    settle: u32,
+    measured: u32,
+    bytes: u64,
+    /// Whether the next attempt is upwards.
+    up: bool,
+}
+
+impl Tuner {
+    pub(super) fn new(active: u32) -> Self {
+        Self { active, before: None, wait: BEGIN, settle: 0, measured: 0, bytes: 0, up: true }
+    }
+
+    /// How many connections content may go over.
+    pub(super) fn active(&self) -> u32 {
+        self.active
+    }
+
+    /// `bytes` were moved over `lanes` connections since the last tick; `waited` says that more would have been, had
+    /// there been a free one.
+    pub(super) fn tick(&mut self, bytes: u64, lanes: u32, waited: bool) {
+        if self.wait > 0 {
+            self.wait -= 1;
+            return;
+        }
+        if !waited || lanes < self.active {
+            // What is measured now says nothing about the number.
+            self.measured = 0;
+            self.bytes = 0;
+            return;
+        }
+        if self.settle > 0 {
+            self.settle -= 1;
+            return;
+        }
+        self.bytes += bytes;
+        self.measured += 1;
+        if self.measured < MEASURED {
+            return;
+        }
+        let rate = self.bytes as f64 / f64::from(MEASURED);
+        self.measured = 0;
+        self.bytes = 0;
+        self.judge(rate);
+    }
+
+    fn judge(&mut self, rate: f64) {
+        let Some((active, was)) = self.before.take() else {
+            return self.step(rate);
+        };
+        let went_up = self.active > active;
+        let good = if went_up { rate >= was * GAIN } else { rate >= was * LOSS };
+        if good {
+            self.step(rate);
+        } else {
+            self.active = active;
+            self.up = !went_up;
+            self.wait = HOLD;
+        }
+    }
+
+    fn step(&mut self, rate: f64) {
+        let next = if self.up { (self.active * 3).div_ceil(2) } else { self.active * 3 / 4 };
+        let next = next.clamp(1, MOST);
+        if next == self.active {
+            self.up = !self.up;
+            self.wait = HOLD;
+            return;
+        }
+        self.before = Some((self.active, rate));
+        self.active = next;
+        self.settle = SETTLE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs against a link where `rate` tells the bytes of a tick from the number of connections.
+    fn run(tuner: &mut Tuner, ticks: u32, rate: impl Fn(u32) -> f64) {
+        for _ in 0..ticks {
+            let active = tuner.active();
+            tuner.tick(rate(active) as u64, active, true);
+        }
+    }
+
+    #[test]
+    fn begins_with_what_the_round_trip_asks_for() {
+        let first = |ms| first(Some(Duration::from_millis(ms)));
+        assert_eq!((first(0), first(20), first(60), first(300)), (4, 6, 16, 16));
+        assert_eq!(super::first(None), 4);
+    }
+
+    #[test]
+    fn climbs_while_it_helps_and_stays_near_what_is_enough() {
+        let mut tuner = Tuner::new(4);
+        run(&mut tuner, 60, |n| f64::from(n.min(20)) * 50e6);
+        assert!((18..=30).contains(&tuner.active()), "{tuner:?}");
+    }
+
+    #[test]
+    fn goes_back_when_fewer_do_as_well() {
+        let mut tuner = Tuner::new(16);
+        run(&mut tuner, 400, |n| f64::from(n.min(2)) * 50e6);
+        assert!(tuner.active() <= 4, "{tuner:?}");
+        // And up again when the link has changed.
+        run(&mut tuner, 400, |n| f64::from(n.min(12)) * 50e6);
+        assert!(tuner.active() >= 9, "{tuner:?}");
+    }
+
+    #[test]
+    fn nothing_is_learnt_while_the_link_is_not_the_limit() {
+        let mut tuner = Tuner::new(6);
+        for _ in 0..100 {
+            tuner.tick(1_000_000, 6, false);
+            tuner.tick(1_000_000, 5, true);
+        }
+        assert_eq!(tuner.active(), 6);
+    }
+}

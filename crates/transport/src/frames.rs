@@ -1,0 +1,174 @@
+//! Frames over streams.
+
+use std::io;
+use std::sync::Arc;
+
+use haul_core::{Buffer, Error, ErrorKind, Side};
+use haul_wire::{FrameError, HEADER_LEN, Header};
+
+use crate::pulse::Pulse;
+use crate::stream::{Receive, Transmit};
+
+/// Why no further frame comes.
+#[derive(Debug)]
+pub enum LinkError {
+    /// The stream ended between two frames.
+    Closed,
+    /// The stream broke, or ended within a frame.
+    Io(io::Error),
+    /// What came is not allowed.
+    Frame(FrameError),
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<FrameError> for LinkError {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
+    }
+}
+
+impl LinkError {
+    /// The error in words.
+    #[must_use]
+    pub fn into_error(self) -> Error {
+        let lost =
+            |cause: String| Error::new(ErrorKind::Unreachable, Side::Wire, "talk to the other end", cause);
+        match self {
+            Self::Closed => lost("the connection was closed".to_owned()),
+            Self::Io(error) => lost(error.to_string()),
+            Self::Frame(error) => error.into(),
+        }
+    }
+}
+
+/// Reads frames.
+pub struct FrameReader {
+    input: Receive,
+    pulse: Arc<Pulse>,
+}
+
+impl FrameReader {
+    /// Reads from a stream.
+    #[must_use]
+    pub fn new(input: Receive, pulse: Arc<Pulse>) -> Self {
+        Self { input, pulse }
+    }
+
+    /// The stream, for somebody else to go on with.
+    #[must_use]
+    pub fn into_inner(self) -> Receive {
+        self.input
+    }
+
+    /// Fills `into`; gives how much of it was filled, which is less only at the end of the stream.
+    ///
+    /// # Errors
+    /// If the stream broke, or was given up.
+    pub fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let result = self.fill_listening(into);
+        self.pulse.listened();
+        result
+    }
+
+    fn fill_listening(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < into.len() {
+            match self.input.read(&mut into[filled..]) {
+                Ok(0) => break,
+                Ok(n) => {
+                    filled += n;
+                    self.pulse.heard();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.pulse.listen();
+                    self.input.wait(into.len() - filled, &self.pulse)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn fill_all(&mut self, into: &mut [u8]) -> io::Result<()> {
+        if self.fill(into)? == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Reads the next header and body. The payload, if the header tells of one, is to be read next.
+    ///
+    /// # Errors
+    /// If no frame comes.
+    pub fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError> {
+        let mut head = [0; HEADER_LEN];
+        let filled = self.fill(&mut head)?;
+        self.body(&head, filled)
+    }
+
+    /// Goes on after the first `filled` bytes of a header have been read.
+    ///
+    /// # Errors
+    /// As [`FrameReader::head`].
+    pub fn body(&mut self, head: &[u8; HEADER_LEN], filled: usize) -> Result<(Header, Vec<u8>), LinkError> {
+        if filled == 0 {
+            return Err(LinkError::Closed);
+        }
+        Header::check_prefix(&head[..filled.min(HEADER_LEN)])?;
+        if filled < HEADER_LEN {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let header = Header::decode(head)?;
+        let mut body = vec![0; header.body_len as usize];
+        self.fill_all(&mut body)?;
+        header.check_body(&body)?;
+        Ok((header, body))
+    }
+
+    /// Reads the payload that `header` tells of.
+    ///
+    /// # Errors
+    /// If it does not come.
+    pub fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
+        into.truncate(0);
+        // A header's payload fits into a buffer of a pool; one without memory is somebody's mistake.
+        let room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
+        Ok(self.fill_all(room)?)
+    }
+}
+
+/// Writes frames.
+pub struct FrameWriter {
+    output: Transmit,
+    pulse: Arc<Pulse>,
+}
+
+impl FrameWriter {
+    /// Writes to a stream.
+    #[must_use]
+    pub fn new(output: Transmit, pulse: Arc<Pulse>) -> Self {
+        Self { output, pulse }
+    }
+
+    /// Writes a header with its body, and its payload, as one run of bytes.
+    ///
+    /// # Errors
+    /// If the stream broke, or was given up.
+    pub fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        self.output.write(head, payload, &self.pulse)
+    }
+
+    /// Ends what is written, also where the stream is a socket that a reader holds too.
+    pub fn close(self) {
+        self.output.close();
+    }
+
+    /// Whether a small frame can be written without waiting.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.output.is_ready()
+    }
+}

@@ -1,0 +1,20 @@
+//! How bytes travel between two haul processes: frames over pipes, and over TCP with TLS.
+//!
+//! Read [`frames`] (frames over streams), then [`stream`] (what a stream may be: descriptors of ssh, or a TLS
+//! connection), [`identity`] (who may connect: keys that were exchanged over ssh), [`secure`] (TLS on a socket) and
+//! [`listener`] (waiting for the other end among strangers). [`pulse`] tells a stalled stream from an idle one.
+
+pub mod frames;
+pub mod identity;
+pub mod listener;
+pub mod pulse;
+pub mod secure;
+pub mod stream;
+pub mod tcp;
+
+pub use frames::{FrameReader, FrameWriter, LinkError};
+pub use identity::{Identity, PublicKey};
+pub use listener::{Listener, Ports};
+pub use pulse::Pulse;
+pub use secure::Credentials;
+pub use stream::{Receive, Streams, Transmit};

@@ -1,0 +1,177 @@
+//! Two ends that know each other's keys, and strangers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use haul_transport::{
+    Credentials, FrameReader, FrameWriter, Identity, LinkError, Listener, Ports, Pulse, Streams, tcp,
+};
+use haul_wire::{Kind, encode, encode_ping};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+struct End {
+    listener: Listener,
+    lanes: Receiver<Streams>,
+    /// What the other end needs.
+    other: Credentials,
+}
+
+fn end() -> End {
+    let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let credentials = |identity: &Identity, peer: &Identity| Credentials {
+        identity: identity.clone(),
+        peer: peer.public_key().clone(),
+        congestion: None,
+    };
+    let (sender, lanes) = channel();
+    let sender = std::sync::Mutex::new(sender);
+    let taken = Box::new(move |streams| sender.lock().unwrap().send(streams).unwrap());
+    let listener = Listener::open(Some(HERE), None, credentials(&a, &b), taken).unwrap();
+    End { listener, lanes, other: credentials(&b, &a) }
+}
+
+impl End {
+    fn address(&self) -> SocketAddr {
+        SocketAddr::new(HERE, self.listener.port())
+    }
+
+    fn connect(&self) -> Streams {
+        let socket = tcp::connect_any(&[self.address()], None, PATIENCE).unwrap();
+        self.other.connect(socket, PATIENCE).unwrap()
+    }
+
+    fn pair(&self) -> (Streams, Streams) {
+        let near = self.connect();
+        (near, self.lanes.recv_timeout(PATIENCE).expect("the listener hands over who proved to be it"))
+    }
+}
+
+fn reader(streams: Streams) -> (FrameReader, FrameWriter) {
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(Some(Duration::from_secs(60)));
+    (FrameReader::new(streams.from, pulse.clone()), FrameWriter::new(streams.to, pulse))
+}
+
+/// Sends frames of many sizes and gives the sum of what arrived with each.
+fn send(writer: &mut FrameWriter, sizes: &[usize]) {
+    for (at, size) in sizes.iter().enumerate() {
+        let payload: Vec<u8> = (0..*size).map(|i| (i * 7 + at) as u8).collect();
+        let head = encode(Kind::Request, at as u64, &"head".to_owned(), *size).unwrap();
+        writer.write(&head, &payload).unwrap();
+        writer.write(&encode_ping(), &[]).unwrap();
+    }
+}
+
+fn check(reader: &mut FrameReader, sizes: &[usize]) {
+    let pool = haul_core::BufferPool::new(0);
+    for (at, size) in sizes.iter().enumerate() {
+        let (header, _) = reader.head().unwrap();
+        assert_eq!((header.id, header.payload_len as usize), (at as u64, *size));
+        let mut content = pool.take();
+        reader.payload(&header, &mut content).unwrap();
+        assert!(content.bytes().iter().enumerate().all(|(i, b)| *b == (i * 7 + at) as u8));
+        assert_eq!(reader.head().unwrap().0.kind, Kind::Ping);
+    }
+}
+
+#[test]
+fn frames_of_any_size_go_both_ways_at_once() {
+    let sizes = [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 256 * 1024, 1_000_003, 4 * 1024 * 1024];
+    let end = end();
+    let (near, far) = end.pair();
+    let ((mut near_in, mut near_out), (mut far_in, mut far_out)) = (reader(near), reader(far));
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut near_out, &sizes));
+        scope.spawn(|| send(&mut far_out, &sizes));
+        scope.spawn(|| check(&mut near_in, &sizes));
+        check(&mut far_in, &sizes);
+    });
+    near_out.close();
+    assert!(matches!(far_in.head(), Err(LinkError::Closed)), "an end that was said is no error");
+}
+
+#[test]
+fn what_is_said_together_with_the_handshake_arrives() {
+    let end = end();
+    for _ in 0..50 {
+        // At once, so that it comes in one packet with the end of the handshake.
+        let (_from, mut to) = reader(end.connect());
+        send(&mut to, &[100]);
+        let (mut far_in, _to) = reader(end.lanes.recv_timeout(PATIENCE).unwrap());
+        check(&mut far_in, &[100]);
+    }
+}
+
+#[test]
+fn a_stranger_gets_nothing_and_stops_nothing() {
+    let end = end();
+    // Says nothing, in numbers; says something else; has another key; expects another one.
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(end.address()).unwrap()).collect();
+    let mut rude = TcpStream::connect(end.address()).unwrap();
+    rude.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let stranger = Identity::generate().unwrap();
+    for wrong in [
+        Credentials { identity: stranger.clone(), ..end.other.clone() },
+        Credentials { peer: stranger.public_key().clone(), ..end.other.clone() },
+    ] {
+        let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+        // A client is through before the server has looked at its key: what counts is that nothing comes of it.
+        if let Ok(streams) = wrong.connect(socket, PATIENCE) {
+            let (mut from, mut to) = reader(streams);
+            let _ = to.write(&encode_ping(), &[]);
+            assert!(from.head().is_err());
+        }
+    }
+    assert!(end.lanes.try_recv().is_err(), "nobody was let in");
+    let (near, far) = end.pair();
+    let ((_, mut near_out), (mut far_in, _)) = (reader(near), reader(far));
+    send(&mut near_out, &[10]);
+    check(&mut far_in, &[10]);
+    drop(silent);
+    let mut said = Vec::new();
+    rude.set_read_timeout(Some(PATIENCE)).unwrap();
+    let _ = rude.read_to_end(&mut said);
+    assert!(said.len() < 64, "at most an alert");
+}
+
+#[test]
+fn a_damaged_record_ends_the_connection() {
+    let end = end();
+    let socket = TcpStream::connect(end.address()).unwrap();
+    let raw = socket.try_clone().unwrap();
+    let near = end.other.connect(socket, PATIENCE).unwrap();
+    let (mut far_in, _) = reader(end.lanes.recv_timeout(PATIENCE).unwrap());
+    let mut record = vec![23, 3, 3, 0, 64];
+    record.extend([7; 64]);
+    (&raw).write_all(&record).unwrap();
+    assert!(matches!(far_in.head(), Err(LinkError::Io(_))));
+    drop(near);
+}
+
+#[test]
+fn a_port_of_those_that_may_be_used() {
+    let credentials = end().other;
+    let taken = || Box::new(|_| {});
+    let held = std::net::TcpListener::bind((HERE, 0)).unwrap();
+    let first = held.local_addr().unwrap().port();
+    let ports = Ports { first, last: first.saturating_add(20) };
+    let listener = Listener::open(Some(HERE), Some(ports), credentials.clone(), taken()).unwrap();
+    assert!(listener.port() > first && listener.port() <= ports.last);
+    let full = Ports { first, last: first };
+    assert!(Listener::open(Some(HERE), Some(full), credentials.clone(), taken()).is_err());
+    let port = listener.port();
+    drop(listener);
+    let again = Ports { first: port, last: port };
+    let free = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        Listener::open(Some(HERE), Some(again), credentials.clone(), taken()).is_ok()
+    });
+    assert!(free, "a listener that is dropped gives its port back");
+}
