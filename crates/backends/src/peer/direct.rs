@@ -4,8 +4,8 @@
 //! end connect to us. Content goes through ssh until one of them works.
 
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_core::{Error, ErrorKind, Result, Side};
@@ -65,13 +65,12 @@ impl Finder {
         }
     }
 
-    /// Tries the ways there are; `open` opens a lane. Gives what opened one, with a sentence about it, or why there is
-    /// none.
+    /// Tries the ways there are. Gives what opens lanes on the first one that answers, with a sentence about it, or
+    /// why there is none.
     pub(super) fn find(
         &self,
         session: &Arc<Session>,
         answer: &DirectAnswer,
-        open: &dyn Fn(&dyn Dial) -> std::result::Result<(), Refused>,
     ) -> std::result::Result<(Arc<dyn Dial>, String), String> {
         let credentials = Credentials {
             identity: self.identity.clone(),
@@ -87,11 +86,12 @@ impl Finder {
                     addresses,
                     from: self.bind,
                     credentials: credentials.clone(),
+                    reached: Mutex::default(),
                     name: name.clone(),
                 });
-                match open(&*forward) {
+                match forward.reach(session) {
                     Ok(()) => return Ok((forward, format!("to port {port} of {name}"))),
-                    Err(refused) => format!("port {port} there: {}", refused.error.cause()),
+                    Err(error) => format!("port {port} there: {error}"),
                 }
             }
         };
@@ -100,12 +100,12 @@ impl Finder {
             Err(why) => format!("no port here ({why})"),
             Ok(back) => {
                 let port = back.listener.port();
-                match open(&back) {
+                match back.reach() {
                     Ok(()) => {
                         let how = format!("from {name} to our port {port} (the other way: {there})");
                         return Ok((Arc::new(back), how));
                     }
-                    Err(refused) => format!("port {port} here: {}", refused.error.cause()),
+                    Err(why) => format!("port {port} here: {why}"),
                 }
             }
         };
@@ -129,10 +129,6 @@ fn addresses(told: Option<IpAddr>, hosts: &[String], port: u16) -> Vec<SocketAdd
     all
 }
 
-fn patience(way: Way) -> Duration {
-    if way == Way::First { FIND } else { PATIENCE }
-}
-
 fn refused(name: &str, cause: String) -> Refused {
     let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", cause);
     Refused { trouble: Trouble::Later, error: error.on(name) }
@@ -148,12 +144,30 @@ struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
     credentials: Credentials,
+    /// The connection that showed that there is a way, until it becomes a lane.
+    reached: Mutex<Option<TcpStream>>,
     name: String,
 }
 
+impl Forward {
+    /// Sees whether there is somebody. Who that is, each lane finds out for itself.
+    fn reach(&self, session: &Session) -> std::io::Result<()> {
+        let begun = Instant::now();
+        let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
+        session.measured(begun.elapsed());
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+        Ok(())
+    }
+}
+
 impl Dial for Forward {
-    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
-        tcp::connect_any(&self.addresses, self.from, patience(way))
+    fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let connected = match reached {
+            Some(socket) => Ok(socket),
+            None => tcp::connect_any(&self.addresses, self.from, PATIENCE),
+        };
+        connected
             .and_then(|socket| self.credentials.connect(socket, PATIENCE))
             .map(link)
             .map_err(|error| refused(&self.name, error.to_string()))
@@ -188,14 +202,32 @@ impl Back {
         let name = session.dialer.name();
         Ok(Self { session: Arc::downgrade(session), listener, bind: finder.bind, arrivals, tell, name })
     }
-}
 
-impl Dial for Back {
-    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
-        let failed = |cause: String| refused(&self.name, cause);
-        let session = self.session.upgrade().ok_or_else(|| failed("the run has ended".to_owned()))?;
+    /// Sees whether the far end gets through to us.
+    fn reach(&self) -> std::result::Result<(), String> {
+        let streams = self.arrival(FIND)?;
+        // It becomes the first lane.
+        drop(self.tell.send(Arrival::Lane(streams)));
+        Ok(())
+    }
+
+    /// Asks for a connection and waits for it, or takes one that is there.
+    fn arrival(&self, patience: Duration) -> std::result::Result<Streams, String> {
+        if let Ok(Arrival::Lane(streams)) = self.arrivals.try_recv() {
+            return Ok(streams);
+        }
+        self.ask()?;
+        match self.arrivals.recv_timeout(patience) {
+            Ok(Arrival::Lane(streams)) => Ok(streams),
+            Ok(Arrival::Failed(why)) => Err(why),
+            Err(_) => Err("no answer".to_owned()),
+        }
+    }
+
+    fn ask(&self) -> std::result::Result<(), String> {
+        let session = self.session.upgrade().ok_or("the run has ended")?;
         let request = Request::Connect { address: self.bind, port: self.listener.port() };
-        let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| failed(error.to_string()))?;
+        let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
         let tell = self.tell.clone();
         let on_reply = Box::new(move |reply: Result<super::session::Reply>| {
             let response = reply.and_then(|reply| Ok(decode_body::<Response>(&reply.body)?));
@@ -207,11 +239,13 @@ impl Dial for Back {
             drop(tell.send(Arrival::Failed(failure)));
         });
         session.submit(&mut frame, &[], Pick::Small, None, on_reply);
-        match self.arrivals.recv_timeout(patience(way)) {
-            Ok(Arrival::Lane(streams)) => Ok(link(streams)),
-            Ok(Arrival::Failed(why)) => Err(failed(why)),
-            Err(_) => Err(failed("no answer".to_owned())),
-        }
+        Ok(())
+    }
+}
+
+impl Dial for Back {
+    fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+        self.arrival(PATIENCE).map(link).map_err(|why| refused(&self.name, why))
     }
 
     fn name(&self) -> String {

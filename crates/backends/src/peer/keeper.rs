@@ -143,14 +143,11 @@ impl Keeper {
     fn find_direct(&self) {
         let Some(finder) = self.finder.clone() else { return };
         self.session.lock().direct = Direct::Trying;
-        let (session, hello) = (self.session.clone(), self.hello(false));
+        let session = self.session.clone();
         let spawned = thread::Builder::new().name("haul-direct".to_owned()).spawn(move || {
             let answer = session.lock().answer.clone();
             let found = match answer {
-                Some(answer) => {
-                    let open = |dialer: &dyn Dial| open(&session, dialer, Way::First, &hello, true);
-                    finder.find(&session, &answer, &open)
-                }
+                Some(answer) => finder.find(&session, &answer),
                 None => Err("the far haul has no key".to_owned()),
             };
             session.found(found);
@@ -335,6 +332,9 @@ impl Session {
         let said = match found {
             Ok((dialer, how)) => {
                 state.direct = Direct::On(dialer);
+                // Over a distance connections are better opened before there is content for them: they take several
+                // round trips, and begin slowly.
+                state.wants_lanes |= state.is_far();
                 format!("content goes around ssh, over TLS connections {how}")
             }
             Err(why) => {

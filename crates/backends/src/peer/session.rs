@@ -15,6 +15,9 @@ use super::lane::Lane;
 /// On how many lanes one request may be lost before it is given up: it may be what kills them.
 const ATTEMPTS: u32 = 5;
 
+/// How long the far end's end is waited for when it has nothing to do any more.
+const GOODBYE: Duration = Duration::from_millis(20);
+
 /// A round trip that makes further connections worth opening before the first one is seen to be too slow.
 const FAR: Duration = Duration::from_millis(5);
 
@@ -230,7 +233,8 @@ impl Session {
         }
     }
 
-    fn measured(&self, time: Duration) {
+    /// A question was answered after this time.
+    pub(super) fn measured(&self, time: Duration) {
         let mut state = self.lock();
         if state.round_trip.is_none_or(|known| time < known) {
             state.round_trip = Some(time);
@@ -388,12 +392,12 @@ impl Session {
 
     /// Ends what we say on all lanes and gives the far end `patience` to end; then kills what is left.
     pub(super) fn close(&self, patience: Duration) {
-        let lanes = {
+        let (lanes, idle) = {
             let mut state = self.lock();
             state.closed = true;
             self.free.notify_all();
             self.keeper.notify_all();
-            state.lanes()
+            (state.lanes(), state.lanes_owing().is_empty())
         };
         self.dialer.stop();
         if let Direct::On(dialer) = std::mem::replace(&mut self.lock().direct, Direct::Off) {
@@ -402,6 +406,8 @@ impl Session {
         for lane in &lanes {
             lane.close();
         }
+        // A far end that owes nothing ends by itself; its end is a matter of round trips that nobody has to wait for.
+        let patience = if idle { GOODBYE } else { patience };
         if !self.wait_readers(patience) {
             for lane in &lanes {
                 self.lose(lane.number, lost("it did not end"));
@@ -466,6 +472,11 @@ impl State {
         u32::try_from(lanes.count()).unwrap_or(u32::MAX)
     }
 
+    /// Whether a round trip takes its time.
+    pub(super) fn is_far(&self) -> bool {
+        self.round_trip.is_some_and(|time| time >= FAR)
+    }
+
     /// How many lanes content goes over.
     pub(super) fn streams(&self) -> u32 {
         let direct = self.count(true);
@@ -501,7 +512,7 @@ impl State {
         };
         let best = best.map(|(at, _)| at);
         // Over a distance one connection will not do, and a login takes several round trips: begin at once.
-        let far = self.round_trip.is_some_and(|time| time >= FAR);
+        let far = self.is_far();
         let is_content = matches!(pick, Pick::Read(_) | Pick::Write(_));
         self.wants_lanes |= waits || (far && is_content);
         self.waited |= waits;
