@@ -121,7 +121,7 @@ impl Keeper {
     /// Opens further lanes as far as it is wanted and sshd lets us.
     fn grow(&mut self, up: u32, dialing: u32) {
         let wanted = match self.streams {
-            0 => automatic(self.session.lock().round_trip),
+            0 => automatic(self.session.lock().round_trip).min(self.session.pace.streams()),
             n => n,
         };
         if !self.may_grow || Instant::now() < self.not_before {
@@ -269,7 +269,9 @@ fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello) -> Result
             Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
         }
     };
-    let Greeted { reader, writer, pulse, helper, welcome } = greeted;
+    let Greeted { mut reader, mut writer, pulse, helper, welcome } = greeted;
+    reader.limit(session.pace.inbound.clone());
+    writer.limit(session.pace.outbound.clone());
     let added = result.and_then(|()| {
         let mut state = session.lock();
         if let Ok(id) = welcome.session {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::{Buffer, Error, ErrorKind, Side};
+use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
 use haul_wire::{FrameError, HEADER_LEN, Header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -164,10 +164,22 @@ fn is_roomy_pipe(fd: impl AsFd) -> bool {
     rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|size| size >= ROOMY)
 }
 
+fn given_up() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was given up")
+}
+
+/// Waits until some of `len` bytes of content may move; gives how many.
+fn pace(limit: Option<&Limiter>, len: usize, pulse: &Pulse) -> io::Result<usize> {
+    match limit {
+        None => Ok(len),
+        Some(limit) => limit.take(len, &|| pulse.is_ended()).ok_or_else(given_up),
+    }
+}
+
 fn wait(fd: &File, flags: PollFlags, pulse: &Pulse) -> io::Result<()> {
     loop {
         if pulse.is_ended() {
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was given up"));
+            return Err(given_up());
         }
         match poll(&mut [PollFd::new(fd, flags)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
@@ -182,6 +194,7 @@ pub struct FrameReader {
     input: BufReader<File>,
     naps: bool,
     pulse: Arc<Pulse>,
+    limit: Option<Arc<Limiter>>,
 }
 
 impl FrameReader {
@@ -189,13 +202,18 @@ impl FrameReader {
     #[must_use]
     pub fn new(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
         let naps = is_roomy_pipe(&fd);
-        Self { input: BufReader::with_capacity(READ_AHEAD, File::from(fd)), naps, pulse }
+        Self { input: BufReader::with_capacity(READ_AHEAD, File::from(fd)), naps, pulse, limit: None }
     }
 
     /// Reads from `fd` never a byte more than was asked for, so that another process can go on after it.
     #[must_use]
     pub fn exact(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
-        Self { input: BufReader::with_capacity(0, File::from(fd)), naps: false, pulse }
+        Self { input: BufReader::with_capacity(0, File::from(fd)), naps: false, pulse, limit: None }
+    }
+
+    /// Content is read no faster than `limit` lets it; what is said about it counts too, but never waits.
+    pub fn limit(&mut self, limit: Arc<Limiter>) {
+        self.limit = Some(limit);
     }
 
     /// The stream itself.
@@ -267,6 +285,9 @@ impl FrameReader {
         let mut body = vec![0; header.body_len as usize];
         self.fill_all(&mut body)?;
         header.check_body(&body)?;
+        if let Some(limit) = &self.limit {
+            limit.count(HEADER_LEN + body.len());
+        }
         Ok((header, body))
     }
 
@@ -277,8 +298,15 @@ impl FrameReader {
     pub fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
         into.truncate(0);
         // A header's payload fits into a buffer of a pool; one without memory is somebody's mistake.
-        let room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
-        Ok(self.fill_all(room)?)
+        let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
+        while !room.is_empty() {
+            // While it waits it does not listen: silence is its own.
+            let step = pace(self.limit.as_deref(), room.len(), &self.pulse)?;
+            let (now, later) = room.split_at_mut(step);
+            self.fill_all(now)?;
+            room = later;
+        }
+        Ok(())
     }
 }
 
@@ -287,13 +315,19 @@ pub struct FrameWriter {
     output: File,
     naps: bool,
     pulse: Arc<Pulse>,
+    limit: Option<Arc<Limiter>>,
 }
 
 impl FrameWriter {
     /// Writes to `fd`, see [`prepare`].
     #[must_use]
     pub fn new(fd: OwnedFd, pulse: Arc<Pulse>) -> Self {
-        Self { naps: is_roomy_pipe(&fd), output: File::from(fd), pulse }
+        Self { naps: is_roomy_pipe(&fd), output: File::from(fd), pulse, limit: None }
+    }
+
+    /// Content is written no faster than `limit` lets it; what is said about it counts too, but never waits.
+    pub fn limit(&mut self, limit: Arc<Limiter>) {
+        self.limit = Some(limit);
     }
 
     /// The stream itself.
@@ -306,7 +340,23 @@ impl FrameWriter {
     ///
     /// # Errors
     /// If the stream broke, or the lane was given up.
-    pub fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, mut head: &[u8], mut payload: &[u8]) -> io::Result<()> {
+        if let Some(limit) = &self.limit {
+            limit.count(head.len());
+        }
+        loop {
+            let step =
+                if payload.is_empty() { 0 } else { pace(self.limit.as_deref(), payload.len(), &self.pulse)? };
+            let (now, later) = payload.split_at(step);
+            self.write_now(head, now)?;
+            if later.is_empty() {
+                return Ok(());
+            }
+            (head, payload) = (&[], later);
+        }
+    }
+
+    fn write_now(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
         let slices = &mut [IoSlice::new(head), IoSlice::new(payload)];
         let mut rest: &mut [IoSlice<'_>] = slices;
         IoSlice::advance_slices(&mut rest, 0);

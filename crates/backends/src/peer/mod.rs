@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Error, ErrorKind, Pace, Place, Result, Side, Sink, SinkOptions, Source};
 use haul_wire::{FrameError, Request, Response, RootId};
 
 use keeper::Keeper;
@@ -52,6 +52,8 @@ pub struct PeerConfig {
     pub timeout: u32,
     /// The memory budget of the far process, in bytes.
     pub max_memory: u64,
+    /// Limits on what goes over all connections together.
+    pub pace: Pace,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
@@ -83,7 +85,13 @@ impl Peer {
         note: Note,
     ) -> Result<Arc<Self>> {
         let timeout = config.timeout.max(2);
-        let session = Arc::new(Session::new(dialer, pool.clone(), note, Duration::from_secs(timeout.into())));
+        let session = Arc::new(Session::new(
+            dialer,
+            pool.clone(),
+            note,
+            Duration::from_secs(timeout.into()),
+            config.pace.clone(),
+        ));
         // From here on the end of `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),

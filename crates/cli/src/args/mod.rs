@@ -3,6 +3,7 @@
 mod copy;
 mod filter;
 mod hash;
+mod limits;
 mod link;
 mod output;
 mod refused;
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use hash::HashArgs;
+pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use output::OutputArgs;
 pub(crate) use refused::explain;

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haul_core::{Compare, Location, Place, Report, Result, Source};
-use haul_engine::{Cancel, CopyOptions, Delete, Part};
+use haul_engine::{Cancel, CopyOptions, Delete, Governor, Part};
 
 use self::merge::merge;
 use self::plan::{Planned, Planner};
+use crate::args::LimitArgs;
 use crate::ends::Ends;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
-use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
+use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
 use crate::signals;
 
 /// A copy that was asked for.
@@ -32,6 +33,8 @@ pub(super) struct Transfer {
     pub(super) settings: TransferSettings,
     /// How ends are reached.
     pub(super) link: LinkSettings,
+    /// How much it may take.
+    pub(super) limits: LimitArgs,
     /// What is shown.
     pub(super) output: OutputSettings,
     /// What is removed.
@@ -43,7 +46,8 @@ pub(super) struct Transfer {
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(transfer: Transfer) -> Result<Exit> {
-    let Transfer { command, sources, destination, files_from, settings, link, output, delete } = transfer;
+    let Transfer { command, sources, destination, files_from, settings, link, limits, output, delete } =
+        transfer;
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let start = Start {
@@ -54,6 +58,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
+    let pace = link.peer.pace.clone();
+    let table = limits.bwlimit;
+    let governor =
+        Governor::start(pace.clone(), Box::new(move || table.as_ref().and_then(Timetable::rate_now)))?;
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let mut runner = Runner {
@@ -71,6 +79,8 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         scan: &runner.settings.scan,
         removes: delete.is_some(),
         console: &runner.console,
+        limit: &pace.outbound,
+        cancel: &runner.cancel,
         totals: &mut runner.report.totals,
     };
     let mut retry = None;
@@ -83,6 +93,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     if let Err(error) = ended {
         runner.report.fatal.get_or_insert(error);
     }
+    drop(governor);
     runner.report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(command, runner.report);
     summary.retry = retry;
