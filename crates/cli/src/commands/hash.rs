@@ -30,7 +30,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
     };
-    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None };
+    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None, job: None };
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;

@@ -35,6 +35,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         command: Command::Verify,
         sources: shown.or(listed).into_iter().collect(),
         destination: Some(destination.to_string()),
+        job: None,
     };
     let link = LinkSettings::resolve(&args.link)?;
     let console = Console::start(settings(&args.output), &start)?;

@@ -15,6 +15,7 @@ use self::plan::{Planned, Planner};
 use crate::args::LimitArgs;
 use crate::ends::Ends;
 use crate::exit_code::Exit;
+use crate::jobs::Job;
 use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
 use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
 use crate::signals;
@@ -50,7 +51,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         transfer;
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
+    let verbose = output.verbose;
+    let job = (!settings.sink.dry_run).then(|| Job::start().map(Arc::new)).transpose();
     let start = Start {
+        job: job.as_ref().ok().cloned().flatten(),
         command,
         sources: sources.iter().map(ToString::to_string).collect(),
         destination: Some(destination.to_string()),
@@ -62,6 +66,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let table = limits.bwlimit;
     let governor =
         Governor::start(pace.clone(), Box::new(move || table.as_ref().and_then(Timetable::rate_now)))?;
+    let kept = job.and_then(|job| job.map_or(Ok(()), |job| job.listen(governor.handle())));
+    if let Some(error) = kept.err().filter(|_| verbose) {
+        console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
+    }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let mut runner = Runner {
