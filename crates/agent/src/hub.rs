@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul_backends::local::Nice;
 use haul_backends::peer::link::prepare;
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
 use haul_wire::{Hello, RootId, ScanId, SessionId, Welcome};
@@ -54,6 +55,8 @@ pub struct Hub {
     patience: Duration,
     roots: Mutex<HashMap<RootId, Slot>>,
     pub(crate) scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
+    /// Once the near end has asked for it.
+    pub(crate) nice: Mutex<Option<Nice>>,
     lanes: Mutex<Lanes>,
     changed: Condvar,
 }
@@ -82,6 +85,7 @@ impl Hub {
             patience: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
             roots: Mutex::default(),
             scans: Mutex::default(),
+            nice: Mutex::default(),
             lanes: Mutex::default(),
             changed: Condvar::new(),
         })

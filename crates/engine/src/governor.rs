@@ -1,21 +1,29 @@
-//! What keeps a run's limits: looks once in a while which rate holds now.
+//! What keeps a run's limits: looks each second which rate holds now, and how others on the machines fare.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
-use haul_core::{Error, Pace, Result, Side};
+use haul_core::pressure::Strain;
+use haul_core::{Error, Pace, Pressure, Result, Side};
+
+use crate::backoff::Backoff;
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
+/// What was heard of a machine counts for so long.
+const FRESH: Duration = Duration::from_secs(5);
 
 /// Tells the rate that holds now, in bytes per second; `None` is no limit.
 pub type Plan = Box<dyn Fn() -> Option<u64> + Send>;
 
-/// Sets the rates of a run by its plan, until it is dropped.
+/// Asks a machine what others there waited since it was asked last; `None` if it does not say. It may take a while.
+pub type Gauge = Box<dyn FnMut() -> Option<Pressure> + Send>;
+
+/// Sets the rates of a run by its plan, and lower where others are held up, until it is dropped.
 pub struct Governor {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -26,6 +34,11 @@ struct Shared {
 
 struct State {
     plan: Plan,
+    /// What was heard last of each machine that is watched.
+    heard: Vec<Option<(Instant, Strain)>>,
+    backoff: Backoff,
+    /// The cap of those who are held up, in bytes per second.
+    cap: Option<u64>,
     ended: bool,
 }
 
@@ -34,11 +47,40 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self) {
+    /// Keeps the rates.
+    fn keep(&self) {
+        let mut looked = (Instant::now(), self.pace.taken());
         let mut state = self.lock();
         while !state.ended {
-            self.pace.set((state.plan)());
+            let elapsed = looked.0.elapsed();
+            if elapsed >= TICK {
+                let taken = self.pace.taken();
+                let moved = (taken - looked.1) as f64 / elapsed.as_secs_f64();
+                looked = (Instant::now(), taken);
+                let fresh = state.heard.iter().flatten().filter(|(at, _)| at.elapsed() < FRESH);
+                let worst = fresh.map(|(_, strain)| *strain).max();
+                // Of whom nothing is heard, nothing is known: it stays as it was.
+                state.cap = state.backoff.step(worst.unwrap_or(Strain::Some), moved);
+            }
+            let planned = (state.plan)();
+            self.pace.set(match (planned, state.cap) {
+                (Some(planned), Some(cap)) => Some(planned.min(cap)),
+                (planned, cap) => planned.or(cap),
+            });
             state = self.wake.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Asks about one machine.
+    fn watch(&self, number: usize, mut gauge: Gauge) {
+        loop {
+            let pressure = gauge();
+            let mut state = self.lock();
+            state.heard[number] = pressure.map(|pressure| (Instant::now(), pressure.strain()));
+            let waited = self.wake.wait_timeout_while(state, TICK, |state| !state.ended);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.ended {
+                return;
+            }
         }
     }
 }
@@ -50,12 +92,25 @@ impl Governor {
     /// If its thread cannot be started.
     pub fn start(pace: Pace, plan: Plan) -> Result<Self> {
         pace.set(plan());
-        let state = Mutex::new(State { plan, ended: false });
-        let shared = Arc::new(Shared { pace, state, wake: Condvar::new() });
-        let own = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("haul-governor".to_owned()).spawn(move || own.run());
-        let thread = thread.map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let state = State { plan, heard: Vec::new(), backoff: Backoff::default(), cap: None, ended: false };
+        let shared = Arc::new(Shared { pace, state: Mutex::new(state), wake: Condvar::new() });
+        let mut governor = Self { shared: Arc::clone(&shared), threads: Vec::new() };
+        governor.spawn(move || shared.keep())?;
+        Ok(governor)
+    }
+
+    /// Gives way to others on one more machine.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn watch(&mut self, gauge: Gauge) -> Result<()> {
+        let number = {
+            let mut state = self.shared.lock();
+            state.heard.push(None);
+            state.heard.len() - 1
+        };
+        let shared = Arc::clone(&self.shared);
+        self.spawn(move || shared.watch(number, gauge))
     }
 
     /// A handle to change the plan with, from any thread.
@@ -63,13 +118,19 @@ impl Governor {
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.shared))
     }
+
+    fn spawn(&mut self, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = Builder::new().name("haul-governor".to_owned()).spawn(run);
+        self.threads.push(thread.map_err(|error| Error::io(Side::Local, "start a thread", &error))?);
+        Ok(())
+    }
 }
 
 impl Drop for Governor {
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.wake.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }

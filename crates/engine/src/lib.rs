@@ -10,6 +10,7 @@
 //! the threads of a run, and no other module starts any but [`mod@hash`] and [`mod@verify`], which are small
 //! pipelines of their own, and [`governor`], which keeps the limits of a run.
 
+mod backoff;
 pub mod cancel;
 pub mod copy;
 mod feed;

@@ -21,7 +21,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Error, ErrorKind, Pace, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{
+    BufferPool, Error, ErrorKind, Pace, Place, Pressure, Result, Side, Sink, SinkOptions, Source,
+};
 use haul_wire::{FrameError, Request, Response, RootId};
 
 use keeper::Keeper;
@@ -125,6 +127,18 @@ impl Peer {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
         Ok(Arc::new(sink::PeerSink::new(Root { peer: self.clone(), id: root })))
+    }
+
+    /// Makes the far process nice to what else its machine does, and tells what others there waited since this was
+    /// asked last; `None` if the kernel there does not tell. To be asked about once a second.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn nice(&self) -> Result<Option<Pressure>> {
+        match self.call(&Request::Nice)? {
+            Response::Nice(pressure) => Ok(pressure),
+            _ => Err(strange()),
+        }
     }
 
     fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {

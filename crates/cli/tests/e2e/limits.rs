@@ -19,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_job_is_listed_and_tells_how_it_ended,
         a_killed_run_is_listed_as_interrupted,
         records_that_cannot_be_kept_fail_nothing,
+        a_nice_run_has_the_lowest_priority_at_both_ends,
     ]
 }
 
@@ -45,8 +46,10 @@ fn a_rate_is_kept_over_links_and_on_this_machine() {
         let source = random(&scene, 80 * MIB);
         let copy = scene.join("dst");
         let run = scene.copy(way, source.path(), &copy).arg("--bwlimit=10M");
-        let summary = summary(&run.finish().expect_success());
-        assert_rate(&format!("{way:?}"), &summary, 10 * MIB);
+        let run = run.finish().expect_success();
+        assert_rate(&format!("{way:?}"), &summary(&run), 10 * MIB);
+        let told = events(&run).iter().any(|line| line["limit"] == "rate");
+        assert!(told, "it says what holds it back: {run}");
         assert_same_tree(source.path(), &copy);
         scene.assert_all_gone();
     }
@@ -183,4 +186,28 @@ fn records_that_cannot_be_kept_fail_nothing() {
     assert_same_tree(source.path(), &scene.join("b"));
     let none = nowhere(scene.haul("jobs")).finish().expect_code(1);
     assert!(none.err().contains("records of jobs"), "{none}");
+}
+
+/// The priorities of all threads of a process: field 19 of their `stat`, see proc(5).
+fn priorities(pid: u32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let nice = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok();
+    tasks.filter_map(|task| nice(&std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?)).collect()
+}
+
+fn a_nice_run_has_the_lowest_priority_at_both_ends() {
+    let scene = Scene::new();
+    let source = random(&scene, 30 * MIB);
+    let copy = scene.join("dst");
+    let mut run = scene.copy(Way::Push, source.path(), &copy).args(["--nice", "--bwlimit=8M"]).start();
+    run.wait_until("some of it has arrived", || allocated(&copy) > 0);
+    let near = priorities(run.pid());
+    assert!(near.len() > 3 && near.iter().all(|nice| *nice == 19), "{near:?}");
+    let agents = run.agents();
+    // The first of them serves all connections.
+    assert!(agents.iter().any(|pid| priorities(*pid).iter().all(|nice| *nice == 19)), "{agents:?}");
+    let run = run.finish().expect_success();
+    summary(&run).assert_accounted();
+    assert_same_tree(source.path(), &copy);
+    scene.assert_all_gone();
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HardLink, Left, MetaNote, Offer, Outcome, OwnerNames, Place, PlaceRoot, RelPath, Retry,
-    ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    FinishReport, HardLink, Left, MetaNote, Offer, Outcome, OwnerNames, Place, PlaceRoot, Pressure, RelPath,
+    Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{Hello, Request, Response, ScanPart, Welcome};
@@ -118,6 +118,7 @@ pub(super) fn requests() -> Vec<Request> {
         },
         Request::Remove { root: 15, paths },
         Request::Finish { root: 16 },
+        Request::Nice,
     ]
 }
 
@@ -153,5 +154,6 @@ pub(super) fn responses() -> Vec<Response> {
         ]),
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
+        Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
     ]
 }

@@ -1,19 +1,20 @@
 //! What `copy` and `sync` do: open the ends, copy one group of sources after the other, tell how it ended.
 
 mod merge;
+mod nice;
 mod plan;
 
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{Compare, Location, Place, Report, Result, Source};
+use haul_core::{Compare, Location, Pace, Place, Report, Result, Source};
 use haul_engine::{Cancel, CopyOptions, Delete, Governor, Part};
 
 use self::merge::merge;
 use self::plan::{Planned, Planner};
 use crate::args::LimitArgs;
-use crate::ends::Ends;
+use crate::ends::{Ends, Note};
 use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
@@ -72,22 +73,18 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
-    let mut runner = Runner {
-        ends: Ends::new(link, Arc::new(move |text| noted.note(text))),
-        destination,
-        settings,
-        delete,
-        console,
-        cancel,
-        report: Report::default(),
-    };
+    let note: Note = Arc::new(move |text| noted.note(text));
+    let mut ends = Ends::new(link, Arc::clone(&note));
+    nice::settle(governor, limits.nice, note, &mut ends)?;
+    let mut runner =
+        Runner { ends, destination, settings, delete, console, cancel, pace, report: Report::default() };
     let planner = Planner {
         ends: &mut runner.ends,
         destination: &runner.destination,
         scan: &runner.settings.scan,
         removes: delete.is_some(),
         console: &runner.console,
-        limit: &pace.outbound,
+        limit: &runner.pace.outbound,
         cancel: &runner.cancel,
         totals: &mut runner.report.totals,
     };
@@ -101,7 +98,6 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     if let Err(error) = ended {
         runner.report.fatal.get_or_insert(error);
     }
-    drop(governor);
     runner.report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(command, runner.report);
     summary.retry = retry;
@@ -115,6 +111,7 @@ struct Runner {
     delete: Option<Delete>,
     console: Arc<Console>,
     cancel: Cancel,
+    pace: Pace,
     report: Report,
 }
 
@@ -152,6 +149,7 @@ impl Runner {
             before: self.report.totals,
             last,
             listed: part.paths.is_some(),
+            pace: Some(&self.pace),
         };
         let options = CopyOptions {
             scan: part.scan,
