@@ -26,14 +26,18 @@ pub enum Strain {
 
 impl Pressure {
     /// Others are held up if they wait for more than a tenth of the time; nobody is below a twentieth. Where haul's
-    /// own waiting is in the figure, which its own disk work causes, it takes 80 % and 60 %.
+    /// own waiting is in the figures, that for processors says nothing, as haul's threads have the lowest priority
+    /// and wait first, and that for input and output counts from 80 % and 60 % on.
     #[must_use]
     pub fn strain(&self) -> Strain {
-        let (low, high) = if self.own { (600, 800) } else { (50, 100) };
-        match self.io.max(self.cpu) {
-            waited if waited > high => Strain::High,
-            waited if waited < low => Strain::None,
-            _ => Strain::Some,
+        let (waited, low, high) =
+            if self.own { (self.io, 600, 800) } else { (self.io.max(self.cpu), 50, 100) };
+        if waited > high {
+            Strain::High
+        } else if waited < low {
+            Strain::None
+        } else {
+            Strain::Some
         }
     }
 }
@@ -50,6 +54,7 @@ mod tests {
         assert_eq!(strain(0, 101, false), Strain::High);
         assert_eq!(strain(101, 0, true), Strain::None);
         assert_eq!(strain(700, 0, true), Strain::Some);
-        assert_eq!(strain(0, 801, true), Strain::High);
+        assert_eq!(strain(801, 0, true), Strain::High);
+        assert_eq!(strain(0, 1000, true), Strain::None);
     }
 }

@@ -147,3 +147,48 @@ impl Handle {
         self.0.wake.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn wait_for(pace: &Pace, what: impl Fn(Option<u64>) -> bool) {
+        while !what(pace.inbound.rate()) || !what(pace.outbound.rate()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_plan_holds_from_the_first_byte_until_another_one_does() {
+        let pace = Pace::default();
+        let governor = Governor::start(pace.clone(), Box::new(|| Some(7))).unwrap();
+        assert_eq!(pace.outbound.rate(), Some(7));
+        governor.handle().set(Box::new(|| None));
+        wait_for(&pace, |rate| rate.is_none());
+        governor.handle().set(Box::new(|| Some(9)));
+        wait_for(&pace, |rate| rate == Some(9));
+    }
+
+    #[test]
+    fn it_gives_way_where_others_are_held_up_and_comes_back() {
+        const MIB: u64 = 1 << 20;
+        let pace = Pace::default();
+        let mut governor = Governor::start(pace.clone(), Box::new(|| Some(1000 * MIB))).unwrap();
+        let held_up = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&held_up);
+        governor.watch(Box::new(|| None)).unwrap();
+        let pressure =
+            move || Some(Pressure { io: u16::from(seen.load(Ordering::Relaxed)) * 500, cpu: 0, own: false });
+        governor.watch(Box::new(pressure)).unwrap();
+        // Something has to move, or it is not ours that holds them up.
+        let mover = pace.clone();
+        wait_for(&pace, |rate| {
+            mover.outbound.count(100_000);
+            rate.is_some_and(|rate| rate < 1000 * MIB)
+        });
+        held_up.store(false, Ordering::Relaxed);
+        let low = pace.outbound.rate();
+        wait_for(&pace, |rate| rate > low);
+    }
+}

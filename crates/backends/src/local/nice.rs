@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_core::pressure::Pressure;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
@@ -12,6 +12,8 @@ use rustix::process::{Pid, getpriority_process, setpriority_process};
 /// The lowest priority. As long as nobody sets another class, the kernel takes the I/O priority from it: best-effort,
 /// level 7, the lowest (ioprio_set(2)).
 const NICE: i32 = 19;
+/// The least time that is measured.
+const LEAST: Duration = Duration::from_millis(200);
 /// Control groups that are looked at, at most.
 const MAX_GROUPS: usize = 64;
 /// Where control groups of version 2 are mounted, alone or beside version 1.
@@ -31,14 +33,15 @@ impl Nice {
     pub fn begin() -> Self {
         lower();
         let mut nice = Self { before: HashMap::new(), at: Instant::now(), last: None };
-        nice.look();
+        // Nothing was read before, so this says nothing but whether the kernel tells.
+        nice.last = nice.look();
         nice
     }
 
     /// What others waited since this was asked last; `None` if the kernel does not tell.
     pub fn pressure(&mut self) -> Option<Pressure> {
-        // Asked again too soon, say by a request that was repeated, there is nothing to measure.
-        if self.last.is_none() || self.at.elapsed().as_millis() >= 200 {
+        // In less time there is nothing to measure.
+        if self.at.elapsed() >= LEAST {
             self.last = self.look();
         }
         self.last
