@@ -6,8 +6,8 @@ use haul_core::pressure::Strain;
 const FLOOR: f64 = 1024.0 * 1024.0;
 /// What it takes of its rate while others are held up, each second.
 const LESS: f64 = 0.5;
-/// What it takes more while nobody is, each second.
-const MORE: f64 = 1.1;
+/// What it takes more while nobody is, each second: this part of the rate that it gave way from.
+const MORE: f64 = 0.05;
 
 /// The cap that gives way.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Backoff {
             (Strain::High, Some(cap)) => self.cap = Some((cap.min(moved.max(FLOOR)) * LESS).max(FLOOR)),
             (Strain::None, Some(cap)) => {
                 // Where it came from others were held up: it may go on beyond, but no faster than before.
-                let more = cap * MORE;
+                let more = cap + self.peak * MORE;
                 self.cap = (more < self.peak * 2.0).then_some(more);
             }
             (Strain::Some, _) | (Strain::None, None) => {}
@@ -69,10 +69,10 @@ mod tests {
         let mut seconds = 0;
         let mut before = 50 << 20;
         while let Some(cap) = backoff.step(Strain::None, before as f64) {
-            assert!(cap > before && cap as f64 <= before as f64 * MORE + 1.0);
+            assert!(cap > before && (cap - before) as f64 <= 5.0 * MIB + 1.0);
             (before, seconds) = (cap, seconds + 1);
         }
-        assert_eq!(seconds, 14);
+        assert_eq!(seconds, 29);
         assert_eq!(backoff.step(Strain::None, 100.0 * MIB), None);
     }
 

@@ -22,9 +22,9 @@ pub(crate) struct LimitArgs {
     /// At both ends haul has the lowest priority for the processor (nice 19), from which the kernel also takes that
     /// for input and output. And once a second haul looks at both ends how long others waited for either, as the
     /// kernel tells (PSI, of the control groups beside haul's own). If that was more than a tenth of the time, the
-    /// rate is halved, down to 1 MiB per second; if it was less than a twentieth, the rate rises by a tenth. Where
-    /// the kernel tells only of the whole machine, haul's own waiting is in the figure: then only input and output
-    /// count, at 80 % and 60 %.
+    /// rate is halved, down to 1 MiB per second; if it was less than a twentieth, it rises again by a twentieth of
+    /// what it was. Where the kernel tells only of the whole machine, haul's own waiting is in the figure: then only
+    /// input and output count, at 80 % and 60 %.
     #[arg(long, help_heading = "Limits")]
     pub(crate) nice: bool,
 }
