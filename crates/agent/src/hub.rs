@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul_backends::local::Nice;
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
 use haul_transport::Streams;
 use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
@@ -56,6 +57,8 @@ pub struct Hub {
     direct: Mutex<Option<Arc<Direct>>>,
     roots: Mutex<HashMap<RootId, Slot>>,
     pub(crate) scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
+    /// Once the near end has asked for it.
+    pub(crate) nice: Mutex<Option<Nice>>,
     lanes: Mutex<Lanes>,
     changed: Condvar,
 }
@@ -85,6 +88,7 @@ impl Hub {
             direct: Mutex::default(),
             roots: Mutex::default(),
             scans: Mutex::default(),
+            nice: Mutex::default(),
             lanes: Mutex::default(),
             changed: Condvar::new(),
         })

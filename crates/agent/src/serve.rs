@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use haul_backends::local::Nice;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
 use haul_wire::{Request, Response, RootId};
 
@@ -93,6 +94,7 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Link { root, links } => sink(hub, root, |sink| sink.link(&links).map(Response::Answers)),
         Request::Remove { root, paths } => sink(hub, root, |sink| sink.remove(&paths).map(Response::Removed)),
         Request::Finish { root } => sink(hub, root, |sink| sink.finish().map(Response::Finish)),
+        Request::Nice => Response::Nice(lock(&hub.nice).get_or_insert_with(Nice::begin).pressure()),
         Request::Nothing | Request::Write { .. } | Request::ScanNext { .. } | Request::ScanEnd { .. } => {
             Response::Done
         }

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod ends;
 mod exit_code;
+mod jobs;
 mod manifest;
 mod render;
 mod settings;

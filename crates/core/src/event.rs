@@ -19,6 +19,8 @@ pub enum Limit {
     Link,
     /// Writing at the destination.
     Destination,
+    /// The rate that was allowed.
+    Rate,
 }
 
 /// Where a run stands.

@@ -8,6 +8,7 @@ use crate::path::RelPath;
 /// Counts of a run. Every entry that the scan found is in exactly one of `copied`, `made`, `updated`, `same`,
 /// `left`, `linked` and `failed`, or was never reached because the run was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
 pub struct Totals {
     /// Entries that the scan found.
     pub found: u64,

@@ -8,11 +8,13 @@
 //!
 //! This crate knows only the contracts of `haul-core`: no file system, no network, no terminal. [`mod@copy`] starts
 //! the threads of a run, and no other module starts any but [`mod@hash`] and [`mod@verify`], which are small
-//! pipelines of their own.
+//! pipelines of their own, and [`governor`], which keeps the limits of a run.
 
+mod backoff;
 pub mod cancel;
 pub mod copy;
 mod feed;
+pub mod governor;
 pub mod hash;
 mod housekeeper;
 mod ledger;
@@ -25,5 +27,6 @@ mod worker;
 
 pub use cancel::Cancel;
 pub use copy::{CopyOptions, Delete, Part, copy};
+pub use governor::Governor;
 pub use hash::{HashLine, hash};
 pub use verify::{Checked, VerifyOptions, check_manifest, verify};

@@ -11,7 +11,10 @@ use crate::meter::Spent;
 /// Works until the queue is closed. What becomes of each batch goes to `settled`.
 pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
     let mut since = Instant::now();
-    while let Some(batch) = run.queue.take(number, |batch| run.taken(batch)) {
+    // The queue of a run that was stopped is closed a moment later: in that time nothing more is begun.
+    while !run.stopped()
+        && let Some(batch) = run.queue.take(number, |batch| run.taken(batch))
+    {
         since = run.meter.spent(Spent::Waiting, since);
         let read = run.source.read(&batch);
         since = run.meter.spent(Spent::Reading, since);

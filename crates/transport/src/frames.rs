@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use haul_core::{Buffer, Error, ErrorKind, Side};
+use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
 use haul_wire::{FrameError, HEADER_LEN, Header};
 
 use crate::pulse::Pulse;
-use crate::stream::{Receive, Transmit};
+use crate::stream::{Receive, Transmit, given_up};
 
 /// Why no further frame comes.
 #[derive(Debug)]
@@ -46,17 +46,31 @@ impl LinkError {
     }
 }
 
+/// Waits until some of `len` bytes of content may move; gives how many.
+fn pace(limit: Option<&Limiter>, len: usize, pulse: &Pulse) -> io::Result<usize> {
+    match limit {
+        None => Ok(len),
+        Some(limit) => limit.take(len, &|| pulse.is_ended()).ok_or_else(given_up),
+    }
+}
+
 /// Reads frames.
 pub struct FrameReader {
     input: Receive,
     pulse: Arc<Pulse>,
+    limit: Option<Arc<Limiter>>,
 }
 
 impl FrameReader {
     /// Reads from a stream.
     #[must_use]
     pub fn new(input: Receive, pulse: Arc<Pulse>) -> Self {
-        Self { input, pulse }
+        Self { input, pulse, limit: None }
+    }
+
+    /// Content is read no faster than `limit` lets it; what is said about it counts too, but never waits.
+    pub fn limit(&mut self, limit: Arc<Limiter>) {
+        self.limit = Some(limit);
     }
 
     /// The stream, for somebody else to go on with.
@@ -125,6 +139,9 @@ impl FrameReader {
         let mut body = vec![0; header.body_len as usize];
         self.fill_all(&mut body)?;
         header.check_body(&body)?;
+        if let Some(limit) = &self.limit {
+            limit.count(HEADER_LEN + body.len());
+        }
         Ok((header, body))
     }
 
@@ -135,8 +152,15 @@ impl FrameReader {
     pub fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
         into.truncate(0);
         // A header's payload fits into a buffer of a pool; one without memory is somebody's mistake.
-        let room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
-        Ok(self.fill_all(room)?)
+        let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
+        while !room.is_empty() {
+            // While it waits it does not listen: silence is its own.
+            let step = pace(self.limit.as_deref(), room.len(), &self.pulse)?;
+            let (now, later) = room.split_at_mut(step);
+            self.fill_all(now)?;
+            room = later;
+        }
+        Ok(())
     }
 }
 
@@ -144,21 +168,39 @@ impl FrameReader {
 pub struct FrameWriter {
     output: Transmit,
     pulse: Arc<Pulse>,
+    limit: Option<Arc<Limiter>>,
 }
 
 impl FrameWriter {
     /// Writes to a stream.
     #[must_use]
     pub fn new(output: Transmit, pulse: Arc<Pulse>) -> Self {
-        Self { output, pulse }
+        Self { output, pulse, limit: None }
     }
 
     /// Writes a header with its body, and its payload, as one run of bytes.
     ///
     /// # Errors
     /// If the stream broke, or was given up.
-    pub fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
-        self.output.write(head, payload, &self.pulse)
+    pub fn write(&mut self, mut head: &[u8], mut payload: &[u8]) -> io::Result<()> {
+        if let Some(limit) = &self.limit {
+            limit.count(head.len());
+        }
+        loop {
+            let step =
+                if payload.is_empty() { 0 } else { pace(self.limit.as_deref(), payload.len(), &self.pulse)? };
+            let (now, later) = payload.split_at(step);
+            self.output.write(head, now, &self.pulse)?;
+            if later.is_empty() {
+                return Ok(());
+            }
+            (head, payload) = (&[], later);
+        }
+    }
+
+    /// Content is written no faster than `limit` lets it; what is said about it counts too, but never waits.
+    pub fn limit(&mut self, limit: Arc<Limiter>) {
+        self.limit = Some(limit);
     }
 
     /// Ends what is written, also where the stream is a socket that a reader holds too.

@@ -66,11 +66,16 @@ fn is_roomy_pipe(fd: impl AsFd) -> bool {
     rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|size| size >= ROOMY)
 }
 
+/// The error of a stream that was given up here.
+pub(crate) fn given_up() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was given up")
+}
+
 /// Waits until a descriptor is ready, or the stream was given up.
 pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, pulse: &Pulse) -> io::Result<()> {
     loop {
         if pulse.is_ended() {
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was given up"));
+            return Err(given_up());
         }
         match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}

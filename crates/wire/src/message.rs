@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, RelPath, Result,
-    ScanOptions, SinkOptions, SliceData,
+    Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, Pressure, RelPath,
+    Result, ScanOptions, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -224,6 +224,8 @@ pub enum Request {
         /// Its port.
         port: u16,
     },
+    /// To be nice to what else the machine does, from now on, and to tell how it fares.
+    Nice,
 }
 
 /// A part of a scan.
@@ -264,4 +266,6 @@ pub enum Response {
     Removed(Vec<Result<()>>),
     /// To [`Request::Finish`].
     Finish(FinishReport),
+    /// To [`Request::Nice`]: what others waited since it was asked last, if the kernel there tells.
+    Nice(Option<Pressure>),
 }

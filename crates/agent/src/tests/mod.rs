@@ -36,6 +36,7 @@ fn config(streams: u32) -> PeerConfig {
         streams,
         timeout: 2,
         max_memory: 64 * MIB,
+        pace: haul_core::Pace::default(),
     }
 }
 

@@ -13,6 +13,7 @@ mod digest;
 mod dirs;
 pub mod journal;
 mod meta;
+mod nice;
 mod offer;
 mod place;
 mod read;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Place, Result, Side, Sink, SinkOptions, Source};
 
+pub use nice::Nice;
 use root::Root;
 
 /// Opens a source. `far` says that another machine asks: a leading `~` is then a home directory.

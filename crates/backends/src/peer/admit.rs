@@ -59,7 +59,9 @@ fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello, direct: b
             Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
         }
     };
-    let Greeted { reader, writer, pulse, helper, welcome } = greeted;
+    let Greeted { mut reader, mut writer, pulse, helper, welcome } = greeted;
+    reader.limit(session.pace.inbound.clone());
+    writer.limit(session.pace.outbound.clone());
     let added = result.and_then(|()| {
         let mut state = session.lock();
         if let Ok(id) = welcome.session {

@@ -194,7 +194,7 @@ impl Keeper {
             Direct::Off if self.may_grow => (None, through_ssh(round_trip), DIALS_AT_ONCE),
             Direct::Off => return,
         };
-        let wanted = if self.streams > 0 { self.streams } else { wanted };
+        let wanted = if self.streams > 0 { self.streams } else { wanted.min(self.session.pace.streams()) };
         // After a refusal they are tried one by one.
         let at_once = if self.backoff > TICK { 1 } else { at_once };
         let room = at_once.saturating_sub(dialing).min(wanted.saturating_sub(up + dialing));

@@ -26,7 +26,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{
+    BufferPool, Error, ErrorKind, Pace, Place, Pressure, Result, Side, Sink, SinkOptions, Source,
+};
 use haul_wire::{FrameError, Request, Response, RootId};
 
 use keeper::Keeper;
@@ -78,6 +80,8 @@ pub struct PeerConfig {
     pub timeout: u32,
     /// The memory budget of the far process, in bytes.
     pub max_memory: u64,
+    /// Limits on what goes over all connections together.
+    pub pace: Pace,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
@@ -111,7 +115,8 @@ impl Peer {
         let timeout = config.timeout.max(2);
         let seconds = Duration::from_secs(timeout.into());
         let through_ssh = config.transport != Transport::Tls;
-        let session = Arc::new(Session::new(dialer, through_ssh, pool.clone(), note, seconds));
+        let pace = config.pace.clone();
+        let session = Arc::new(Session::new(dialer, through_ssh, pool.clone(), note, seconds, pace));
         // From here on the end of `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),
@@ -147,6 +152,18 @@ impl Peer {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
         Ok(Arc::new(sink::PeerSink::new(Root { peer: self.clone(), id: root })))
+    }
+
+    /// Makes the far process nice to what else its machine does, and tells what others there waited since this was
+    /// asked last; `None` if the kernel there does not tell. To be asked about once a second.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn nice(&self) -> Result<Option<Pressure>> {
+        match self.call(&Request::Nice)? {
+            Response::Nice(pressure) => Ok(pressure),
+            _ => Err(strange()),
+        }
     }
 
     fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {

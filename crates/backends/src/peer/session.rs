@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_core::{Buffer, BufferPool, Error, ErrorKind, Result, Retry, Side};
+use haul_core::{Buffer, BufferPool, Error, ErrorKind, Pace, Result, Retry, Side};
 use haul_wire::{
     DirectAnswer, Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id,
 };
@@ -125,6 +125,7 @@ pub(super) struct Session {
     pub(super) pool: BufferPool,
     pub(super) note: Note,
     pub(super) timeout: Duration,
+    pub(super) pace: Pace,
     state: Mutex<State>,
     /// A lane may be free, or there will never be one.
     free: Condvar,
@@ -139,6 +140,7 @@ impl Session {
         pool: BufferPool,
         note: Note,
         timeout: Duration,
+        pace: Pace,
     ) -> Self {
         Self {
             dialer,
@@ -146,6 +148,7 @@ impl Session {
             pool,
             note,
             timeout,
+            pace,
             state: Mutex::new(State {
                 lanes: Vec::new(),
                 next_request: 1,

@@ -3,6 +3,8 @@
 mod copy;
 mod filter;
 mod hash;
+mod jobs;
+mod limits;
 mod link;
 mod output;
 mod refused;
@@ -19,6 +21,8 @@ use clap::{Parser, Subcommand};
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use hash::HashArgs;
+pub(crate) use jobs::{JobsAction, JobsArgs};
+pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use output::OutputArgs;
 pub(crate) use refused::explain;
@@ -63,6 +67,7 @@ pub(crate) enum Command {
     Sync(Box<SyncArgs>),
     Verify(Box<VerifyArgs>),
     Hash(Box<HashArgs>),
+    Jobs(JobsArgs),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]
     Agent,

@@ -37,7 +37,6 @@ const TABLE: &[(&[&str], &str)] = &[
         "progress is shown and an interrupted run goes on when it is run again: leave it out",
     ),
     (&["-z", "--compress"], "this version does not compress: leave it out"),
-    (&["--bwlimit"], "this version does not limit its rate"),
     (
         &["--delete", "--delete-after", "--delete-before", "--delete-during", "--del"],
         "`haul copy` never deletes; `haul sync` does",

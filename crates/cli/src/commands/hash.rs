@@ -30,7 +30,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
     };
-    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None };
+    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None, job: None };
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
@@ -52,7 +52,8 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
             if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
         };
         let before = haul_core::Totals::default();
-        let reporter = PartReporter { console: &console, root_name, before, last: true, listed: false };
+        let reporter =
+            PartReporter { console: &console, root_name, before, last: true, listed: false, pace: None };
         Ok(haul_engine::hash(&*source, &scan, &mut line, &reporter, &cancel))
     };
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });

@@ -4,6 +4,7 @@ mod agent;
 mod completions;
 mod copy;
 mod hash;
+mod jobs;
 mod man;
 mod output;
 mod sync;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Sync(args) => sync::run(*args),
         Command::Verify(args) => verify::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::Jobs(args) => jobs::run(args),
         Command::Agent => agent::run(),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(&dir),

@@ -35,6 +35,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         command: Command::Verify,
         sources: shown.or(listed).into_iter().collect(),
         destination: Some(destination.to_string()),
+        job: None,
     };
     let link = LinkSettings::resolve(&args.link)?;
     let console = Console::start(settings(&args.output), &start)?;
@@ -93,7 +94,14 @@ impl Verify {
 }
 
 fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
-    PartReporter { console, root_name, before: haul_core::Totals::default(), last: true, listed: false }
+    PartReporter {
+        console,
+        root_name,
+        before: haul_core::Totals::default(),
+        last: true,
+        listed: false,
+        pace: None,
+    }
 }
 
 fn tell(reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {

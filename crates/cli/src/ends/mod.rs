@@ -2,12 +2,14 @@
 
 mod open;
 mod overlap;
+mod paced;
 mod place;
 mod rootless;
 mod siblings;
 
-pub(crate) use open::Ends;
+pub(crate) use open::{Ends, Note};
 pub(crate) use overlap::refuse_overlap;
+pub(crate) use paced::Paced;
 pub(crate) use place::{Landing, destination_place, folder_place, root_name, source_place};
 pub(crate) use rootless::Rootless;
 pub(crate) use siblings::{Group, group, join, split};

@@ -13,17 +13,22 @@ use crate::settings::LinkSettings;
 /// Takes sentences that the person should see.
 pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Hears of each session that was opened with another machine.
+pub(crate) type Greeter = Box<dyn FnMut(&SshHost, &Arc<Peer>) -> Result<()>>;
+
 /// Opens ends, and holds the sessions with other machines.
 pub(crate) struct Ends {
     link: LinkSettings,
     note: Note,
+    // Dropped before the sessions.
+    greeter: Option<Greeter>,
     peers: HashMap<SshHost, Arc<Peer>>,
 }
 
 impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note) -> Self {
-        Self { link, note, peers: HashMap::new() }
+        Self { link, note, greeter: None, peers: HashMap::new() }
     }
 
     /// Opens an end to read from.
@@ -53,9 +58,17 @@ impl Ends {
         }
     }
 
+    /// Has each session that is opened from now on told to `greeter`. What that holds ends before the sessions do.
+    pub(crate) fn greet(&mut self, greeter: Greeter) {
+        self.greeter = Some(greeter);
+    }
+
     fn peer(&mut self, host: &SshHost) -> Result<&Arc<Peer>> {
         if !self.peers.contains_key(host) {
             let peer = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))?;
+            if let Some(greeter) = &mut self.greeter {
+                greeter(host, &peer)?;
+            }
             self.peers.insert(host.clone(), peer);
         }
         Ok(&self.peers[host])

@@ -10,12 +10,13 @@ use haul_core::{Error, Progress, Result, Side};
 
 use super::failures::Failures;
 use super::gauge::{Gauge, NoGauge};
-use super::json::Json;
+use super::json::{self, Json};
 use super::people::People;
 use super::plain::Ticker;
 use super::tty::Bottom;
 use super::{Difference, Start, Summary, View};
 use crate::exit_code::{Circumstances, Exit};
+use crate::jobs::{Ended, Job};
 
 /// When progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub(crate) struct Console {
     settings: OutputSettings,
     failures: Mutex<Failures>,
     lines: Arc<super::Lines>,
+    job: Option<Arc<Job>>,
 }
 
 impl Console {
@@ -74,7 +76,7 @@ impl Console {
         } else {
             Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run))
         };
-        let console = Self { view, settings, failures: Mutex::new(failures), lines };
+        let console = Self { view, settings, failures: Mutex::new(failures), lines, job: start.job.clone() };
         console.view.start(start);
         Ok(Arc::new(console))
     }
@@ -82,6 +84,9 @@ impl Console {
     /// Where the run stands.
     pub(crate) fn progress(&self, progress: &Progress) {
         self.view.progress(progress);
+        if let Some(job) = &self.job {
+            job.progress(&progress.totals);
+        }
     }
 
     /// One entry was dealt with.
@@ -126,12 +131,20 @@ impl Console {
                 output_lost: summary.list_failure.is_some() || self.lines.failure().is_some(),
             }
         };
+        summary.job = self.job.as_ref().map(|job| job.id());
+        summary.verbose = self.settings.verbose;
         summary.quiet = self.settings.quiet;
         summary.strict = self.settings.strict;
         summary.dry_run = self.settings.dry_run;
         summary.failed_list = self.settings.failed.clone();
         summary.exit = Exit::of_report(&summary.report, circumstances);
         self.view.summary(&summary);
+        if let Some(job) = &self.job {
+            summary.quiet = false;
+            let (text, summary_json) = (summary.text(), json::summary(&summary));
+            let exit_code = summary.exit as u8;
+            job.ended(&summary.report.totals, Ended { exit_code, text, summary: summary_json });
+        }
         if let Some(cause) = self.lines.failure() {
             super::say(&format!("haul: failed to write to standard output: {cause}\n"));
             if summary.exit == Exit::Done {

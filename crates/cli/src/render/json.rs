@@ -8,6 +8,7 @@ use haul_core::event::Action;
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Totals};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::summary::Command;
 use super::{Difference, Lines, Start, Summary, View, say};
@@ -71,6 +72,8 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         destination: Option<&'a str>,
         dry_run: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        job: Option<u64>,
     },
     Progress {
         seconds: f64,
@@ -105,6 +108,8 @@ enum Line<'a> {
     Summary {
         command: Command,
         dry_run: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        job: Option<u64>,
         exit_code: u8,
         interrupted: bool,
         seconds: f64,
@@ -174,6 +179,7 @@ impl View for Json {
             sources: &start.sources,
             destination: start.destination.as_deref(),
             dry_run: self.dry_run,
+            job: start.job.as_ref().map(|job| job.id()),
         });
     }
 
@@ -212,32 +218,8 @@ impl View for Json {
     }
 
     fn summary(&self, summary: &Summary) {
+        self.write_now(&summary_line(summary));
         let report = &summary.report;
-        let differences = if summary.command == Command::Verify {
-            ["missing", "differs", "extra"].into_iter().zip(summary.differences).collect()
-        } else {
-            HashMap::new()
-        };
-        let failures = summary.groups.iter().map(|group| Failures {
-            kind: group.kind,
-            cause: &group.cause,
-            count: group.count,
-            first: group.names.iter().map(|name| Name::new(name)).collect(),
-        });
-        self.write_now(&Line::Summary {
-            command: summary.command,
-            dry_run: self.dry_run,
-            exit_code: summary.exit as u8,
-            interrupted: report.interrupted,
-            seconds: report.seconds,
-            totals: report.totals,
-            corrupt: report.corrupt,
-            differences,
-            failures: failures.collect(),
-            metadata: report.notes.iter().map(Metadata::new).collect(),
-            not_removed: report.not_removed.as_deref(),
-            error: report.fatal.as_ref().map(Failed::new),
-        });
         // Who reads JSON from one stream may still watch the other for what ended the run.
         if let Some(error) = &report.fatal {
             say(&format!("haul: {error}\n"));
@@ -245,6 +227,42 @@ impl View for Json {
         if let Some(cause) = &summary.list_failure {
             say(&format!("haul: failed to write the list of --failed: {cause}\n"));
         }
+    }
+}
+
+/// The summary as it is printed last, for the record of the run.
+pub(super) fn summary(summary: &Summary) -> Value {
+    // As with lines: nothing in it can fail.
+    serde_json::to_value(summary_line(summary)).unwrap_or_default()
+}
+
+fn summary_line(summary: &Summary) -> Line<'_> {
+    let report = &summary.report;
+    let differences = if summary.command == Command::Verify {
+        ["missing", "differs", "extra"].into_iter().zip(summary.differences).collect()
+    } else {
+        HashMap::new()
+    };
+    let failures = summary.groups.iter().map(|group| Failures {
+        kind: group.kind,
+        cause: &group.cause,
+        count: group.count,
+        first: group.names.iter().map(|name| Name::new(name)).collect(),
+    });
+    Line::Summary {
+        command: summary.command,
+        dry_run: summary.dry_run,
+        job: summary.job,
+        exit_code: summary.exit as u8,
+        interrupted: report.interrupted,
+        seconds: report.seconds,
+        totals: report.totals,
+        corrupt: report.corrupt,
+        differences,
+        failures: failures.collect(),
+        metadata: report.notes.iter().map(Metadata::new).collect(),
+        not_removed: report.not_removed.as_deref(),
+        error: report.fatal.as_ref().map(Failed::new),
     }
 }
 

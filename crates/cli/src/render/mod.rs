@@ -5,6 +5,7 @@
 mod console;
 mod failures;
 mod gauge;
+mod jobs;
 mod json;
 mod lines;
 mod part;
@@ -15,11 +16,15 @@ mod tty;
 mod wording;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use haul_core::event::Action;
 use haul_core::{Error, Progress};
 
+use crate::jobs::Job;
+
 pub(crate) use console::{Console, OutputSettings, Showing};
+pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use part::PartReporter;
 pub(crate) use summary::{Command, Summary};
@@ -44,6 +49,8 @@ pub(crate) struct Start {
     pub(crate) sources: Vec<String>,
     /// The destination, where there is one.
     pub(crate) destination: Option<String>,
+    /// The record of the run, if one is kept.
+    pub(crate) job: Option<Arc<Job>>,
 }
 
 /// One way to show a run. Names are bytes, as they are in the transfer.

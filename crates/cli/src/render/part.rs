@@ -1,6 +1,6 @@
 //! One part of a run, seen as part of the whole: names as they are in the transfer, counts on top of those before.
 
-use haul_core::{Event, Progress, RelPath, Reporter, Totals};
+use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
 
 use super::Console;
 
@@ -16,9 +16,17 @@ pub(crate) struct PartReporter<'a> {
     pub(crate) last: bool,
     /// Paths come from a list: what fails at the root itself is a line of the list, which the error names.
     pub(crate) listed: bool,
+    /// The limits on the run.
+    pub(crate) pace: Option<&'a Pace>,
 }
 
 impl PartReporter<'_> {
+    /// Whether so many bytes per second are about what is allowed. Below, something else holds the run back.
+    fn at_limit(&self, rate: f64) -> bool {
+        let allowed = self.pace.and_then(|pace| pace.outbound.rate());
+        allowed.is_some_and(|allowed| rate >= allowed as f64 * 0.85)
+    }
+
     /// The name of a path of this part in the transfer.
     pub(crate) fn name(&self, path: &RelPath) -> Vec<u8> {
         match (self.root_name, path.as_bytes()) {
@@ -36,7 +44,8 @@ impl Reporter for PartReporter<'_> {
                 let mut totals = self.before;
                 totals.add(&progress.totals);
                 let scan_done = progress.scan_done && self.last;
-                self.console.progress(&Progress { totals, scan_done, ..*progress });
+                let limit = if self.at_limit(progress.rate) { Limit::Rate } else { progress.limit };
+                self.console.progress(&Progress { totals, scan_done, limit, ..*progress });
             }
             Event::Entry { action, path, len } => self.console.entry(*action, &self.name(path), *len),
             Event::Failed(failure) if self.listed && failure.path.is_root() => {

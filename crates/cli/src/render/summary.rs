@@ -45,6 +45,10 @@ pub(crate) struct Summary {
     pub(super) list_failure: Option<String>,
     /// The file of `--failed`.
     pub(super) failed_list: Option<(PathBuf, bool)>,
+    /// The number of the run's record.
+    pub(super) job: Option<u64>,
+    /// Say also what is not needed.
+    pub(super) verbose: bool,
     /// Say only what went wrong.
     pub(super) quiet: bool,
     /// Metadata counts.
@@ -67,6 +71,8 @@ impl Summary {
             unseen: 0,
             list_failure: None,
             failed_list: None,
+            job: None,
+            verbose: false,
             quiet: false,
             strict: false,
             dry_run: false,
@@ -83,6 +89,8 @@ impl Summary {
                 Command::Verify => self.compared(&mut lines),
                 Command::Hash => {}
             }
+            let job = self.job.filter(|_| self.verbose);
+            lines.extend(job.map(|id| format!("  job: {id}")));
         }
         let metadata_matters = self.strict || !self.quiet;
         if metadata_matters {

@@ -68,6 +68,7 @@ pub(super) fn limit(limit: Limit) -> &'static str {
         Limit::Source => "source",
         Limit::Link => "link",
         Limit::Destination => "destination",
+        Limit::Rate => "rate allowed",
     }
 }
 

@@ -1,7 +1,7 @@
 //! How far ends are reached, from the words about it.
 
 use haul_backends::peer::{PeerConfig, Ports};
-use haul_core::{BufferPool, Result};
+use haul_core::{BufferPool, Pace, Result};
 
 use super::{usage, words::split_words};
 use crate::args::LinkArgs;
@@ -45,6 +45,7 @@ impl LinkSettings {
             streams: args.streams.unwrap_or(0),
             timeout: args.timeout,
             max_memory: args.max_memory,
+            pace: Pace::default(),
         };
         Ok(Self { peer, pool: BufferPool::new(args.max_memory) })
     }

@@ -2,9 +2,11 @@
 
 mod files_from;
 mod link;
+mod rate;
 mod records;
 mod rules;
 mod size;
+mod timetable;
 mod transfer;
 mod words;
 
@@ -12,6 +14,7 @@ pub(crate) use files_from::{Paths, read_paths};
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::parse_size;
+pub(crate) use timetable::Timetable;
 pub(crate) use transfer::{TransferSettings, scan_options};
 
 use std::ffi::OsStr;

@@ -21,6 +21,7 @@ mod hostile;
 mod interrupts;
 mod kills;
 mod kit;
+mod limits;
 mod memory;
 mod output;
 mod paths;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         reach::cases(),
         databases::cases(),
         filesystems::cases(),
+        limits::cases(),
         memory::cases(),
         digests::cases(),
         output::cases(),

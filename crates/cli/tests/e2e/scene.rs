@@ -86,7 +86,11 @@ impl Scene {
 
     /// The program with its first word.
     pub(crate) fn haul(&self, word: &str) -> Run {
-        Run::new(HAUL, &self.tag).env("HOME", self.home()).env("XDG_RUNTIME_DIR", self.home()).arg(word)
+        Run::new(HAUL, &self.tag)
+            .env("HOME", self.home())
+            .env("XDG_RUNTIME_DIR", self.home())
+            .env("XDG_STATE_HOME", self.home().join("state"))
+            .arg(word)
     }
 
     /// The program with its first word and how to reach the server.

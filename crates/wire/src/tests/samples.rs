@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HardLink, Left, MetaNote, Offer, Outcome, OwnerNames, Place, PlaceRoot, RelPath, Retry,
-    ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    FinishReport, HardLink, Left, MetaNote, Offer, Outcome, OwnerNames, Place, PlaceRoot, Pressure, RelPath,
+    Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Hello, Request, Response, ScanPart, Welcome};
@@ -131,6 +131,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Remove { root: 15, paths },
         Request::Finish { root: 16 },
         Request::Connect { address: Some(IpAddr::from([192, 0, 2, 8])), port: 40_002 },
+        Request::Nice,
     ]
 }
 
@@ -166,5 +167,6 @@ pub(super) fn responses() -> Vec<Response> {
         ]),
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
+        Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
     ]
 }

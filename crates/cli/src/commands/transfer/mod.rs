@@ -1,21 +1,24 @@
 //! What `copy` and `sync` do: open the ends, copy one group of sources after the other, tell how it ended.
 
 mod merge;
+mod nice;
 mod plan;
 
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{Compare, Location, Place, Report, Result, Source};
-use haul_engine::{Cancel, CopyOptions, Delete, Part};
+use haul_core::{Compare, Location, Pace, Place, Report, Result, Source};
+use haul_engine::{Cancel, CopyOptions, Delete, Governor, Part};
 
 use self::merge::merge;
 use self::plan::{Planned, Planner};
-use crate::ends::Ends;
+use crate::args::LimitArgs;
+use crate::ends::{Ends, Note};
 use crate::exit_code::Exit;
+use crate::jobs::Job;
 use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
-use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
+use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
 use crate::signals;
 
 /// A copy that was asked for.
@@ -32,6 +35,8 @@ pub(super) struct Transfer {
     pub(super) settings: TransferSettings,
     /// How ends are reached.
     pub(super) link: LinkSettings,
+    /// How much it may take.
+    pub(super) limits: LimitArgs,
     /// What is shown.
     pub(super) output: OutputSettings,
     /// What is removed.
@@ -43,10 +48,14 @@ pub(super) struct Transfer {
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(transfer: Transfer) -> Result<Exit> {
-    let Transfer { command, sources, destination, files_from, settings, link, output, delete } = transfer;
+    let Transfer { command, sources, destination, files_from, settings, link, limits, output, delete } =
+        transfer;
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
+    let verbose = output.verbose;
+    let job = (!settings.sink.dry_run).then(|| Job::start().map(Arc::new)).transpose();
     let start = Start {
+        job: job.as_ref().ok().cloned().flatten(),
         command,
         sources: sources.iter().map(ToString::to_string).collect(),
         destination: Some(destination.to_string()),
@@ -54,23 +63,29 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
+    let pace = link.peer.pace.clone();
+    let table = limits.bwlimit;
+    let governor =
+        Governor::start(pace.clone(), Box::new(move || table.as_ref().and_then(Timetable::rate_now)))?;
+    let kept = job.and_then(|job| job.map_or(Ok(()), |job| job.listen(governor.handle())));
+    if let Some(error) = kept.err().filter(|_| verbose) {
+        console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
+    }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
-    let mut runner = Runner {
-        ends: Ends::new(link, Arc::new(move |text| noted.note(text))),
-        destination,
-        settings,
-        delete,
-        console,
-        cancel,
-        report: Report::default(),
-    };
+    let note: Note = Arc::new(move |text| noted.note(text));
+    let mut ends = Ends::new(link, Arc::clone(&note));
+    nice::settle(governor, limits.nice, note, &mut ends)?;
+    let mut runner =
+        Runner { ends, destination, settings, delete, console, cancel, pace, report: Report::default() };
     let planner = Planner {
         ends: &mut runner.ends,
         destination: &runner.destination,
         scan: &runner.settings.scan,
         removes: delete.is_some(),
         console: &runner.console,
+        limit: &runner.pace.outbound,
+        cancel: &runner.cancel,
         totals: &mut runner.report.totals,
     };
     let mut retry = None;
@@ -96,6 +111,7 @@ struct Runner {
     delete: Option<Delete>,
     console: Arc<Console>,
     cancel: Cancel,
+    pace: Pace,
     report: Report,
 }
 
@@ -133,6 +149,7 @@ impl Runner {
             before: self.report.totals,
             last,
             listed: part.paths.is_some(),
+            pace: Some(&self.pace),
         };
         let options = CopyOptions {
             scan: part.scan,

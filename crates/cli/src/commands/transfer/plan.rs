@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use haul_core::filter::excludes;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Location, Place, RelPath, Result, ScanOptions, Side, Source, Totals,
+    EntryKind, Error, ErrorKind, Limiter, Location, Place, RelPath, Result, ScanOptions, Side, Source, Totals,
 };
+use haul_engine::Cancel;
 
 use super::merge::add_failure;
 use crate::ends::{
-    Ends, Group, Landing, Rootless, destination_place, folder_place, group, join, refuse_overlap, root_name,
-    source_place, split,
+    Ends, Group, Landing, Paced, Rootless, destination_place, folder_place, group, join, refuse_overlap,
+    root_name, source_place, split,
 };
 use crate::render::Console;
 use crate::settings::Paths;
@@ -43,6 +44,10 @@ pub(super) struct Planner<'a> {
     pub(super) removes: bool,
     /// Hears of sources that are missing.
     pub(super) console: &'a Console,
+    /// For what goes over no connection.
+    pub(super) limit: &'a Arc<Limiter>,
+    /// Ends the waiting for the limit.
+    pub(super) cancel: &'a Cancel,
     /// Counts them.
     pub(super) totals: &'a mut Totals,
 }
@@ -148,7 +153,12 @@ impl Planner<'_> {
 
     /// Opens a source and finds out what its root is.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
-        let source = self.ends.source(at, &source_place(at))?;
+        let mut source = self.ends.source(at, &source_place(at))?;
+        // Connections keep the limit themselves.
+        if !over_link(at) && !over_link(self.destination) {
+            let (limit, cancel) = (Arc::clone(self.limit), self.cancel.clone());
+            source = Arc::new(Paced { source, limit, cancel });
+        }
         match source.root()? {
             Some(entry) => Ok((source, entry.kind)),
             None => {
@@ -158,6 +168,11 @@ impl Planner<'_> {
             }
         }
     }
+}
+
+/// Whether content of this end goes over connections that keep the limit.
+fn over_link(end: &Location) -> bool {
+    matches!(end, Location::Ssh { .. })
 }
 
 /// Whether an error with one source is one with all.

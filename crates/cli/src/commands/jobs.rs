@@ -1,0 +1,51 @@
+//! `haul jobs`.
+
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use crate::args::{JobsAction, JobsArgs};
+use crate::exit_code::Exit;
+use crate::jobs::{Folder, Record, State, limit};
+use crate::render::JobLines;
+use crate::settings::{Timetable, usage};
+
+/// Lists jobs, shows one, or changes the limit of one.
+///
+/// # Errors
+/// If the records cannot be read, or there is no such job.
+pub(super) fn run(args: JobsArgs) -> Result<Exit> {
+    let folder =
+        Folder::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
+    match args.action {
+        None => {
+            folder.tidy();
+            let records = folder.records();
+            let records =
+                records.map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
+            Ok(JobLines::new(args.json).list(&records))
+        }
+        Some(JobsAction::Show { id, json }) => Ok(JobLines::new(json).show(&find(&folder, id)?)),
+        Some(JobsAction::Limit { id, rate }) => {
+            let table: Timetable = rate.join(" ").parse().map_err(|why| usage("read the rate", why))?;
+            let record = find(&folder, id)?;
+            if record.state() != State::Running {
+                return Err(failed(id, "it does not run any more"));
+            }
+            limit(&folder, id, &table).map_err(|error| {
+                let elsewhere = format!("{error} (it runs on {})", record.process.host);
+                failed(id, &elsewhere)
+            })?;
+            Ok(JobLines::new(false).limited(id, &table.to_string()))
+        }
+    }
+}
+
+fn find(folder: &Folder, id: u64) -> Result<Record> {
+    folder.record(id).ok_or_else(|| {
+        let error = Error::new(ErrorKind::NotFound, Side::Local, "find the job", "there is no record of it");
+        error.on(id.to_string()).with_hint("`haul jobs` lists those that there are")
+    })
+}
+
+fn failed(id: u64, cause: &str) -> Error {
+    Error::new(ErrorKind::NotFound, Side::Local, "change the limit of job", cause).on(id.to_string())
+}

@@ -1,0 +1,55 @@
+//! A source whose content is taken no faster than a limit lets it, for what goes over no connection.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source};
+use haul_engine::Cancel;
+
+/// A source with a limit.
+pub(crate) struct Paced {
+    /// The source behind it.
+    pub(crate) source: Arc<dyn Source>,
+    /// What lets content through.
+    pub(crate) limit: Arc<Limiter>,
+    /// Ends the waiting.
+    pub(crate) cancel: Cancel,
+}
+
+#[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the source")]
+impl Source for Paced {
+    fn root(&self) -> Result<Option<Entry>> {
+        self.source.root()
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        self.source.scan(options, visit)
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        self.source.lookup(paths)
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        let data = self.source.read(batch)?;
+        let mut left = data.content.bytes().len();
+        while left > 0 {
+            // What was read when the run is interrupted goes through: the run ends when that is written.
+            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
+        }
+        Ok(data)
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        self.source.digest(paths)
+    }
+
+    fn streams(&self) -> u32 {
+        self.source.streams()
+    }
+
+    fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
+        self.source.local_file(entry)
+    }
+}

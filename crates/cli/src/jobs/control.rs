@@ -1,0 +1,101 @@
+//! The socket of a run: one JSON object a line each way. It is for the user who runs it, and for root.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use haul_engine::governor::Handle;
+use rustix::net::sockopt::socket_peercred;
+use serde::{Deserialize, Serialize};
+
+use super::folder::Folder;
+use crate::settings::Timetable;
+
+/// Bytes that a request or an answer has at most.
+const MAX_LEN: u64 = 16 * 1024;
+/// How long one side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a run is asked.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// To keep to another rate or timetable.
+    Limit(String),
+}
+
+/// What it answers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// It was done.
+    Done,
+    /// It was not, and why.
+    Refused(String),
+}
+
+/// Answers requests in a thread of its own, until the program ends.
+///
+/// # Errors
+/// If the socket cannot be made.
+pub(super) fn listen(folder: &Folder, id: u64, governor: Handle) -> io::Result<()> {
+    let (held, path) = folder.socket(id)?;
+    let _ = fs::remove_file(&path);
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    drop(held);
+    std::thread::Builder::new().name("haul-control".to_owned()).spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Who does not ask in time, or does not wait for the answer, needs none.
+            let _ = serve(&stream, &governor);
+        }
+    })?;
+    Ok(())
+}
+
+fn serve(stream: &UnixStream, governor: &Handle) -> io::Result<()> {
+    let asking = socket_peercred(stream)?.uid;
+    if !asking.is_root() && asking != rustix::process::geteuid() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let answer = match receive(stream)? {
+        Request::Limit(text) => match text.parse::<Timetable>() {
+            Ok(table) => {
+                governor.set(Box::new(move || table.rate_now()));
+                Answer::Done
+            }
+            Err(why) => Answer::Refused(why),
+        },
+    };
+    send(stream, &answer)
+}
+
+/// Asks a run to keep to another limit.
+///
+/// # Errors
+/// If it cannot be reached, or refuses.
+pub(crate) fn limit(folder: &Folder, id: u64, table: &Timetable) -> io::Result<()> {
+    let (_held, path) = folder.socket(id)?;
+    let stream = UnixStream::connect(path)?;
+    send(&stream, &Request::Limit(table.to_string()))?;
+    match receive(&stream)? {
+        Answer::Done => Ok(()),
+        Answer::Refused(why) => Err(io::Error::other(why)),
+    }
+}
+
+fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn receive<T: for<'a> Deserialize<'a>>(stream: &UnixStream) -> io::Result<T> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(MAX_LEN)).read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}

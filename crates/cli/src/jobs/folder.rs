@@ -1,0 +1,210 @@
+//! Where the records are: `$XDG_STATE_HOME/haul/jobs`, by default `~/.local/state/haul/jobs`.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::record::{Record, State};
+
+/// Records that are kept; runs that are under way are kept beyond.
+const KEPT: usize = 100;
+/// A record that says a lot is a few kilobytes. What is larger is not ours.
+const MAX_LEN: u64 = 4 * 1024 * 1024;
+
+/// The folder of the records. It is its owner's alone.
+#[derive(Clone)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder of this user; made where it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is somebody else's.
+    pub(crate) fn open() -> io::Result<Self> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+        let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
+        Self::at(state.join("haul/jobs"))
+    }
+
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let own = rustix::process::geteuid().as_raw();
+        // With sudo HOME may be another user's: nothing of ours is left there.
+        let there = path.ancestors().find_map(|dir| fs::metadata(dir).ok());
+        if there.is_some_and(|there| there.uid() != own) {
+            return Err(io::Error::other(format!("{} belongs to another user", path.display())));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        let meta = fs::metadata(&path)?;
+        if meta.mode() & 0o022 != 0 {
+            return Err(io::Error::other(format!("others may write to {}", path.display())));
+        }
+        Ok(Self(path))
+    }
+
+    /// Takes the next number; from now on it is nobody else's.
+    ///
+    /// # Errors
+    /// If its file cannot be made.
+    pub(super) fn claim(&self) -> io::Result<u64> {
+        let mut id = self.ids()?.last().copied().unwrap_or(0);
+        loop {
+            id += 1;
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.file(id)) {
+                Ok(_) => return Ok(id),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Puts a record in the place of the one before. A reader sees one or the other.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+        let temporary = self.0.join(format!("{}.new", record.id));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let written = file.write_all(&serde_json::to_vec(record)?);
+        let placed = written.and_then(|()| fs::rename(&temporary, self.file(record.id)));
+        if placed.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        placed
+    }
+
+    /// All records that can be read, the oldest first.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub(crate) fn records(&self) -> io::Result<Vec<Record>> {
+        Ok(self.ids()?.into_iter().filter_map(|id| self.record(id)).collect())
+    }
+
+    /// One record.
+    pub(crate) fn record(&self, id: u64) -> Option<Record> {
+        let path = self.file(id);
+        let small = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_LEN);
+        Record::parse(&fs::read(path).ok().filter(|_| small)?)
+    }
+
+    /// Removes the oldest records beyond those that are kept, and sockets that nobody listens at any more.
+    pub(crate) fn tidy(&self) {
+        let Ok(ids) = self.ids() else { return };
+        let runs = |id: u64| self.record(id).is_some_and(|record| record.state() == State::Running);
+        for id in ids.iter().take(ids.len().saturating_sub(KEPT)).filter(|id| !runs(**id)) {
+            self.remove(*id);
+        }
+        for id in self.numbers("sock").unwrap_or_default() {
+            if !runs(id) {
+                self.remove_socket(id);
+            }
+        }
+    }
+
+    /// Removes a record.
+    pub(super) fn remove(&self, id: u64) {
+        self.remove_socket(id);
+        let _ = fs::remove_file(self.file(id));
+    }
+
+    /// Removes the socket of a run.
+    pub(super) fn remove_socket(&self, id: u64) {
+        let _ = fs::remove_file(self.0.join(socket_name(id)));
+    }
+
+    /// The folder, held, with the path of a run's socket through it: the name of a socket must be short.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub(super) fn socket(&self, id: u64) -> io::Result<(File, PathBuf)> {
+        use std::os::fd::AsRawFd;
+        let held = File::open(&self.0)?;
+        let path = Path::new("/proc/self/fd").join(held.as_raw_fd().to_string()).join(socket_name(id));
+        Ok((held, path))
+    }
+
+    fn file(&self, id: u64) -> PathBuf {
+        self.0.join(format!("{id}.json"))
+    }
+
+    /// The numbers of all records, ascending.
+    fn ids(&self) -> io::Result<Vec<u64>> {
+        self.numbers("json")
+    }
+
+    fn numbers(&self, extension: &str) -> io::Result<Vec<u64>> {
+        let number = |name: &Path| {
+            let of_kind = name.extension().is_some_and(|found| found == extension);
+            name.file_stem().filter(|_| of_kind)?.to_str()?.parse().ok()
+        };
+        let names = fs::read_dir(&self.0)?.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
+        let mut numbers: Vec<u64> = names.filter_map(|name| number(&name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+fn socket_name(id: u64) -> String {
+    format!("{id}.sock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process::Process;
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::at(scratch.path().join("a/haul/jobs")).unwrap();
+        (scratch, folder)
+    }
+
+    fn record(id: u64) -> Record {
+        Record::new(id, Vec::new(), String::new(), Process::this())
+    }
+
+    #[test]
+    fn numbers_ascend_and_are_given_once() {
+        let (_scratch, folder) = folder();
+        assert_eq!(fs::metadata(&folder.0).unwrap().mode() & 0o777, 0o700);
+        let mut ids: Vec<u64> = std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| folder.claim().unwrap())).collect();
+            claims.into_iter().map(|claim| claim.join().unwrap()).collect()
+        });
+        ids.sort_unstable();
+        assert_eq!(ids, (1..=8).collect::<Vec<_>>());
+        assert_eq!(folder.records().unwrap(), [], "those that say nothing yet are left out");
+        let third = record(3);
+        folder.write(&third).unwrap();
+        assert_eq!(folder.records().unwrap(), [third]);
+        fs::write(folder.file(99), "torn").unwrap();
+        assert_eq!(folder.claim().unwrap(), 100);
+    }
+
+    #[test]
+    fn old_records_and_dead_sockets_go_but_not_what_runs() {
+        let (_scratch, folder) = folder();
+        for id in 1..=KEPT as u64 + 10 {
+            let mut record = record(id);
+            record.process.ticks += u64::from(id != 2);
+            folder.write(&record).unwrap();
+            fs::write(folder.0.join(socket_name(id)), "").unwrap();
+        }
+        folder.tidy();
+        let ids = folder.ids().unwrap();
+        assert_eq!((ids.len(), ids[0], ids[1]), (KEPT + 1, 2, 11));
+        assert_eq!(folder.numbers("sock").unwrap(), [2]);
+    }
+
+    #[test]
+    fn what_others_may_write_to_is_not_trusted() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_scratch, folder) = folder();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Folder::at(folder.0.clone()).is_err());
+    }
+}

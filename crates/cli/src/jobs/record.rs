@@ -1,0 +1,134 @@
+//! What is kept of a run.
+
+use haul_core::Totals;
+use jiff::{Timestamp, Unit};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::process::Process;
+
+/// Version of the format of records.
+const SCHEMA: u32 = 1;
+
+/// The record of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    schema: u32,
+    /// Its number.
+    pub(crate) id: u64,
+    /// The words of the command line, for people: bytes that are no text are escaped.
+    pub(crate) command: Vec<String>,
+    /// The folder that it was started in.
+    pub(crate) folder: String,
+    /// The process.
+    pub(crate) process: Process,
+    /// When it began, as in RFC 3339.
+    pub(crate) started: String,
+    /// When it ended; `None` while it runs and if it was killed.
+    pub(crate) ended: Option<String>,
+    /// Seconds until the end, or until the counts were last written.
+    pub(crate) seconds: f64,
+    /// What it exited with.
+    pub(crate) exit_code: Option<u8>,
+    /// The counts.
+    pub(crate) totals: Totals,
+    /// What was said at the end, for people.
+    pub(crate) text: Option<String>,
+    /// The same as `--json` has it.
+    pub(crate) summary: Option<Value>,
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    /// What it exits with.
+    pub(crate) exit_code: u8,
+    /// What is said, for people.
+    pub(crate) text: String,
+    /// The same for programs.
+    pub(crate) summary: Value,
+}
+
+/// What a record tells of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// It is under way.
+    Running,
+    /// It came to its end, all is there.
+    Finished,
+    /// It came to its end, and not all is there.
+    Failed,
+    /// It was interrupted or killed: the same command goes on where it was.
+    Interrupted,
+}
+
+impl Record {
+    /// The record of a run that begins now.
+    pub(super) fn new(id: u64, command: Vec<String>, folder: String, process: Process) -> Self {
+        Self {
+            schema: SCHEMA,
+            id,
+            command,
+            folder,
+            process,
+            started: now(),
+            ended: None,
+            seconds: 0.0,
+            exit_code: None,
+            totals: Totals::default(),
+            text: None,
+            summary: None,
+        }
+    }
+
+    /// The run has ended.
+    pub(super) fn end(&mut self, ended: Ended) {
+        let Ended { exit_code, text, summary } = ended;
+        self.ended = Some(now());
+        self.exit_code = Some(exit_code);
+        self.text = Some(text);
+        self.summary = Some(summary);
+    }
+
+    /// Reads a record; `None` if it is none, or of another version.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok().filter(|record: &Self| record.schema == SCHEMA)
+    }
+
+    /// How the run stands.
+    pub(crate) fn state(&self) -> State {
+        match self.exit_code {
+            None if self.process.is_alive() => State::Running,
+            None | Some(130) => State::Interrupted,
+            Some(0) => State::Finished,
+            Some(_) => State::Failed,
+        }
+    }
+}
+
+fn now() -> String {
+    let now = Timestamp::now();
+    now.round(Unit::Second).unwrap_or(now).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_it_was_and_tells_its_state() {
+        let mut record = Record::new(7, vec!["haul".to_owned()], "/x".to_owned(), Process::this());
+        let back = |record: &Record| Record::parse(&serde_json::to_vec(record).unwrap());
+        assert_eq!(back(&record), Some(record.clone()));
+        assert_eq!(record.state(), State::Running);
+        record.process.ticks += 1;
+        assert_eq!(record.state(), State::Interrupted, "its process is gone and it says nothing of its end");
+        for (exit_code, state) in [(0, State::Finished), (3, State::Failed), (130, State::Interrupted)] {
+            record.end(Ended { exit_code, text: "done".to_owned(), summary: Value::Null });
+            assert_eq!(record.state(), state);
+        }
+        assert!(record.ended.as_ref().is_some_and(|at| at.len() == 20 && at.ends_with('Z')), "{record:?}");
+        assert_eq!(Record::parse(b""), None);
+        assert_eq!(Record::parse(b"{\"schema\":1,"), None);
+    }
+}

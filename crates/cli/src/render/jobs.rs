@@ -1,0 +1,162 @@
+//! The records of jobs, on standard output.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::Lines;
+use super::wording::{bytes, duration};
+use crate::exit_code::Exit;
+use crate::jobs::{Record, State};
+
+/// Prints records.
+pub(crate) struct JobLines {
+    lines: Lines,
+    json: bool,
+}
+
+/// A record as programs get it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "job")]
+struct Line<'a> {
+    state: State,
+    #[serde(flatten)]
+    record: &'a Record,
+}
+
+impl JobLines {
+    /// For people or as JSON.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { lines: Lines::stdout(), json }
+    }
+
+    /// All records, the newest last.
+    pub(crate) fn list(&self, records: &[Record]) -> Exit {
+        if self.json {
+            for record in records {
+                self.write_json(record);
+            }
+            return self.end();
+        }
+        let width = records.iter().map(|record| record.id.to_string().len()).max().unwrap_or(1).max(2);
+        if !records.is_empty() {
+            let head = ["STATE", "STARTED", "TOOK", "SENT", "COMMAND"];
+            let [state, started, took, sent, command] = head;
+            self.write(&format!(
+                "{:>width$}  {state:<11}  {started:<16}  {took:>9}  {sent:>10}  {command}",
+                "ID"
+            ));
+        }
+        for record in records {
+            let state = match (record.state(), record.exit_code) {
+                (State::Failed, Some(code)) => format!("failed ({code})"),
+                (state, _) => word(state).to_owned(),
+            };
+            let sent = bytes(record.totals.sent_bytes);
+            self.write(&format!(
+                "{:>width$}  {state:<11}  {:<16}  {:>9}  {sent:>10}  {}",
+                record.id,
+                local(&record.started, "%Y-%m-%d %H:%M"),
+                duration(seconds(record)),
+                line(record),
+            ));
+        }
+        self.end()
+    }
+
+    /// One record, with what was said at its end.
+    pub(crate) fn show(&self, record: &Record) -> Exit {
+        if self.json {
+            self.write_json(record);
+            return self.end();
+        }
+        let state = record.state();
+        let format = "%Y-%m-%d %H:%M:%S %Z";
+        self.write(&format!("job {}: {}", record.id, word(state)));
+        self.write(&format!("  command: {}", line(record)));
+        self.write(&format!("  in: {}", record.folder));
+        self.write(&format!("  by: process {} on {}", record.process.pid, record.process.host));
+        self.write(&format!("  started: {}", local(&record.started, format)));
+        if let Some(ended) = &record.ended {
+            self.write(&format!("  ended: {}", local(ended, format)));
+        }
+        if let Some(code) = record.exit_code {
+            self.write(&format!("  exit code: {code}"));
+        }
+        match &record.text {
+            Some(text) => self.write(text.trim_end()),
+            None => {
+                let totals = &record.totals;
+                let sent = bytes(totals.sent_bytes);
+                self.write(&format!("  so far: {} files copied, {sent} sent", totals.copied));
+            }
+        }
+        if state == State::Interrupted && record.text.is_none() {
+            self.write("it was killed; run the same command again: it goes on where it was");
+        }
+        self.end()
+    }
+
+    /// The limit of a job was changed.
+    pub(crate) fn limited(&self, id: u64, rate: &str) -> Exit {
+        self.write(&match rate {
+            "off" | "0" => format!("job {id} has no limit from now on"),
+            rate => format!("job {id} is limited to {rate} from now on"),
+        });
+        self.end()
+    }
+
+    fn write(&self, line: &str) {
+        self.lines.write(format!("{line}\n").as_bytes());
+    }
+
+    fn write_json(&self, record: &Record) {
+        // Nothing in a record can fail to become JSON.
+        if let Ok(text) = serde_json::to_string(&Line { state: record.state(), record }) {
+            self.write(&text);
+        }
+    }
+
+    fn end(&self) -> Exit {
+        self.lines.flush();
+        if self.lines.failure().is_some() { Exit::Incomplete } else { Exit::Done }
+    }
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Finished => "finished",
+        State::Failed => "failed",
+        State::Interrupted => "interrupted",
+    }
+}
+
+/// How long it took, or takes by now.
+fn seconds(record: &Record) -> f64 {
+    match (record.state(), record.started.parse::<Timestamp>()) {
+        (State::Running, Ok(started)) => started.duration_until(Timestamp::now()).as_secs_f64().max(0.0),
+        _ => record.seconds,
+    }
+}
+
+/// A time of a record as people here write it.
+fn local(time: &str, format: &str) -> String {
+    match time.parse::<Timestamp>() {
+        Ok(time) => time.to_zoned(TimeZone::system()).strftime(format).to_string(),
+        Err(_) => time.to_owned(),
+    }
+}
+
+/// The command as it could be typed into a shell.
+fn line(record: &Record) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quoted = record.command.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

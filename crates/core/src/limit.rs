@@ -1,0 +1,291 @@
+//! A limit on bytes per second, shared by all threads that move them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Seconds of the rate that may be made up for after a pause.
+const BURST: f64 = 0.1;
+/// Steps in a second: what is taken at once is so small a part of the rate that several threads share it evenly.
+const STEPS: u64 = 20;
+/// The smallest and the largest step, in bytes: below it costs more than it smooths, above it is not smooth.
+const STEP: std::ops::RangeInclusive<u64> = 1024..=256 * 1024;
+/// How long a wait goes on without looking whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes per second that make one connection worth while. With fewer connections each batch is done sooner, so less
+/// is lost when a run is interrupted.
+const PER_STREAM: u64 = 4 * 1024 * 1024;
+
+/// Lets bytes through at a rate that can be changed at any time. Threads are served in the order in which they ask.
+/// Without a rate it costs two atomic operations.
+pub struct Limiter {
+    /// As in the bucket, to be read without its lock; 0 is no limit.
+    rate: AtomicU64,
+    taken: AtomicU64,
+    origin: Instant,
+    bucket: Mutex<Bucket>,
+    changed: Condvar,
+}
+
+impl Default for Limiter {
+    fn default() -> Self {
+        Self {
+            rate: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            origin: Instant::now(),
+            bucket: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("rate", &self.rate()).finish_non_exhaustive()
+    }
+}
+
+impl Limiter {
+    /// Sets the rate in bytes per second; `None` is no limit. Who waits goes on at the new rate.
+    pub fn set(&self, rate: Option<u64>) {
+        let rate = rate.map_or(0, |rate| rate.max(1));
+        if self.rate.load(Ordering::Relaxed) == rate {
+            return;
+        }
+        self.lock().set(rate, self.origin.elapsed());
+        self.rate.store(rate, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// The rate in bytes per second; `None` is no limit.
+    #[must_use]
+    pub fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
+    }
+
+    /// Bytes that were let through so far, limited or not.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Waits until some of `bytes` may move and tells how many: all of them where there is no limit, else a step
+    /// that is small against the rate. `None` if `give_up` said so, which is asked several times a second.
+    pub fn take(&self, bytes: usize, give_up: &dyn Fn() -> bool) -> Option<usize> {
+        let Some(rate) = self.rate() else {
+            self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+            return Some(bytes);
+        };
+        let step = (rate / STEPS).clamp(*STEP.start(), *STEP.end()).min(bytes as u64);
+        let mut bucket = self.lock();
+        let turn = bucket.reserve(step, self.origin.elapsed());
+        loop {
+            let wait = bucket.wait(turn, self.origin.elapsed());
+            if wait.is_zero() {
+                self.taken.fetch_add(step, Ordering::Relaxed);
+                return usize::try_from(step).ok();
+            }
+            if give_up() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(bucket, wait.min(LOOK));
+            bucket = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Counts bytes that move in any case, such as what is said about the content: the next who asks waits for them
+    /// too.
+    pub fn count(&self, bytes: usize) {
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        if self.rate().is_some() {
+            self.lock().reserve(bytes as u64, self.origin.elapsed());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bucket> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The limits of one run: what comes over its links, and what goes. A link carries both ways at once, so what passes
+/// through this machine does not count twice against one limit.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// Bytes that are read from links.
+    pub inbound: Arc<Limiter>,
+    /// Bytes that are written to links, and content that is copied on this machine.
+    pub outbound: Arc<Limiter>,
+}
+
+impl Pace {
+    /// Sets both rates.
+    pub fn set(&self, rate: Option<u64>) {
+        self.inbound.set(rate);
+        self.outbound.set(rate);
+    }
+
+    /// Bytes that moved either way.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.inbound.taken() + self.outbound.taken()
+    }
+
+    /// Connections that are worth while at this rate.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        let rate = self.outbound.rate();
+        rate.map_or(u32::MAX, |rate| u32::try_from(rate.div_ceil(PER_STREAM)).unwrap_or(u32::MAX))
+    }
+}
+
+/// The arithmetic of a limit, at times that are given to it. Bytes are reserved in turn; a turn has come once so many
+/// bytes as were reserved before it have been served. It is counted in bytes, not in time, so that a change of the
+/// rate is one for those who wait already.
+#[derive(Debug, Default)]
+struct Bucket {
+    rate: u64,
+    reserved: f64,
+    served: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    fn set(&mut self, rate: u64, now: Duration) {
+        self.advance(now);
+        self.rate = rate;
+    }
+
+    fn advance(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        let rate = self.rate as f64;
+        self.served = if self.rate == 0 {
+            self.reserved
+        } else {
+            (self.served + passed * rate).min(self.reserved + BURST * rate)
+        };
+    }
+
+    /// Reserves bytes; gives the turn to wait for.
+    fn reserve(&mut self, bytes: u64, now: Duration) -> f64 {
+        self.advance(now);
+        let turn = self.reserved;
+        self.reserved += bytes as f64;
+        turn
+    }
+
+    /// How long it takes until a turn comes, if the rate stays as it is.
+    fn wait(&mut self, turn: f64, now: Duration) -> Duration {
+        self.advance(now);
+        if self.served >= turn || self.rate == 0 {
+            return Duration::ZERO;
+        }
+        let seconds = (turn - self.served) / self.rate as f64;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_micros(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    const KIB: u64 = 1024;
+
+    /// Lets one thread take as much as it can until `end` seconds; each step takes `move_ms` to be moved.
+    fn taken_until(bucket: &mut Bucket, now: &mut Duration, end: u64, move_ms: u64) -> u64 {
+        let mut bytes = 0;
+        while *now < Duration::from_secs(end) {
+            let turn = bucket.reserve(4 * KIB, *now);
+            *now += bucket.wait(turn, *now);
+            assert!(bucket.wait(turn, *now + Duration::from_micros(2)).is_zero());
+            *now += Duration::from_millis(move_ms);
+            bytes += 4 * KIB;
+        }
+        bytes
+    }
+
+    fn close(bytes: u64, to: u64) {
+        assert!(bytes.abs_diff(to) <= to / 50, "{bytes} for {to}");
+    }
+
+    #[test]
+    fn the_rate_is_kept_also_when_moving_takes_time() {
+        for move_ms in [0, 3, 30] {
+            let mut bucket = Bucket::default();
+            bucket.set(100 * KIB, Duration::ZERO);
+            close(taken_until(&mut bucket, &mut Duration::ZERO.clone(), 20, move_ms), 20 * 100 * KIB);
+        }
+    }
+
+    #[test]
+    fn a_pause_is_made_up_for_only_in_part() {
+        let mut bucket = Bucket::default();
+        bucket.set(100 * KIB, Duration::ZERO);
+        let mut now = Duration::from_secs(1000);
+        close(taken_until(&mut bucket, &mut now, 1010, 0), 1_010 * KIB);
+    }
+
+    #[test]
+    fn a_new_rate_holds_for_who_waits_already() {
+        let mut bucket = Bucket::default();
+        bucket.set(1, Duration::ZERO);
+        bucket.reserve(1000 * KIB, Duration::ZERO);
+        let turn = bucket.reserve(1, Duration::ZERO);
+        assert!(bucket.wait(turn, Duration::ZERO) > Duration::from_secs(100_000));
+        bucket.set(1000 * KIB, Duration::ZERO);
+        let wait = bucket.wait(turn, Duration::ZERO);
+        assert!(wait > Duration::from_millis(990) && wait <= Duration::from_secs(1), "{wait:?}");
+        bucket.set(0, Duration::ZERO);
+        assert!(bucket.wait(turn, Duration::ZERO).is_zero());
+        bucket.set(KIB, Duration::ZERO);
+        assert!(bucket.wait(turn, Duration::ZERO).is_zero(), "what was let go is not asked back");
+    }
+
+    #[test]
+    fn turns_come_in_the_order_of_asking_and_evenly() {
+        let mut bucket = Bucket::default();
+        bucket.set(KIB, Duration::ZERO);
+        let now = Duration::from_secs(1);
+        let turns: Vec<f64> = (0..4).map(|_| bucket.reserve(KIB, now)).collect();
+        let waits: Vec<Duration> = turns.into_iter().map(|turn| bucket.wait(turn, now)).collect();
+        assert_eq!(waits[0], Duration::ZERO);
+        for pair in waits[1..].windows(2) {
+            assert_eq!((pair[1] - pair[0]).as_millis(), 1000);
+        }
+    }
+
+    #[test]
+    fn without_a_rate_nothing_waits_and_all_is_counted() {
+        let limiter = Limiter::default();
+        assert_eq!(limiter.take(1 << 30, &|| true), Some(1 << 30));
+        limiter.count(5);
+        assert_eq!((limiter.rate(), limiter.taken()), (None, (1 << 30) + 5));
+    }
+
+    #[test]
+    fn who_waits_can_be_told_to_give_up_or_let_go() {
+        let limiter = Limiter::default();
+        limiter.set(Some(1));
+        limiter.count(1 << 40);
+        let asked = AtomicBool::new(false);
+        let give_up = || asked.swap(true, Ordering::Relaxed);
+        assert_eq!(limiter.take(10, &give_up), None);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| limiter.take(10, &|| false));
+            limiter.set(None);
+            assert!(waiting.join().unwrap().is_some());
+        });
+    }
+
+    #[test]
+    fn a_low_rate_has_few_streams() {
+        let pace = Pace::default();
+        assert_eq!(pace.streams(), u32::MAX);
+        for (rate, streams) in [(1, 1), (PER_STREAM, 1), (PER_STREAM + 1, 2), (10 * PER_STREAM, 10)] {
+            pace.set(Some(rate));
+            assert_eq!(pace.streams(), streams);
+        }
+    }
+}
