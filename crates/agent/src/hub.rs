@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_backends::peer::link::prepare;
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
 use haul_wire::{Hello, RootId, ScanId, SessionId, Welcome};
 
@@ -30,6 +31,12 @@ pub trait Ends: Send + Sync {
     /// # Errors
     /// If it cannot be opened.
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>>;
+
+    /// Measures something or looks it up.
+    ///
+    /// # Errors
+    /// If it cannot be done at all.
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult>;
 }
 
 /// Something that is open.

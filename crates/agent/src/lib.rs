@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use haul_backends::local;
 use haul_backends::peer::link::{FrameReader, FrameWriter, LinkError, Pulse, prepare};
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
@@ -151,6 +152,10 @@ impl Ends for LocalEnds {
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
         local::open_sink(place, true, options, pool)
+    }
+
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        haul_probe::run(task, &|place| local::resolve(place, true))
     }
 }
 

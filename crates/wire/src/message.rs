@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, RelPath, Result,
@@ -188,6 +189,15 @@ pub enum Request {
         /// Which sink.
         root: RootId,
     },
+    /// Measures something or looks it up.
+    Probe(ProbeTask),
+    /// Takes the payload and drops it, to measure the way there.
+    Swallow,
+    /// Answers with a payload of bytes that do not compress, to measure the way back.
+    Produce {
+        /// How many, at most [`crate::MAX_PAYLOAD`].
+        bytes: u32,
+    },
 }
 
 /// A part of a scan.
@@ -228,4 +238,8 @@ pub enum Response {
     Removed(Vec<Result<()>>),
     /// To [`Request::Finish`].
     Finish(FinishReport),
+    /// To [`Request::Probe`].
+    Probe(ProbeResult),
+    /// To [`Request::Produce`]; the bytes are the payload.
+    Produced,
 }

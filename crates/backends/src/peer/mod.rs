@@ -10,6 +10,7 @@ pub mod dial;
 mod keeper;
 mod lane;
 pub mod link;
+mod probe;
 mod session;
 mod sink;
 mod source;
@@ -27,6 +28,7 @@ use haul_wire::{FrameError, Request, Response, RootId};
 use keeper::Keeper;
 use session::{Pick, Session};
 
+pub use probe::{Direction, Throughput};
 pub use session::Note;
 
 /// How long the far end may take to make durable what it has, once we have said all. Then only our own processes

@@ -5,6 +5,7 @@ mod filter;
 mod hash;
 mod link;
 mod output;
+mod probe;
 mod refused;
 mod transfer;
 mod verify;
@@ -21,6 +22,7 @@ pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use hash::HashArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use output::OutputArgs;
+pub(crate) use probe::ProbeArgs;
 pub(crate) use refused::explain;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use verify::VerifyArgs;
@@ -40,6 +42,7 @@ Examples:
   haul copy db1:/var/lib/mysql/ /var/lib/mysql/
   haul sync -n /srv/share/ nas:/srv/share/     what would change?
   haul verify /srv/share/ nas:/srv/share/      is it really there?
+  haul probe /srv/share/ nas:/srv/share/       how long will it take?
 
 Exit codes:
   0  all there and verified            4  could not reach or log in
@@ -63,6 +66,7 @@ pub(crate) enum Command {
     Sync(Box<SyncArgs>),
     Verify(Box<VerifyArgs>),
     Hash(Box<HashArgs>),
+    Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]
     Agent,

@@ -6,6 +6,7 @@ mod copy;
 mod hash;
 mod man;
 mod output;
+mod probe;
 mod sync;
 mod transfer;
 mod verify;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Sync(args) => sync::run(*args),
         Command::Verify(args) => verify::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Agent => agent::run(),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(&dir),

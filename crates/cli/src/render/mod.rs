@@ -10,6 +10,7 @@ mod lines;
 mod part;
 mod people;
 mod plain;
+mod probe;
 mod summary;
 mod tty;
 mod wording;
@@ -22,6 +23,7 @@ use haul_core::{Error, Progress};
 pub(crate) use console::{Console, OutputSettings, Showing};
 pub(crate) use lines::Lines;
 pub(crate) use part::PartReporter;
+pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use summary::{Command, Summary};
 
 /// A difference between two ends.
@@ -60,6 +62,10 @@ trait View: Send + Sync {
     fn difference(&self, difference: Difference, name: &[u8], detail: &str);
     /// A sentence for the person.
     fn note(&self, text: &str);
+    /// What a probe measured.
+    fn measurement(&self, measurement: &Measurement);
+    /// What the doctor found.
+    fn diagnosis(&self, diagnosis: &Diagnosis);
     /// The run has ended.
     fn summary(&self, summary: &Summary);
 }

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Verify,
     /// `haul hash`
     Hash,
+    /// `haul probe`
+    Probe,
 }
 
 /// How a run ended, with all that is to be said of it.
@@ -45,6 +47,8 @@ pub(crate) struct Summary {
     pub(super) list_failure: Option<String>,
     /// The file of `--failed`.
     pub(super) failed_list: Option<(PathBuf, bool)>,
+    /// The doctor found something bad.
+    pub(crate) bad: bool,
     /// Say only what went wrong.
     pub(super) quiet: bool,
     /// Metadata counts.
@@ -67,6 +71,7 @@ impl Summary {
             unseen: 0,
             list_failure: None,
             failed_list: None,
+            bad: false,
             quiet: false,
             strict: false,
             dry_run: false,
@@ -81,7 +86,7 @@ impl Summary {
             match self.command {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
-                Command::Hash => {}
+                Command::Hash | Command::Probe => {}
             }
         }
         let metadata_matters = self.strict || !self.quiet;
@@ -228,7 +233,7 @@ impl Summary {
             Exit::Full => {
                 write!(last, "haul: the destination is full; make room there{}", after(copies, again))
             }
-            Exit::Unreachable | Exit::Incomplete if !self.began() => Ok(()),
+            Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
             Exit::Unreachable | Exit::Incomplete => write!(last, "haul: not complete{advice}"),
         };
         if !last.is_empty() {
