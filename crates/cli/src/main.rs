@@ -5,6 +5,7 @@ mod commands;
 mod ends;
 mod exit_code;
 mod manifest;
+mod open_files;
 mod render;
 mod settings;
 mod signals;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    open_files::raise();
     match args::Cli::try_parse() {
         Ok(cli) => commands::run(cli.command).into(),
         Err(mut error) => {
