@@ -93,16 +93,10 @@ impl Probe {
         for (spot, far, direction) in links {
             self.go_on()?;
             let Some(peer) = &spot.peer else { continue };
-            // This machine, as it sees the way there.
-            let other = far.ssh.as_ref().map(|(_, to)| to.clone());
-            let place = Place { path: b".".to_vec(), root: PlaceRoot::Exactly };
-            let near = match haul_probe::run(&ProbeTask::Facts { place, other }, &resolve_here)? {
-                ProbeResult::Facts(facts) => facts,
-                _ => return Err(strange()),
-            };
+            let near = near_facts(far)?;
             let (sender, receiver) = match direction {
-                Direction::There => (&*near, *far),
-                Direction::Back => (*far, &*near),
+                Direction::There => (&near, *far),
+                Direction::Back => (*far, &near),
             };
             let findings = self.examine_link(peer, *direction, sender, receiver)?;
             found.add(&format!("link to {}", host(&spot.at)), findings);
@@ -140,11 +134,18 @@ impl Probe {
 }
 
 fn facts(spot: &Spot) -> Result<Facts> {
-    let task = ProbeTask::Facts { place: spot.place.clone(), other: None };
-    match spot.run(&task)? {
-        ProbeResult::Facts(facts) => Ok(*facts),
-        _ => Err(strange()),
-    }
+    facts_of(spot.run(&ProbeTask::Facts { place: spot.place.clone(), other: None })?)
+}
+
+/// This machine, as it sees the way to the far one.
+fn near_facts(far: &Facts) -> Result<Facts> {
+    let other = far.ssh.as_ref().map(|(_, to)| to.clone());
+    let place = Place { path: b".".to_vec(), root: PlaceRoot::Exactly };
+    facts_of(haul_probe::run(&ProbeTask::Facts { place, other }, &resolve_here)?)
+}
+
+fn facts_of(result: ProbeResult) -> Result<Facts> {
+    if let ProbeResult::Facts(facts) = result { Ok(*facts) } else { Err(strange()) }
 }
 
 /// What ended the examination, as a finding.
