@@ -10,6 +10,8 @@
 //! * a processor: every byte hashed, and encrypted if a link is used, on all cores.
 //! * a link: the bytes, and [`ENTRY_BYTES`] for each entry.
 //!
+//! To that comes the time until the first stream is up and all of them are at speed.
+//!
 //! Rates are of a few seconds on a machine that may have had other work; a disk with a large cache slows down once
 //! that is full.
 
@@ -37,6 +39,8 @@ pub struct LinkRate {
     pub all: f64,
     /// How many these were.
     pub streams: u32,
+    /// Seconds that are lost until all streams are open and at speed.
+    pub ramp: f64,
 }
 
 /// What was measured.
@@ -123,7 +127,7 @@ pub fn estimate(
     );
     let mut times: Vec<(Stage, f64)> = stages.clone();
     times.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let trips: f64 = links.iter().map(|link| link.round_trip * SETUP_TRIPS + SETUP).sum();
+    let trips: f64 = links.iter().map(|link| link.round_trip * SETUP_TRIPS + SETUP + link.ramp).sum();
     let first = times.first().map_or(0.0, |(_, seconds)| *seconds);
     let second = times.get(1).map_or(0.0, |(_, seconds)| *seconds);
     Estimate {
@@ -190,7 +194,7 @@ mod tests {
     }
 
     fn link(all: u64) -> LinkRate {
-        LinkRate { round_trip: 0.060, one: 50e6, all: (all * MB) as f64, streams: 16 }
+        LinkRate { round_trip: 0.060, one: 50e6, all: (all * MB) as f64, streams: 16, ramp: 2.0 }
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Throughput {
     pub bytes_per_second: f64,
     /// On how many lanes.
     pub lanes: u32,
+    /// Seconds that were lost until it carried that much: while lanes were opened and their windows grew.
+    pub ramp: f64,
 }
 
 impl Peer {
@@ -180,7 +182,7 @@ impl<'a> Run<'a> {
     }
 
     fn measure(self, time: Duration) -> Result<Throughput> {
-        let mut measured = Throughput { bytes_per_second: 0.0, lanes: 0 };
+        let mut measured = Throughput { bytes_per_second: 0.0, lanes: 0, ramp: 0.0 };
         thread::scope(|scope| -> Result<()> {
             for _ in 0..self.messages {
                 let started = thread::Builder::new().spawn_scoped(scope, || self.send());
@@ -218,9 +220,11 @@ impl<'a> Run<'a> {
             }
             let done = since.0.elapsed() >= time || elapsed >= time * 3;
             if done || self.lock_failed().is_some() {
-                let seconds = (elapsed - since.2).as_secs_f64();
-                let bytes = arrived.saturating_sub(since.1) as f64;
-                return Throughput { bytes_per_second: bytes / seconds.max(0.001), lanes };
+                let (before, first) = (since.2.as_secs_f64(), since.1 as f64);
+                let seconds = elapsed.as_secs_f64() - before;
+                let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
+                let ramp = (before - first / bytes_per_second.max(1.0)).clamp(0.0, before);
+                return Throughput { bytes_per_second, lanes, ramp };
             }
         }
     }

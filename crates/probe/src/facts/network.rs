@@ -63,12 +63,15 @@ pub(super) fn route(to: &str) -> Option<Route> {
     let interface = interface(from, to)?;
     let of = |name: &str| fs::read_to_string(format!("/sys/class/net/{interface}/{name}")).ok();
     let interface_mtu = of("mtu")?.trim().parse().ok()?;
+    // Interfaces that are made of software say 10 Gbit/s, -1 or nothing.
+    let is_device = fs::exists(format!("/sys/class/net/{interface}/device")).unwrap_or(false);
     Some(Route {
         to: to.to_string(),
         interface_mtu,
         path_mtu: path_mtu.unwrap_or(interface_mtu),
-        // Interfaces that have no speed of their own say -1, or nothing at all.
-        megabits: of("speed").and_then(|text| text.trim().parse().ok()).filter(|speed| *speed > 0),
+        megabits: of("speed")
+            .and_then(|text| text.trim().parse().ok())
+            .filter(|speed| *speed > 0 && is_device),
         interface,
     })
 }

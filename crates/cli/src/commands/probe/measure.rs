@@ -75,6 +75,7 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
         // What one carried, all can carry.
         all: all.bytes_per_second.max(one.bytes_per_second),
         streams: all.lanes,
+        ramp: all.ramp,
     })
 }
 

@@ -82,6 +82,7 @@ pub(super) struct Link<'a> {
     one_stream: f64,
     all_streams: f64,
     streams: u32,
+    ramp_seconds: f64,
 }
 
 impl<'a> Link<'a> {
@@ -93,6 +94,7 @@ impl<'a> Link<'a> {
             one_stream: link.rate.one,
             all_streams: link.rate.all,
             streams: link.rate.streams,
+            ramp_seconds: link.rate.ramp,
         }
     }
 }
