@@ -3,9 +3,10 @@
 //! The sample is dropped from the page cache first, as far as nobody has changed it: most of a large tree is not in
 //! memory when a copy begins.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::RelPath;
 use haul_core::probe::{ReadFigures, Sample};
-use rustix::fs::{Advice, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{cpu, per_second};
@@ -113,14 +114,30 @@ fn keep(kept: &Mutex<Vec<Vec<u8>>>, bytes: &[u8]) {
 
 /// Opens a file below the root, through no symbolic link.
 fn open(root: &Path, path: &RelPath) -> rustix::io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    if path.is_root() {
-        return regular(rustix::fs::open(root, flags, Mode::empty())?);
+    let Some((parents, name)) = split(path) else { return open_file(rustix::fs::CWD, root.as_os_str()) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
+    for parent in parents {
+        dir = rustix::fs::openat(&dir, OsStr::from_bytes(parent), flags | OFlags::NOFOLLOW, Mode::empty())?;
     }
-    let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let name = std::ffi::OsStr::from_bytes(path.as_bytes());
-    regular(rustix::fs::openat2(&root, name, flags, Mode::empty(), within)?)
+    open_file(&dir, OsStr::from_bytes(name))
+}
+
+/// The folders on the way to a path, and its last component; `None` for the root itself.
+fn split(path: &RelPath) -> Option<(Vec<&[u8]>, &[u8])> {
+    let mut parts: Vec<&[u8]> =
+        path.as_bytes().split(|b| *b == b'/').filter(|part| !part.is_empty()).collect();
+    let name = parts.pop()?;
+    Some((parts, name))
+}
+
+/// Opens a regular file to be read, leaving its access time as it is where that is allowed.
+fn open_file(dir: impl AsFd, name: &OsStr) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => regular(rustix::fs::openat(&dir, name, flags, Mode::empty())?),
+        other => regular(other?),
+    }
 }
 
 fn regular(file: OwnedFd) -> rustix::io::Result<File> {
