@@ -49,6 +49,8 @@ pub enum ProbeTask {
     },
     /// What time it is there.
     Clock,
+    /// How long its processors have worked.
+    Work,
 }
 
 /// What came of a [`ProbeTask`].
@@ -62,6 +64,26 @@ pub enum ProbeResult {
     Facts(Box<Facts>),
     /// To [`ProbeTask::Clock`].
     Clock(Timestamp),
+    /// To [`ProbeTask::Work`].
+    Work(Work),
+}
+
+/// How long the processors of a machine have worked since it was started, in ticks of its clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// All that they did, and what a hypervisor kept from them.
+    pub busy: u64,
+    /// The same and the time in which they had nothing to do.
+    pub total: u64,
+}
+
+impl Work {
+    /// The share of the time since `before` in which they were busy, 0 to 1.
+    #[must_use]
+    pub fn share_since(&self, before: &Self) -> f64 {
+        let total = self.total.saturating_sub(before.total).max(1);
+        (self.busy.saturating_sub(before.busy) as f64 / total as f64).min(1.0)
+    }
 }
 
 /// How fast a source gives its content.

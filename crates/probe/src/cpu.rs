@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use haul_core::probe::{CompressFigures, CpuFigures, Method};
+use haul_core::probe::{CompressFigures, CpuFigures, Method, Work};
 
 /// How long each thing is tried.
 const TIME: Duration = Duration::from_millis(250);
@@ -42,6 +42,20 @@ pub fn measure(sample: &[Vec<u8>], compress: bool) -> CpuFigures {
 /// Cores that this process may use.
 pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
+}
+
+/// How long the processors have worked.
+pub(crate) fn work() -> Work {
+    parse_work(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
+}
+
+/// The first line of /proc/stat, see proc_stat(5): `cpu`, then the time of user, nice, system, idle, iowait, irq, softirq
+/// and steal. What follows is in user and nice already.
+fn parse_work(text: &str) -> Option<Work> {
+    let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
+    let total = times.iter().sum::<u64>();
+    Some(Work { busy: total - times.get(3)? - times.get(4)?, total })
 }
 
 /// Calls `work` with one part after the other, over and over, until the time is up: bytes per second.
@@ -97,6 +111,18 @@ fn compressed(method: Method, steps: &[&[u8]]) -> Option<CompressFigures> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_is_all_but_idleness() {
+        let text = "cpu  100 10 50 800 40 5 5 20 7 0\ncpu0 1 2 3\n";
+        assert_eq!(parse_work(text), Some(Work { busy: 190, total: 1030 }));
+        for bad in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4 5"] {
+            assert_eq!(parse_work(bad), None, "{bad}");
+        }
+        let before = Work { busy: 100, total: 1000 };
+        assert!((Work { busy: 150, total: 1200 }.share_since(&before) - 0.25).abs() < 1e-9);
+        assert!(work().total > 0);
+    }
 
     #[test]
     fn text_compresses_and_noise_does_not() {

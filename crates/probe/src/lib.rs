@@ -32,6 +32,7 @@ pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Res
             ProbeResult::Facts(Box::new(facts::gather(existing_folder(&folder), other.as_deref())))
         }
         ProbeTask::Clock => ProbeResult::Clock(clock()),
+        ProbeTask::Work => ProbeResult::Work(cpu::work()),
     })
 }
 

@@ -41,6 +41,9 @@ pub struct LinkRate {
     pub streams: u32,
     /// Seconds that are lost until all streams are open and at speed.
     pub ramp: f64,
+    /// The shares of time in which the processors here and at the far end were busy meanwhile, 0 to 1, other work
+    /// included.
+    pub busy: [f64; 2],
 }
 
 /// What was measured.
@@ -194,7 +197,14 @@ mod tests {
     }
 
     fn link(all: u64) -> LinkRate {
-        LinkRate { round_trip: 0.060, one: 50e6, all: (all * MB) as f64, streams: 16, ramp: 2.0 }
+        LinkRate {
+            round_trip: 0.060,
+            one: 50e6,
+            all: (all * MB) as f64,
+            streams: 16,
+            ramp: 2.0,
+            busy: [0.5, 0.5],
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What is written has no name where the file system can do that, else a staging name that is taken away before the
 //! first byte is written: whatever ends the process ends the files too. Only the small files of the last measurement
-//! have names, for the moment in which each of them exists.
+//! have names, for the moment in which each of them exists; the next probe takes away what a kill in that moment leaves.
 
 use std::fs::File;
 use std::io;
@@ -28,7 +28,7 @@ const PIECE: usize = 4 * 1024 * 1024;
 const THREADS: u64 = 8;
 /// Bytes in a small file.
 const SMALL: usize = 4096;
-/// Small files that one thread makes at most.
+/// Small files that one thread makes at most, one after the other under the same name.
 const FILES: u64 = 2000;
 
 /// Writes in `folder`, which exists.
@@ -72,19 +72,25 @@ fn nameless(folder: &Path) -> io::Result<File> {
     if let Ok(file) = rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
         return Ok(file.into());
     }
-    let path = folder.join(staging_name(0));
+    let path = folder.join(staging_name(THREADS));
+    remove(&path)?;
     let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-    std::fs::remove_file(&path)?;
+    remove(&path)?;
     Ok(file.into())
 }
 
-/// A name like those of staged files, that no file to be copied has: theirs come from a digest.
-fn staging_name(number: u64) -> String {
-    let mut seed = (u64::from(std::process::id()) << 32) ^ number;
-    if let Ok(now) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
-        seed ^= u64::from(now.subsec_nanos()) << 16 ^ now.as_secs();
+/// Removes a file that may be gone already.
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
-    format!(".haul-{:016x}.part", crate::split_mix(&mut seed))
+}
+
+/// A name like those of staged files. Theirs come from a digest, so none of a file to be copied is like it; and it is the
+/// same each time, so that a probe takes away what one that was killed has left.
+fn staging_name(number: u64) -> String {
+    format!(".haul-{number:016x}.part")
 }
 
 /// Writes in growing groups, each synced, until the time is up: the larger ones count.
@@ -134,16 +140,18 @@ fn small(folder: &Path) -> io::Result<Option<u64>> {
     let made = AtomicU64::new(0);
     let begun = Instant::now();
     let work = |thread: u64| -> io::Result<()> {
-        for number in 0..FILES {
+        let path = folder.join(staging_name(thread));
+        // What a probe that was killed has left.
+        remove(&path)?;
+        for _ in 0..FILES {
             if begun.elapsed() >= TIME {
                 break;
             }
-            let path = folder.join(staging_name(thread << 20 | number));
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
             let file = File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?);
             let written = file.write_all_at(&[1; SMALL], 0);
             drop(file);
-            std::fs::remove_file(&path)?;
+            remove(&path)?;
             written?;
             made.fetch_add(1, Ordering::Relaxed);
         }
@@ -170,6 +178,7 @@ mod tests {
     #[test]
     fn writes_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(staging_name(3)), b"left by one that was killed").unwrap();
         let figures = measure(dir.path());
         assert_eq!(figures.skipped, None);
         assert!(figures.bytes_per_second.is_some() && figures.files_per_second.is_some(), "{figures:?}");

@@ -11,6 +11,9 @@ use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, rate};
 
+/// Processors that are busy for more than this share of the time hold a link back.
+const BUSY: f64 = 0.9;
+
 /// A link with the machine at its far end.
 pub(crate) struct NamedLink {
     /// The machine.
@@ -156,6 +159,9 @@ impl Measurement {
             row(format!("link {way} {host}: one stream"), rate(link.one), bits(link.one));
             let streams = count(u64::from(link.streams), "stream", "streams");
             row(format!("link {way} {host}: {streams}"), rate(link.all), bits(link.all));
+            let [here, there] = link.busy.map(|share| share * 100.0);
+            let busy = format!("{here:.0} % here, {there:.0} % there");
+            row(format!("link {way} {host}: processors busy"), busy, String::new());
         }
         if let Some(written) = destination.bytes_per_second {
             row("destination: write and sync".into(), rate(written as f64), bits(written as f64));
@@ -174,7 +180,9 @@ impl Measurement {
         let Some(limit) = self.estimate.limit else { return "nothing was measured".to_owned() };
         let of = self.estimate.stages.iter().filter(|(stage, _)| *stage == limit);
         let seconds = of.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        format!("{} ({} by itself)", stage_words(limit), duration(seconds))
+        let busy = self.links.iter().any(|link| link.rate.busy.iter().any(|share| *share >= BUSY));
+        let why = if limit == Stage::Link && busy { ", and processors that are busy with it" } else { "" };
+        format!("{}{why} ({} by itself)", stage_words(limit), duration(seconds))
     }
 
     fn choice(&self) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haul_core::probe::{
     CompressFigures, CpuFigures, Facts, Method, Mount, ProbeResult, ProbeTask, ReadFigures, Route, Sample,
-    Space, WriteFigures,
+    Space, Work, WriteFigures,
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
@@ -128,6 +128,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Probe(ProbeTask::Write { place: place.clone() }),
         Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
         Request::Probe(ProbeTask::Clock),
+        Request::Probe(ProbeTask::Work),
         Request::Swallow,
         Request::Produce { bytes: 4096 },
     ]
@@ -180,6 +181,7 @@ pub(super) fn responses() -> Vec<Response> {
         })),
         Response::Probe(ProbeResult::Facts(Box::new(facts()))),
         Response::Probe(ProbeResult::Clock(Timestamp { sec: 5, nsec: 6 })),
+        Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
         Response::Produced,
     ]
 }

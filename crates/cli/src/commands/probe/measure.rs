@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use haul_backends::peer::{Direction, Peer};
-use haul_core::probe::{ProbeResult, ProbeTask};
+use haul_core::probe::{ProbeResult, ProbeTask, Work};
 use haul_core::{Location, Result};
 use haul_probe::model::{self, LinkRate, Measured};
 
-use super::{Probe, rerun, strange};
+use super::{Probe, rerun, resolve_here, strange};
 use crate::ends::source_place;
 use crate::render::{Measurement, NamedLink};
 
@@ -68,7 +68,13 @@ impl Probe {
 fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
     let round_trip = peer.round_trip()?.as_secs_f64();
     let one = peer.throughput_of_one(direction, ONE)?;
+    let work = || -> Result<[Work; 2]> {
+        let here = haul_probe::run(&ProbeTask::Work, &resolve_here)?;
+        Ok([of_work(&here)?, of_work(&peer.probe(&ProbeTask::Work)?)?])
+    };
+    let before = work()?;
     let all = peer.throughput(direction, ALL, one.bytes_per_second)?;
+    let after = work()?;
     Ok(LinkRate {
         round_trip,
         one: one.bytes_per_second,
@@ -76,7 +82,12 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
         all: all.bytes_per_second.max(one.bytes_per_second),
         streams: all.lanes,
         ramp: all.ramp,
+        busy: [0, 1].map(|at: usize| after[at].share_since(&before[at])),
     })
+}
+
+fn of_work(result: &ProbeResult) -> Result<Work> {
+    if let ProbeResult::Work(work) = result { Ok(*work) } else { Err(strange()) }
 }
 
 /// The machine that an end is on, as it was given.

@@ -83,6 +83,8 @@ pub(super) struct Link<'a> {
     all_streams: f64,
     streams: u32,
     ramp_seconds: f64,
+    busy_here: f64,
+    busy_there: f64,
 }
 
 impl<'a> Link<'a> {
@@ -95,6 +97,8 @@ impl<'a> Link<'a> {
             all_streams: link.rate.all,
             streams: link.rate.streams,
             ramp_seconds: link.rate.ramp,
+            busy_here: link.rate.busy[0],
+            busy_there: link.rate.busy[1],
         }
     }
 }
