@@ -3,7 +3,7 @@
 //! A copy is a pipeline: finding files, reading, hashing and encrypting, the link, checking, writing all go on at the
 //! same time. So it takes at least as long as its slowest stage takes by itself ([`Estimate::low_seconds`]). Stages that
 //! share something (a disk that is read and written, cores) wait for each other, at worst as if the two slowest did
-//! not overlap at all ([`Estimate::high_seconds`]). What a stage takes:
+//! not overlap at all ([`Estimate::high_seconds`]); where the link alone keeps the processors busy ([`BUSY`]), as if none did. What a stage takes:
 //!
 //! * finding: what the scan took.
 //! * a disk: bytes in large files at its rate, and small files at its rate for those; at the destination their bytes too.
@@ -28,6 +28,9 @@ const SETUP_TRIPS: f64 = 12.0;
 /// How much faster compression must make a link to be worth it.
 const WORTH: f64 = 1.1;
 
+/// Processors that are busy for more than this share of the time hold back what runs on them.
+pub const BUSY: f64 = 0.9;
+
 /// A link, measured in the direction of the copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkRate {
@@ -44,6 +47,14 @@ pub struct LinkRate {
     /// The shares of time in which the processors here and at the far end were busy meanwhile, 0 to 1, other work
     /// included.
     pub busy: [f64; 2],
+}
+
+impl LinkRate {
+    /// Whether the processors of an end had all that they could do.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy.iter().any(|share| *share >= BUSY)
+    }
 }
 
 /// What was measured.
@@ -132,11 +143,13 @@ pub fn estimate(
     times.sort_by(|a, b| b.1.total_cmp(&a.1));
     let trips: f64 = links.iter().map(|link| link.round_trip * SETUP_TRIPS + SETUP + link.ramp).sum();
     let first = times.first().map_or(0.0, |(_, seconds)| *seconds);
+    let all: f64 = times.iter().filter(|(stage, _)| *stage != Stage::Scan).map(|(_, seconds)| *seconds).sum();
+    let all = all.max(first);
     let second = times.get(1).map_or(0.0, |(_, seconds)| *seconds);
     Estimate {
         limit: times.first().map(|(stage, _)| *stage),
         low_seconds: first + trips,
-        high_seconds: first + second + trips,
+        high_seconds: trips + if links.iter().any(LinkRate::is_busy) { all } else { first + second },
         stages,
     }
 }
@@ -222,6 +235,20 @@ mod tests {
         assert_eq!(of(100, 1500, 500).limit, Some(Stage::SourceDisk));
         assert_eq!(of(2000, 200, 500).limit, Some(Stage::DestinationDisk));
         assert_eq!(of(90_000, 90_000, 90_000).limit, Some(Stage::SourceCpu));
+    }
+
+    #[test]
+    fn nothing_overlaps_where_the_processors_are_busy() {
+        let (source, destination) = ends(500, 500);
+        let of = |busy| {
+            let links = [LinkRate { busy, ..link(500) }];
+            let measured = Measured { source: &source, destination: &destination, links: &links };
+            estimate(&tree(1, 100_000 * MB), 0.1, &measured, None)
+        };
+        let (idle, busy) = (of([0.2, 0.5]), of([0.2, 1.0]));
+        assert!((idle.low_seconds - busy.low_seconds).abs() < 1e-9);
+        assert!((idle.high_seconds - idle.low_seconds - 200.0).abs() < 1.0, "{idle:?}");
+        assert!(busy.high_seconds > busy.low_seconds + 400.0, "{busy:?}");
     }
 
     #[test]

@@ -11,9 +11,6 @@ use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, rate};
 
-/// Processors that are busy for more than this share of the time hold a link back.
-const BUSY: f64 = 0.9;
-
 /// A link with the machine at its far end.
 pub(crate) struct NamedLink {
     /// The machine.
@@ -180,7 +177,7 @@ impl Measurement {
         let Some(limit) = self.estimate.limit else { return "nothing was measured".to_owned() };
         let of = self.estimate.stages.iter().filter(|(stage, _)| *stage == limit);
         let seconds = of.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        let busy = self.links.iter().any(|link| link.rate.busy.iter().any(|share| *share >= BUSY));
+        let busy = self.links.iter().any(|link| link.rate.is_busy());
         let why = if limit == Stage::Link && busy { ", and processors that are busy with it" } else { "" };
         format!("{}{why} ({} by itself)", stage_words(limit), duration(seconds))
     }
