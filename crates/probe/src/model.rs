@@ -22,7 +22,7 @@ use crate::survey::Counts;
 /// Bytes on the link for the description of an entry, both ways.
 pub const ENTRY_BYTES: u64 = 300;
 /// Seconds for login, opening and ending, beside round trips.
-const SETUP: f64 = 1.0;
+const SETUP: f64 = 0.5;
 /// Round trips until the first content flows, and after the last.
 const SETUP_TRIPS: f64 = 12.0;
 /// How much faster compression must make a link to be worth it.
