@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_backends::local::Nice;
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
 use haul_transport::Streams;
 use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
@@ -31,6 +32,12 @@ pub trait Ends: Send + Sync {
     /// # Errors
     /// If it cannot be opened.
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>>;
+
+    /// Measures something or looks it up.
+    ///
+    /// # Errors
+    /// If it cannot be done at all.
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult>;
 }
 
 /// Something that is open.

@@ -148,6 +148,11 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// The request that is answered.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Answers.
     pub(crate) fn send(self, response: &Response) {
         self.send_with(response, Buffer::default());

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_backends::local;
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Streams};
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
@@ -156,6 +157,10 @@ impl Ends for LocalEnds {
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
         local::open_sink(place, true, options, pool)
+    }
+
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        haul_probe::run(task, &|place| local::resolve(place, true))
     }
 }
 

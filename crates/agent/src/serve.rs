@@ -15,7 +15,8 @@ use crate::scan::Scan;
 /// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
 pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buffer) {
     match request {
-        Request::Nothing => reply.send(&Response::Done),
+        // What was swallowed is dropped here, so that a lane is read as fast as it brings.
+        Request::Nothing | Request::Swallow => reply.send(&Response::Done),
         // Here, so that writes are taken in their order, and a lane is read no faster than its sink takes.
         Request::Write { root, batch, slices } => match hub.sink(root) {
             Some(sink) => {
@@ -95,9 +96,20 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Remove { root, paths } => sink(hub, root, |sink| sink.remove(&paths).map(Response::Removed)),
         Request::Finish { root } => sink(hub, root, |sink| sink.finish().map(Response::Finish)),
         Request::Nice => Response::Nice(lock(&hub.nice).get_or_insert_with(Nice::begin).pressure()),
-        Request::Nothing | Request::Write { .. } | Request::ScanNext { .. } | Request::ScanEnd { .. } => {
-            Response::Done
+        Request::Probe(task) => hub.ends.probe(&task).map_or_else(Response::Failed, Response::Probe),
+        Request::Produce { bytes } => {
+            let mut content = hub.pool.take();
+            // A frame is checked to ask for no more than fits.
+            if let Some(room) = content.grow(bytes as usize) {
+                haul_probe::fill_random(room, reply.id());
+            }
+            return reply.send_with(&Response::Produced, content);
         }
+        Request::Nothing
+        | Request::Swallow
+        | Request::Write { .. }
+        | Request::ScanNext { .. }
+        | Request::ScanEnd { .. } => Response::Done,
     };
     reply.send(&response);
 }

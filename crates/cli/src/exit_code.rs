@@ -33,6 +33,8 @@ pub(crate) struct Circumstances {
     pub(crate) strict: bool,
     /// An entry that was found is in none of the counts.
     pub(crate) unaccounted: bool,
+    /// The doctor found something bad.
+    pub(crate) bad: bool,
     /// What the person asked to be written, on standard output or to a file, could not be.
     pub(crate) output_lost: bool,
 }
@@ -72,6 +74,7 @@ impl Exit {
         }
         let metadata_lost = circumstances.strict && !report.notes.is_empty();
         let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
+        let lost = lost || circumstances.bad;
         if !report.is_complete() || lost {
             return Self::Incomplete;
         }

@@ -6,6 +6,7 @@ mod ends;
 mod exit_code;
 mod jobs;
 mod manifest;
+mod open_files;
 mod render;
 mod settings;
 mod signals;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    open_files::raise();
     match args::Cli::try_parse() {
         Ok(cli) => commands::run(cli.command).into(),
         Err(mut error) => {

@@ -3,7 +3,8 @@
 //! This crate is plain data: it opens nothing, starts no thread and prints nothing. Everything that moves is a
 //! [`Batch`] of [`Slice`]s; every pair of ends is a [`Source`] and a [`Sink`]. Read the modules in the order of
 //! the data: [`path`] and [`entry`] (what a scan finds), [`slice`](mod@slice) (what moves), [`digest`] (how it is
-//! proved), [`source`] and [`sink`] (who reads and who writes), [`event`] and [`report`] (what is said of it).
+//! proved), [`source`] and [`sink`] (who reads and who writes), [`event`] and [`report`] (what is said of it), [`probe`]
+//! (what is measured ahead of a copy).
 
 pub mod buffer;
 pub mod digest;
@@ -16,6 +17,7 @@ pub mod location;
 pub mod options;
 pub mod path;
 pub mod pressure;
+pub mod probe;
 pub mod report;
 pub mod sink;
 pub mod slice;

@@ -1,10 +1,11 @@
 //! Rules that a decoded message must keep before anything acts on it.
 
 use haul_core::digest::{slice_count, slice_len};
+use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::{Batch, Result, SliceData};
 
-use crate::frame::FrameError;
+use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
 
 /// Checks what the far end was asked against the payload that came with it.
@@ -18,6 +19,13 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             contents(batch, slices, payload_len)
         }
         Request::Read { batch, .. } if payload_len == 0 => self::batch(batch),
+        Request::Swallow => Ok(()),
+        Request::Produce { bytes } if *bytes as usize > MAX_PAYLOAD => {
+            Err(FrameError::Rule("more bytes than a frame holds"))
+        }
+        Request::Probe(ProbeTask::Read { samples, .. }) if samples.len() > MAX_SAMPLES => {
+            Err(FrameError::Rule("too many samples"))
+        }
         _ if payload_len == 0 => Ok(()),
         _ => Err(FrameError::Rule("content that nothing was said of")),
     }
@@ -34,6 +42,8 @@ pub fn response(
 ) -> std::result::Result<(), FrameError> {
     match (response, asked) {
         (Response::Read(slices), Some(batch)) => contents(batch, slices, payload_len),
+        // Memory for it was set aside only where it was asked for.
+        (Response::Produced, None) => Ok(()),
         _ if payload_len == 0 => Ok(()),
         _ => Err(FrameError::Rule("content that was not asked for")),
     }

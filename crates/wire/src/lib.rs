@@ -35,6 +35,7 @@
 //! damaged byte. The body is one message in [postcard](https://postcard.jamesmunns.com/wire-format) encoding, with
 //! nothing after it. The payload is raw content and is *not* covered by a checksum here: each slice in it is
 //! checked against its chaining value by whoever writes it, and a slice that does not verify is sent again.
+//! (The payload of [`Request::Swallow`] and [`Response::Produced`] is nobody's content and is not checked.)
 //!
 //! # Order of things
 //!

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, Pressure, RelPath,
@@ -226,6 +227,15 @@ pub enum Request {
     },
     /// To be nice to what else the machine does, from now on, and to tell how it fares.
     Nice,
+    /// Measures something or looks it up.
+    Probe(ProbeTask),
+    /// Takes the payload and drops it, to measure the way there.
+    Swallow,
+    /// Answers with a payload of bytes that do not compress, to measure the way back.
+    Produce {
+        /// How many, at most [`crate::MAX_PAYLOAD`].
+        bytes: u32,
+    },
 }
 
 /// A part of a scan.
@@ -268,4 +278,8 @@ pub enum Response {
     Finish(FinishReport),
     /// To [`Request::Nice`]: what others waited since it was asked last, if the kernel there tells.
     Nice(Option<Pressure>),
+    /// To [`Request::Probe`].
+    Probe(ProbeResult),
+    /// To [`Request::Produce`]; the bytes are the payload.
+    Produced,
 }

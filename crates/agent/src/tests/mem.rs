@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
 use haul_core::entry::Xattr;
+use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::{ScanBatch, ScanVisit};
 use haul_core::{
     Answer, Batch, BatchData, BufferPool, Digest, Entry, EntryKind, Error, ErrorKind, Extent, FileTree,
@@ -91,6 +92,12 @@ impl Ends for MemEnds {
     fn sink(&self, _: &Place, _: &SinkOptions, _: &BufferPool) -> Result<Arc<dyn Sink>> {
         self.0.opened.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(MemSink { world: self.0.clone() }))
+    }
+
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        haul_probe::run(task, &|place| {
+            Err(Error::new(ErrorKind::NotFound, Side::Local, "find", "no").on(&place.path))
+        })
     }
 }
 

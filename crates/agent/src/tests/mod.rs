@@ -4,6 +4,7 @@ mod cable;
 mod faults;
 mod mem;
 mod pair;
+mod probe;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};

@@ -25,6 +25,7 @@ mod stat;
 mod threads;
 mod walk;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_core::{BufferPool, Place, Result, Side, Sink, SinkOptions, Source};
@@ -53,4 +54,15 @@ pub fn open_sink(
 ) -> Result<Arc<dyn Sink>> {
     let root = Root::new(place::resolve(place, far)?, Side::Destination);
     Ok(Arc::new(sink::LocalSink::new(root, options.clone())?))
+}
+
+/// Where the root of an end is. `far` as for [`open_source`].
+///
+/// # Errors
+/// If the path cannot be resolved.
+pub fn resolve(place: &Place, far: bool) -> Result<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    let base = place::resolve(place, far)?;
+    let itself = base.name == b".";
+    Ok(if itself { base.dir } else { base.dir.join(std::ffi::OsStr::from_bytes(&base.name)) })
 }

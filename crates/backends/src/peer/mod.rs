@@ -12,6 +12,7 @@ pub mod dial;
 mod direct;
 mod keeper;
 mod lane;
+mod probe;
 mod reader;
 mod session;
 mod sink;
@@ -35,6 +36,7 @@ use keeper::Keeper;
 use session::{Pick, Session};
 
 pub use haul_transport::Ports;
+pub use probe::{Direction, Throughput};
 pub use session::Note;
 
 /// How long the far end may take to make durable what it has, once we have said all. Then only our own processes

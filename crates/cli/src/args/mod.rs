@@ -7,6 +7,7 @@ mod jobs;
 mod limits;
 mod link;
 mod output;
+mod probe;
 mod refused;
 mod transfer;
 mod verify;
@@ -25,6 +26,7 @@ pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use output::OutputArgs;
+pub(crate) use probe::ProbeArgs;
 pub(crate) use refused::explain;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use verify::VerifyArgs;
@@ -44,6 +46,7 @@ Examples:
   haul copy db1:/var/lib/mysql/ /var/lib/mysql/
   haul sync -n /srv/share/ nas:/srv/share/     what would change?
   haul verify /srv/share/ nas:/srv/share/      is it really there?
+  haul probe /srv/share/ nas:/srv/share/       how long will it take?
 
 Exit codes:
   0  all there and verified            4  could not reach or log in
@@ -68,6 +71,7 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     Hash(Box<HashArgs>),
     Jobs(JobsArgs),
+    Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]
     Agent,

@@ -7,6 +7,7 @@ mod hash;
 mod jobs;
 mod man;
 mod output;
+mod probe;
 mod sync;
 mod transfer;
 mod verify;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Verify(args) => verify::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Jobs(args) => jobs::run(args),
+        Command::Probe(args) => probe::run(&args),
         Command::Agent => agent::run(),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(&dir),

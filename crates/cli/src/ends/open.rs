@@ -63,6 +63,17 @@ impl Ends {
         self.greeter = Some(greeter);
     }
 
+    /// The far haul of an end; `None` for an end on this machine.
+    ///
+    /// # Errors
+    /// If its machine cannot be reached.
+    pub(crate) fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
+        match at {
+            Location::Local(_) => Ok(None),
+            Location::Ssh { host, .. } => self.peer(host).cloned().map(Some),
+        }
+    }
+
     fn peer(&mut self, host: &SshHost) -> Result<&Arc<Peer>> {
         if !self.peers.contains_key(host) {
             let peer = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))?;

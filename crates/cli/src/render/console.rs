@@ -14,7 +14,7 @@ use super::json::{self, Json};
 use super::people::People;
 use super::plain::Ticker;
 use super::tty::Bottom;
-use super::{Difference, Start, Summary, View};
+use super::{Diagnosis, Difference, Measurement, Start, Summary, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
 
@@ -116,6 +116,16 @@ impl Console {
         }
     }
 
+    /// What a probe measured.
+    pub(crate) fn measurement(&self, measurement: &Measurement) {
+        self.view.measurement(measurement);
+    }
+
+    /// What the doctor found.
+    pub(crate) fn diagnosis(&self, diagnosis: &Diagnosis) {
+        self.view.diagnosis(diagnosis);
+    }
+
     /// Tells how the run ended, and with which code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
         let circumstances = {
@@ -128,6 +138,7 @@ impl Console {
                 full: failures.is_full(),
                 unaccounted: summary.unaccounted() > 0,
                 strict: self.settings.strict,
+                bad: summary.bad,
                 output_lost: summary.list_failure.is_some() || self.lines.failure().is_some(),
             }
         };

@@ -1,5 +1,7 @@
 //! A run as programs read it: one JSON object a line. The format is described in `docs/JSON.md`.
 
+mod probe;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::summary::Command;
-use super::{Difference, Lines, Start, Summary, View, say};
+use super::{Diagnosis, Difference, Lines, Measurement, Start, Summary, View, say};
 
 /// Version of the format: it changes when something is taken away or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -105,6 +107,16 @@ enum Line<'a> {
     Note {
         text: &'a str,
     },
+    Probe {
+        source: probe::Source,
+        links: Vec<probe::Link<'a>>,
+        destination: probe::Destination<'a>,
+        tree: probe::Tree,
+        estimate: probe::Estimate,
+        choice: probe::Choice,
+        run: &'a str,
+    },
+    Finding(probe::Finding<'a>),
     Summary {
         command: Command,
         dry_run: bool,
@@ -215,6 +227,24 @@ impl View for Json {
 
     fn note(&self, text: &str) {
         self.write_now(&Line::Note { text });
+    }
+
+    fn measurement(&self, measurement: &Measurement) {
+        self.write_now(&Line::Probe {
+            source: probe::Source::new(&measurement.source),
+            links: measurement.links.iter().map(probe::Link::new).collect(),
+            destination: probe::Destination::new(&measurement.destination),
+            tree: probe::Tree::new(measurement),
+            estimate: probe::Estimate::new(measurement),
+            choice: probe::Choice::new(measurement),
+            run: &measurement.command,
+        });
+    }
+
+    fn diagnosis(&self, diagnosis: &Diagnosis) {
+        for (end, finding) in &diagnosis.rows {
+            self.write_now(&Line::Finding(probe::Finding::new(end, finding)));
+        }
     }
 
     fn summary(&self, summary: &Summary) {

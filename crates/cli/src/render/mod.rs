@@ -11,6 +11,7 @@ mod lines;
 mod part;
 mod people;
 mod plain;
+mod probe;
 mod summary;
 mod tty;
 mod wording;
@@ -27,6 +28,7 @@ pub(crate) use console::{Console, OutputSettings, Showing};
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use part::PartReporter;
+pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use summary::{Command, Summary};
 
 /// A difference between two ends.
@@ -67,6 +69,10 @@ trait View: Send + Sync {
     fn difference(&self, difference: Difference, name: &[u8], detail: &str);
     /// A sentence for the person.
     fn note(&self, text: &str);
+    /// What a probe measured.
+    fn measurement(&self, measurement: &Measurement);
+    /// What the doctor found.
+    fn diagnosis(&self, diagnosis: &Diagnosis);
     /// The run has ended.
     fn summary(&self, summary: &Summary);
 }

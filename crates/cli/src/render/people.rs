@@ -10,7 +10,7 @@ use haul_core::{Error, Progress};
 use super::gauge::Gauge;
 use super::summary::shown;
 use super::wording::{bytes, done, planned};
-use super::{Difference, Lines, Start, Summary, View, say};
+use super::{Diagnosis, Difference, Lines, Measurement, Start, Summary, View, say};
 
 /// Text for people.
 pub(super) struct People {
@@ -76,6 +76,14 @@ impl View for People {
 
     fn note(&self, text: &str) {
         self.tell(&format!("haul: {text}\n"));
+    }
+
+    fn measurement(&self, measurement: &Measurement) {
+        self.line(&measurement.text());
+    }
+
+    fn diagnosis(&self, diagnosis: &Diagnosis) {
+        self.line(&diagnosis.text());
     }
 
     fn summary(&self, summary: &Summary) {

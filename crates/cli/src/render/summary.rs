@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Verify,
     /// `haul hash`
     Hash,
+    /// `haul probe`
+    Probe,
 }
 
 /// How a run ended, with all that is to be said of it.
@@ -49,6 +51,8 @@ pub(crate) struct Summary {
     pub(super) job: Option<u64>,
     /// Say also what is not needed.
     pub(super) verbose: bool,
+    /// The doctor found something bad.
+    pub(crate) bad: bool,
     /// Say only what went wrong.
     pub(super) quiet: bool,
     /// Metadata counts.
@@ -73,6 +77,7 @@ impl Summary {
             failed_list: None,
             job: None,
             verbose: false,
+            bad: false,
             quiet: false,
             strict: false,
             dry_run: false,
@@ -87,7 +92,7 @@ impl Summary {
             match self.command {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
-                Command::Hash => {}
+                Command::Hash | Command::Probe => {}
             }
             let job = self.job.filter(|_| self.verbose);
             lines.extend(job.map(|id| format!("  job: {id}")));
@@ -236,7 +241,7 @@ impl Summary {
             Exit::Full => {
                 write!(last, "haul: the destination is full; make room there{}", after(copies, again))
             }
-            Exit::Unreachable | Exit::Incomplete if !self.began() => Ok(()),
+            Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
             Exit::Unreachable | Exit::Incomplete => write!(last, "haul: not complete{advice}"),
         };
         if !last.is_empty() {

@@ -25,6 +25,7 @@ mod limits;
 mod memory;
 mod output;
 mod paths;
+mod probe;
 mod reach;
 mod reruns;
 mod routes;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         memory::cases(),
         digests::cases(),
         output::cases(),
+        probe::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use haul_core::probe::{MAX_SAMPLES, ProbeTask, Sample};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, EntryKind, Extent, RelPath, Slice, SliceData};
+use haul_core::{Batch, EntryKind, Extent, Place, PlaceRoot, RelPath, Slice, SliceData};
 
 use super::samples::{CONTENT, batch, entry, read};
-use crate::{FrameError, Request, Response, check, decode_body};
+use crate::{FrameError, MAX_PAYLOAD, Request, Response, check, decode_body};
 
 fn write(batch: Batch, slices: Vec<haul_core::Result<SliceData>>) -> Request {
     Request::Write { root: 1, batch: Arc::new(batch), slices }
@@ -64,6 +65,24 @@ fn content_comes_only_where_it_was_asked_for() {
     assert!(check::response(&Response::Done, None, 1).is_err());
     assert!(check::response(&Response::Done, Some(&batch()), 1).is_err());
     assert!(check::response(&Response::Read(read()), None, CONTENT).is_err());
+}
+
+#[test]
+fn bytes_for_measuring_are_bounded_too() {
+    assert_eq!(check::request(&Request::Swallow, 1), Ok(()));
+    assert_eq!(check::response(&Response::Produced, None, 1), Ok(()));
+    assert!(check::response(&Response::Produced, Some(&batch()), 1).is_err());
+    let most = u32::try_from(MAX_PAYLOAD).unwrap();
+    assert_eq!(check::request(&Request::Produce { bytes: most }, 0), Ok(()));
+    assert!(check::request(&Request::Produce { bytes: most + 1 }, 0).is_err());
+    assert!(check::request(&Request::Produce { bytes: 1 }, 1).is_err());
+    let place = Place { path: Vec::new(), root: PlaceRoot::Exactly };
+    let sample = Sample { path: RelPath::root(), offset: 0, len: 1, small: true };
+    let read = |count| {
+        Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample.clone(); count] })
+    };
+    assert_eq!(check::request(&read(MAX_SAMPLES), 0), Ok(()));
+    assert!(check::request(&read(MAX_SAMPLES + 1), 0).is_err());
 }
 
 #[test]

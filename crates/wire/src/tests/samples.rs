@@ -1,8 +1,13 @@
 //! One message of each kind, with something in every field.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use haul_core::probe::{
+    CompressFigures, CpuFigures, Facts, Method, Mount, ProbeResult, ProbeTask, ReadFigures, Route, Sample,
+    Space, Work, WriteFigures,
+};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
@@ -95,12 +100,13 @@ pub(super) fn requests() -> Vec<Request> {
         entry: Arc::new(entry("a", EntryKind::Symlink(b"to".to_vec()))),
         digest: Some(Digest([3; 32])),
     };
+    let sample = Sample { path: path("a/b"), offset: 4096, len: 300, small: true };
     vec![
         Request::Nothing,
         Request::OpenSource { root: 1, place: place.clone() },
         Request::OpenSink {
             root: 2,
-            place,
+            place: place.clone(),
             options: SinkOptions { compare: Compare::Checksum, update: true, ..SinkOptions::default() },
         },
         Request::Close { root: 3 },
@@ -132,6 +138,13 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Finish { root: 16 },
         Request::Connect { address: Some(IpAddr::from([192, 0, 2, 8])), port: 40_002 },
         Request::Nice,
+        Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
+        Request::Probe(ProbeTask::Write { place: place.clone() }),
+        Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
+        Request::Probe(ProbeTask::Clock),
+        Request::Probe(ProbeTask::Work),
+        Request::Swallow,
+        Request::Produce { bytes: 4096 },
     ]
 }
 
@@ -168,5 +181,52 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
         Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
+        Response::Probe(ProbeResult::Read(ReadFigures {
+            sampled_bytes: 1,
+            bytes_per_second: Some(2),
+            files_per_second: None,
+            cpu: cpu(),
+        })),
+        Response::Probe(ProbeResult::Write(WriteFigures {
+            skipped: Some("full".to_owned()),
+            bytes_per_second: None,
+            files_per_second: Some(3),
+            sync_micros: Some(4),
+            cpu: CpuFigures::default(),
+        })),
+        Response::Probe(ProbeResult::Facts(Box::new(facts()))),
+        Response::Probe(ProbeResult::Clock(Timestamp { sec: 5, nsec: 6 })),
+        Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
+        Response::Produced,
     ]
+}
+
+fn cpu() -> CpuFigures {
+    let figures = |method, bytes_per_second| CompressFigures { method, bytes_per_second, permille: 412 };
+    let compress = vec![figures(Method::Lz4, 7), figures(Method::Zstd(-3), 8)];
+    CpuFigures { cores: 4, hash: 5, aes: 6, compress }
+}
+
+fn facts() -> Facts {
+    Facts {
+        system: "Linux".to_owned(),
+        cores: 4,
+        aes: true,
+        governor: Some(("powersave".to_owned(), "intel_pstate".to_owned())),
+        open_files: 1024,
+        network: BTreeMap::from([("ipv4.tcp_rmem".to_owned(), "1 2 3".to_owned())]),
+        route: Some(Route {
+            to: "::1".to_owned(),
+            interface: "lo".to_owned(),
+            interface_mtu: 65536,
+            path_mtu: 1500,
+            megabits: Some(10_000),
+        }),
+        ssh: Some(("::1".to_owned(), "::2".to_owned())),
+        sshd: BTreeMap::from([("maxstartups".to_owned(), "10:30:100".to_owned())]),
+        folder: "/x".to_owned(),
+        writable: true,
+        mount: Some(Mount { point: "/".to_owned(), kind: "ext4".to_owned(), options: vec!["rw".to_owned()] }),
+        space: Some(Space { free_bytes: 1, bytes: 2, free_inodes: 3, inodes: 4 }),
+    }
 }

@@ -1,0 +1,45 @@
+//! Measuring a link and its far end.
+
+use std::time::Duration;
+
+use haul_backends::peer::Direction;
+use haul_core::ErrorKind;
+use haul_core::probe::ProbeTask;
+
+use super::cable::Cables;
+use super::{connect, place};
+
+const TIME: Duration = Duration::from_millis(600);
+
+#[test]
+fn a_link_is_measured_both_ways() {
+    let far = Cables::new();
+    let peer = connect(&far, 3).unwrap();
+    assert!(peer.round_trip().unwrap() < Duration::from_secs(5));
+    assert!(peer.clock_ahead().unwrap().abs() < 5.0, "it is the same clock");
+    for direction in [Direction::There, Direction::Back] {
+        assert!(peer.carries_large(direction).unwrap());
+        let one = peer.throughput_of_one(direction, TIME).unwrap();
+        assert!(one.bytes_per_second > 0.0 && one.lanes == 1, "{one:?}");
+        let all = peer.throughput(direction, TIME, one.bytes_per_second).unwrap();
+        assert!(all.bytes_per_second > 0.0 && (1..=3).contains(&all.lanes), "{all:?}");
+    }
+    assert!(far.count() > 1, "further lanes were opened under the load");
+}
+
+#[test]
+fn a_link_that_dies_is_an_error() {
+    let far = Cables::new();
+    let peer = connect(&far, 1).unwrap();
+    far.refuse.store(true, std::sync::atomic::Ordering::Relaxed);
+    far.cable(0).cut();
+    let failed = peer.throughput(Direction::There, TIME, 1e6).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Unreachable);
+}
+
+#[test]
+fn the_far_end_says_why_it_cannot_measure() {
+    let peer = connect(&Cables::new(), 1).unwrap();
+    let failed = peer.probe(&ProbeTask::Write { place: place("/nowhere") }).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::NotFound);
+}

@@ -1,0 +1,289 @@
+//! Measures the link to a far haul with its own requests, on the lanes that a copy would use.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use haul_core::buffer::BUFFER_LEN;
+use haul_core::probe::{ProbeResult, ProbeTask};
+use haul_core::{Error, Result, Retry, Side};
+use haul_wire::{Kind, Request, Response, encode};
+
+use super::session::{Pick, Reply};
+use super::{Peer, strange};
+
+/// Questions for a round trip: the quickest one was held up least.
+const TRIPS: usize = 9;
+/// Messages that are under way at once: on one lane, and on all of them at most.
+const ON_ONE: usize = 6;
+const ON_ALL: usize = 40;
+/// Bytes in a message at least.
+const LEAST: u64 = 16 * 1024;
+/// How long what is under way should take, so that a slow link is not waited for at the end.
+const AHEAD: f64 = 0.8;
+/// How often is looked at what has arrived.
+const LOOK: Duration = Duration::from_millis(50);
+/// After the last lane was opened, so much is left out: its window is still growing.
+const GROWING: Duration = Duration::from_millis(500);
+/// Lanes that may die under a measurement before it is given up.
+const LOSSES: u64 = 20;
+/// Bytes of a large message, and how long it may take on the slowest link that makes sense.
+const LARGE: usize = 192 * 1024;
+const LARGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which way content goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the far end.
+    There,
+    /// From the far end.
+    Back,
+}
+
+/// What a link carried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throughput {
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// On how many lanes.
+    pub lanes: u32,
+    /// Seconds that were lost until it carried that much: while lanes were opened and their windows grew.
+    pub ramp: f64,
+}
+
+impl Peer {
+    /// Has the far end measure something or look it up.
+    ///
+    /// # Errors
+    /// If it cannot be reached or the place not be resolved.
+    pub fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        match self.call(&Request::Probe(task.clone()))? {
+            Response::Probe(result) => Ok(result),
+            _ => Err(strange()),
+        }
+    }
+
+    /// A round trip, with all that haul and ssh add to it.
+    ///
+    /// # Errors
+    /// If the far end cannot be reached.
+    pub fn round_trip(&self) -> Result<Duration> {
+        let mut best = Duration::MAX;
+        for _ in 0..TRIPS {
+            let begun = Instant::now();
+            self.call(&Request::Nothing)?;
+            best = best.min(begun.elapsed());
+        }
+        Ok(best)
+    }
+
+    /// How far the clock there is ahead of ours, in seconds, give or take half a round trip.
+    ///
+    /// # Errors
+    /// If the far end cannot be reached.
+    pub fn clock_ahead(&self) -> Result<f64> {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let before = now();
+        let ProbeResult::Clock(there) = self.probe(&ProbeTask::Clock)? else { return Err(strange()) };
+        let middle = f64::midpoint(before, now());
+        Ok(there.sec as f64 + f64::from(there.nsec) / 1e9 - middle)
+    }
+
+    /// Whether a message of many full packets arrives within ten seconds.
+    ///
+    /// # Errors
+    /// If the far end cannot be reached.
+    pub fn carries_large(&self, direction: Direction) -> Result<bool> {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let on_reply = Box::new(move |reply: Result<Reply>| drop(sender.send(reply.map(drop))));
+        self.exchange(direction, &noise(LARGE), LARGE, Pick::Small, on_reply)?;
+        match receiver.recv_timeout(LARGE_PATIENCE) {
+            Ok(answered) => answered.map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// What one lane carries.
+    ///
+    /// # Errors
+    /// If the far end cannot be reached.
+    pub fn throughput_of_one(&self, direction: Direction, time: Duration) -> Result<Throughput> {
+        let lanes = self.session.lock().lanes();
+        let lane = lanes.last().map(|lane| lane.number);
+        let lane = lane.ok_or_else(|| self.session.unreachable("there is no connection"))?;
+        let measured = Run::new(self, direction, Some(lane), ON_ONE, 0.0).measure(time)?;
+        Ok(Throughput { lanes: 1, ..measured })
+    }
+
+    /// What all lanes carry together, those that are opened under the load included. `one` is what one carried, in
+    /// bytes per second.
+    ///
+    /// # Errors
+    /// If the far end cannot be reached.
+    pub fn throughput(&self, direction: Direction, time: Duration, one: f64) -> Result<Throughput> {
+        // On a slow link many messages would take long to end.
+        let messages = (one * 16.0 * AHEAD / LEAST as f64) as usize;
+        Run::new(self, direction, None, messages.clamp(8, ON_ALL), one).measure(time)
+    }
+
+    /// Sends one message that content goes with in this direction.
+    fn exchange(
+        &self,
+        direction: Direction,
+        noise: &[u8],
+        len: usize,
+        pick: Pick,
+        on_reply: super::session::OnReply,
+    ) -> Result<()> {
+        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
+        let (request, payload, buffer) = match direction {
+            Direction::There => (Request::Swallow, &noise[..len], None),
+            Direction::Back => (Request::Produce { bytes }, &[][..], Some(self.session.pool.take())),
+        };
+        let mut frame = encode(Kind::Request, 0, &request, payload.len())?;
+        self.session.submit(&mut frame, payload, pick, buffer, on_reply);
+        Ok(())
+    }
+}
+
+/// One measurement.
+struct Run<'a> {
+    peer: &'a Peer,
+    direction: Direction,
+    /// The only lane that is used.
+    lane: Option<u64>,
+    messages: usize,
+    /// Bytes per second to begin with.
+    hint: f64,
+    noise: Vec<u8>,
+    begun: Instant,
+    arrived: AtomicU64,
+    lost: AtomicU64,
+    over: AtomicBool,
+    failed: Mutex<Option<Error>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(peer: &'a Peer, direction: Direction, lane: Option<u64>, messages: usize, hint: f64) -> Self {
+        Self {
+            peer,
+            direction,
+            lane,
+            messages,
+            hint,
+            noise: noise(if direction == Direction::There { BUFFER_LEN } else { 0 }),
+            begun: Instant::now(),
+            arrived: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            failed: Mutex::default(),
+        }
+    }
+
+    fn measure(self, time: Duration) -> Result<Throughput> {
+        let mut measured = Throughput { bytes_per_second: 0.0, lanes: 0, ramp: 0.0 };
+        thread::scope(|scope| -> Result<()> {
+            for _ in 0..self.messages {
+                let started = thread::Builder::new().spawn_scoped(scope, || self.send());
+                if let Err(error) = started {
+                    self.over.store(true, Ordering::Relaxed);
+                    return Err(Error::io(Side::Local, "start a thread", &error));
+                }
+            }
+            measured = self.watch(time);
+            self.over.store(true, Ordering::Relaxed);
+            Ok(())
+        })?;
+        match self.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(measured),
+        }
+    }
+
+    /// Looks at what arrives until no lane was added for `time`, and at most for three times as long.
+    fn watch(&self, time: Duration) -> Throughput {
+        let mut lanes = self.peer.streams();
+        let mut since = (Instant::now(), 0, Duration::ZERO);
+        loop {
+            thread::sleep(LOOK);
+            let now = self.peer.streams();
+            let elapsed = self.begun.elapsed();
+            let arrived = self.arrived.load(Ordering::Relaxed);
+            if now != lanes && self.lane.is_none() && elapsed < time * 2 {
+                lanes = now;
+                since = (Instant::now(), arrived, Duration::ZERO);
+            }
+            if since.0.elapsed() >= GROWING && since.2.is_zero() {
+                since.1 = arrived;
+                since.2 = elapsed;
+            }
+            let done = since.0.elapsed() >= time || elapsed >= time * 3;
+            if done || self.lock_failed().is_some() {
+                let (before, first) = (since.2.as_secs_f64(), since.1 as f64);
+                let seconds = elapsed.as_secs_f64() - before;
+                let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
+                let ramp = (before - first / bytes_per_second.max(1.0)).clamp(0.0, before);
+                return Throughput { bytes_per_second, lanes, ramp };
+            }
+        }
+    }
+
+    /// Sends one message after the other.
+    fn send(&self) {
+        while !self.over.load(Ordering::Relaxed) {
+            let len = self.message_len();
+            let pick = match (self.lane, self.direction) {
+                (Some(lane), _) => Pick::Lane(lane),
+                (None, Direction::There) => Pick::Write(len as u64),
+                (None, Direction::Back) => Pick::Read(len as u64),
+            };
+            match self.send_one(len, pick) {
+                Ok(()) => {
+                    self.arrived.fetch_add(len as u64, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    let again = error.retry() == Retry::OtherStream && self.lane.is_none();
+                    if !again || self.lost.fetch_add(1, Ordering::Relaxed) >= LOSSES {
+                        self.lock_failed().get_or_insert(error);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_one(&self, len: usize, pick: Pick) -> Result<()> {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let on_reply = Box::new(move |reply| drop(sender.send(reply)));
+        self.peer.exchange(self.direction, &self.noise, len, pick, on_reply)?;
+        let Ok(reply) = receiver.recv() else { return Err(strange()) };
+        let expected = if self.direction == Direction::Back { len } else { 0 };
+        let reply = reply?;
+        let right = reply.payload_len == expected;
+        match self.peer.session.open_reply(reply, None)?.0 {
+            Response::Done | Response::Produced if right => Ok(()),
+            Response::Failed(error) => Err(error),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Messages grow with the rate: small ones cost a fast link round trips, large ones a slow one its time.
+    fn message_len(&self) -> usize {
+        let seconds = self.begun.elapsed().as_secs_f64().max(0.01);
+        let rate = (self.arrived.load(Ordering::Relaxed) as f64 / seconds).max(self.hint);
+        let len = (rate * AHEAD / self.messages as f64) as u64;
+        usize::try_from(len.clamp(LEAST, BUFFER_LEN as u64)).unwrap_or(BUFFER_LEN)
+    }
+
+    fn lock_failed(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    haul_probe::fill_random(&mut bytes, 4);
+    bytes
+}

@@ -1,0 +1,158 @@
+//! Looking for faults: facts of each end, of each link, and whether the tree fits.
+
+use std::time::Duration;
+
+use haul_backends::peer::{Direction, Peer};
+use haul_core::probe::{Facts, ProbeResult, ProbeTask};
+use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result};
+use haul_probe::doctor::{Finding, Level, LinkFacts, Role, examine_end, examine_link, examine_space};
+use haul_probe::survey::Counts;
+
+use super::measure::host;
+use super::{Probe, Spot, resolve_here, strange};
+use crate::ends::source_place;
+use crate::render::Diagnosis;
+
+/// How long a link is loaded: only its order of magnitude matters here.
+const LOAD: Duration = Duration::from_millis(800);
+/// Streams that haul opens at most by itself.
+const STREAMS: u32 = 16;
+
+impl Probe {
+    /// Examines the ends and tells what was found; `true` if something is bad.
+    ///
+    /// # Errors
+    /// If an end cannot be reached; what was found by then has been told.
+    pub(super) fn examine(&mut self, source: &Location, destination: Option<&Location>) -> Result<bool> {
+        let mut found = Diagnosis::default();
+        let ended = match destination {
+            Some(destination) => self.examine_pair(&mut found, source, destination),
+            None => self.examine_one(&mut found, source),
+        };
+        if let Err(error) = &ended
+            && error.kind() != ErrorKind::Cancelled
+        {
+            found.add("haul", vec![broken(error)]);
+        }
+        let bad = found.rows.iter().any(|(_, finding)| finding.level == Level::Bad);
+        self.console.diagnosis(&found);
+        ended.map(|()| bad)
+    }
+
+    fn examine_one(&mut self, found: &mut Diagnosis, at: &Location) -> Result<()> {
+        let spot = self.spot(at, source_place(at))?;
+        let facts = facts(&spot)?;
+        found.add(&host(at), examine_end(Role::Either, &facts));
+        self.examine_links(found, &[(&spot, &facts, Direction::There)])
+    }
+
+    fn examine_pair(
+        &mut self,
+        found: &mut Diagnosis,
+        source: &Location,
+        destination: &Location,
+    ) -> Result<()> {
+        // Each end is looked at though the other one may not be reached.
+        let opened = self.open(source, destination);
+        let from = opened.as_ref().ok().map(|_| self.spot(source, source_place(source))).transpose()?;
+        let place = opened.as_ref().map_or_else(|_| source_place(destination), |(_, place)| place.clone());
+        let to = self.spot(destination, place.clone());
+        let mut links = Vec::new();
+        let from_facts = from.as_ref().map(facts).transpose()?;
+        if let Some(facts) = &from_facts {
+            found.add("source", examine_end(Role::Source, facts));
+        }
+        let to_facts = to.as_ref().ok().map(facts).transpose()?;
+        if let Some(facts) = &to_facts {
+            found.add("destination", examine_end(Role::Destination, facts));
+        }
+        let (opened, _) = opened?;
+        let to = to?;
+        if let (Some(from), Some(facts)) = (&from, &from_facts) {
+            links.push((from, facts, Direction::Back));
+        }
+        links.extend(to_facts.as_ref().map(|facts| (&to, facts, Direction::There)));
+        self.examine_links(found, &links)?;
+        self.go_on()?;
+        let counted = self.count(&*opened)?;
+        if let Some(space) = to_facts.and_then(|facts| facts.space) {
+            let nothing = Counts::default();
+            let judge = |there: &Counts| examine_space(&space, &counted.counts, there, counted.complete);
+            let mut findings = judge(&nothing);
+            if findings.iter().any(|finding| finding.level == Level::Bad) {
+                // It may be there already, or part of it.
+                let there = self.ends.source(destination, &place)?;
+                findings = judge(&self.count(&*there)?.counts);
+            }
+            found.add("destination", findings);
+        }
+        Ok(())
+    }
+
+    fn examine_links(&self, found: &mut Diagnosis, links: &[(&Spot, &Facts, Direction)]) -> Result<()> {
+        for (spot, far, direction) in links {
+            self.go_on()?;
+            let Some(peer) = &spot.peer else { continue };
+            let near = near_facts(far)?;
+            let (sender, receiver) = match direction {
+                Direction::There => (&near, *far),
+                Direction::Back => (*far, &near),
+            };
+            let findings = self.examine_link(peer, *direction, sender, receiver)?;
+            found.add(&format!("link to {}", host(&spot.at)), findings);
+        }
+        Ok(())
+    }
+
+    fn examine_link(
+        &self,
+        peer: &Peer,
+        direction: Direction,
+        sender: &Facts,
+        receiver: &Facts,
+    ) -> Result<Vec<Finding>> {
+        let back = if direction == Direction::There { Direction::Back } else { Direction::There };
+        let round_trip = peer.round_trip()?.as_secs_f64();
+        let clock_ahead = peer.clock_ahead()?;
+        let large_messages = [peer.carries_large(direction)?, peer.carries_large(back)?];
+        let rate = if large_messages == [true, true] {
+            peer.throughput(direction, LOAD, 1e6)?.bytes_per_second
+        } else {
+            0.0
+        };
+        let streams = self.streams.unwrap_or(STREAMS);
+        Ok(examine_link(&LinkFacts {
+            sender,
+            receiver,
+            round_trip,
+            rate,
+            streams,
+            clock_ahead,
+            large_messages,
+        }))
+    }
+}
+
+fn facts(spot: &Spot) -> Result<Facts> {
+    facts_of(spot.run(&ProbeTask::Facts { place: spot.place.clone(), other: None })?)
+}
+
+/// This machine, as it sees the way to the far one.
+fn near_facts(far: &Facts) -> Result<Facts> {
+    let other = far.ssh.as_ref().map(|(_, to)| to.clone());
+    let place = Place { path: b".".to_vec(), root: PlaceRoot::Exactly };
+    facts_of(haul_probe::run(&ProbeTask::Facts { place, other }, &resolve_here)?)
+}
+
+fn facts_of(result: ProbeResult) -> Result<Facts> {
+    if let ProbeResult::Facts(facts) = result { Ok(*facts) } else { Err(strange()) }
+}
+
+/// What ended the examination, as a finding.
+fn broken(error: &Error) -> Finding {
+    let what = match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::Protocol => "connection",
+        _ => "access",
+    };
+    Finding { level: Level::Bad, what, found: error.to_string(), fix: error.hint().map(str::to_owned) }
+}

@@ -1,0 +1,99 @@
+//! Measuring: source, link, destination, one after the other so that none disturbs the next.
+
+use std::time::Duration;
+
+use haul_backends::peer::{Direction, Peer};
+use haul_core::probe::{ProbeResult, ProbeTask, Work};
+use haul_core::{Location, Result};
+use haul_probe::model::{self, LinkRate, Measured};
+
+use super::{Probe, rerun, resolve_here, strange};
+use crate::ends::source_place;
+use crate::render::{Measurement, NamedLink};
+
+/// How long one stream is loaded, and how long all of them once no more are opened.
+const ONE: Duration = Duration::from_millis(1500);
+const ALL: Duration = Duration::from_secs(2);
+
+/// Whether a copy compresses what it sends by itself.
+const COMPRESSES: bool = false;
+
+impl Probe {
+    /// Measures what a copy of `source` to `destination` will meet, and tells it.
+    ///
+    /// # Errors
+    /// If an end cannot be reached or the source is not there.
+    pub(super) fn measure(&mut self, source: &Location, destination: &Location) -> Result<()> {
+        let (opened, place) = self.open(source, destination)?;
+        let from = self.spot(source, source_place(source))?;
+        let to = self.spot(destination, place)?;
+        let counted = self.count(&*opened)?;
+        self.console.note("measuring both ends and what is between them: about 15 seconds");
+        let samples = counted.survey.samples();
+        let task = ProbeTask::Read { place: from.place.clone(), samples };
+        let ProbeResult::Read(read) = from.run(&task)? else { return Err(strange()) };
+        let mut links = Vec::new();
+        for (spot, direction) in [(&from, Direction::Back), (&to, Direction::There)] {
+            self.go_on()?;
+            if let Some(peer) = &spot.peer {
+                links.push(NamedLink { host: host(&spot.at), direction, rate: link(peer, direction)? });
+            }
+        }
+        self.go_on()?;
+        let ProbeResult::Write(write) = to.run(&ProbeTask::Write { place: to.place.clone() })? else {
+            return Err(strange());
+        };
+        let rates: Vec<LinkRate> = links.iter().map(|link| link.rate).collect();
+        let measured = Measured { source: &read, destination: &write, links: &rates };
+        let slowest = rates.iter().map(|rate| rate.all).min_by(f64::total_cmp);
+        let worth = slowest.and_then(|rate| model::best_compression(&read.cpu, rate));
+        let compress = worth.map(|(way, _)| way).filter(|_| COMPRESSES);
+        let estimate = model::estimate(&counted.counts, counted.seconds, &measured, compress);
+        self.console.measurement(&Measurement {
+            source: read,
+            destination: write,
+            links,
+            counts: counted.counts,
+            scan_seconds: counted.seconds,
+            complete: counted.complete,
+            estimate,
+            compress,
+            worth,
+            command: rerun::copy_command(std::env::args_os()),
+        });
+        Ok(())
+    }
+}
+
+fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
+    let round_trip = peer.round_trip()?.as_secs_f64();
+    let one = peer.throughput_of_one(direction, ONE)?;
+    let work = || -> Result<[Work; 2]> {
+        let here = haul_probe::run(&ProbeTask::Work, &resolve_here)?;
+        Ok([of_work(&here)?, of_work(&peer.probe(&ProbeTask::Work)?)?])
+    };
+    let before = work()?;
+    let all = peer.throughput(direction, ALL, one.bytes_per_second)?;
+    let after = work()?;
+    Ok(LinkRate {
+        round_trip,
+        one: one.bytes_per_second,
+        // What one carried, all can carry.
+        all: all.bytes_per_second.max(one.bytes_per_second),
+        streams: all.lanes,
+        ramp: all.ramp,
+        busy: [0, 1].map(|at: usize| after[at].share_since(&before[at])),
+    })
+}
+
+fn of_work(result: &ProbeResult) -> Result<Work> {
+    if let ProbeResult::Work(work) = result { Ok(*work) } else { Err(strange()) }
+}
+
+/// The machine that an end is on, as it was given.
+pub(super) fn host(at: &Location) -> String {
+    match at {
+        Location::Local(_) => "here".to_owned(),
+        Location::Ssh { host, .. } => host.to_string(),
+    }
+}

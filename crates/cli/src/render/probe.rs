@@ -1,0 +1,292 @@
+//! What a probe found, as tables for people.
+
+use std::fmt::Write;
+
+use haul_backends::peer::Direction;
+use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
+use haul_probe::doctor::{Finding, Level};
+use haul_probe::model::{Estimate, LinkRate, Stage};
+use haul_probe::survey::Counts;
+use indicatif::HumanCount;
+
+use super::wording::{bytes, count, duration, rate};
+
+/// A link with the machine at its far end.
+pub(crate) struct NamedLink {
+    /// The machine.
+    pub(crate) host: String,
+    /// Which way content goes on it.
+    pub(crate) direction: Direction,
+    /// What it carried.
+    pub(crate) rate: LinkRate,
+}
+
+/// All that was measured, and what follows from it.
+pub(crate) struct Measurement {
+    pub(crate) source: ReadFigures,
+    pub(crate) destination: WriteFigures,
+    pub(crate) links: Vec<NamedLink>,
+    pub(crate) counts: Counts,
+    pub(crate) scan_seconds: f64,
+    /// Whether the source was counted to its end.
+    pub(crate) complete: bool,
+    pub(crate) estimate: Estimate,
+    /// How a copy would compress.
+    pub(crate) compress: Option<CompressFigures>,
+    /// The way to compress that would make the link carry most, and how many bytes of content a second that were.
+    pub(crate) worth: Option<(CompressFigures, f64)>,
+    /// The command that copies.
+    pub(crate) command: String,
+}
+
+/// What the doctor found, each with the end that it is about.
+#[derive(Default)]
+pub(crate) struct Diagnosis {
+    pub(crate) rows: Vec<(String, Finding)>,
+}
+
+impl Diagnosis {
+    /// Adds what was found at one end.
+    pub(crate) fn add(&mut self, end: &str, findings: Vec<Finding>) {
+        self.rows.extend(findings.into_iter().map(|finding| (end.to_owned(), finding)));
+    }
+
+    /// The table.
+    pub(super) fn text(&self) -> String {
+        let mut rows = vec![["", "where", "what", "found"].map(str::to_owned)];
+        for (end, finding) in &self.rows {
+            let level = level(finding.level).to_owned();
+            rows.push([level, end.clone(), finding.what.to_owned(), finding.found.clone()]);
+        }
+        let lines = table(&rows);
+        let mut text = String::new();
+        let mut lines = lines.into_iter();
+        text.extend(lines.next());
+        for (line, (_, finding)) in lines.zip(&self.rows) {
+            text.push_str(&line);
+            if let Some(fix) = &finding.fix {
+                let _ = writeln!(text, "      fix: {fix}");
+            }
+        }
+        let of = |level: Level| self.rows.iter().filter(|(_, finding)| finding.level == level).count() as u64;
+        let warnings = count(of(Level::Warn), "warning", "warnings");
+        let _ = writeln!(text, "{} bad, {warnings}", HumanCount(of(Level::Bad)));
+        text
+    }
+}
+
+pub(super) fn level(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok",
+        Level::Warn => "warn",
+        Level::Bad => "bad",
+    }
+}
+
+pub(super) fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Scan => "scan",
+        Stage::SourceDisk => "source_disk",
+        Stage::SourceCpu => "source_cpu",
+        Stage::Link => "link",
+        Stage::DestinationCpu => "destination_cpu",
+        Stage::DestinationDisk => "destination_disk",
+    }
+}
+
+fn stage_words(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Scan => "finding the files",
+        Stage::SourceDisk => "the source's disk",
+        Stage::SourceCpu => "the source's processor",
+        Stage::Link => "the link",
+        Stage::DestinationCpu => "the destination's processor",
+        Stage::DestinationDisk => "the destination's disk",
+    }
+}
+
+impl Measurement {
+    /// The table and what follows from it.
+    pub(super) fn text(&self) -> String {
+        let mut text: String = table(&self.rows()).concat();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "{name} {value}");
+        };
+        line("\nlimit:", self.limit());
+        line("haul would choose:", self.choice());
+        line("the tree:", self.tree());
+        if let Some(why) = &self.destination.skipped {
+            line("not measured:", format!("the destination's disk ({why})"));
+        }
+        line("run:", self.command.clone());
+        text
+    }
+
+    /// What it was, what was measured, and what that is enough for.
+    fn rows(&self) -> Vec<[String; 3]> {
+        let mut rows = vec![["what", "measured", "enough for"].map(str::to_owned)];
+        let mut row = |what: String, measured: String, enough: String| rows.push([what, measured, enough]);
+        let files = |number: u64| format!("{} files/s", HumanCount(number));
+        let million = |number: u64| format!("a million in {}", duration(1e6 / number as f64));
+        let Self { source, destination, .. } = self;
+        if let Some(read) = source.bytes_per_second {
+            row("source: read large files".into(), rate(read as f64), bits(read as f64));
+        }
+        if let Some(read) = source.files_per_second {
+            row("source: read small files".into(), files(read), million(read));
+        }
+        let cpu = |row: &mut dyn FnMut(String, String, String), end: &str, cpu: &CpuFigures| {
+            let cores = count(u64::from(cpu.cores), "core", "cores");
+            let all = |per_core: u64| per_core as f64 * f64::from(cpu.cores);
+            for (name, figure) in [("BLAKE3", cpu.hash), ("AES-128-GCM", cpu.aes)] {
+                let measured = format!("{} a core, {cores}", rate(figure as f64));
+                row(format!("{end}: {name}"), measured, bits(all(figure)));
+            }
+            for way in &cpu.compress {
+                let percent = f64::from(way.permille) / 10.0;
+                let per_core = way.bytes_per_second;
+                let measured = format!("{} a core, to {percent:.0} %", rate(per_core as f64));
+                row(format!("{end}: {}", way.method), measured, bits(all(per_core)));
+            }
+        };
+        cpu(&mut row, "source", &source.cpu);
+        for NamedLink { host, direction, rate: link } in &self.links {
+            let way = if *direction == Direction::There { "to" } else { "from" };
+            row(format!("link {way} {host}: round trip"), millis(link.round_trip), String::new());
+            row(format!("link {way} {host}: one stream"), rate(link.one), bits(link.one));
+            let streams = count(u64::from(link.streams), "stream", "streams");
+            row(format!("link {way} {host}: {streams}"), rate(link.all), bits(link.all));
+            let [here, there] = link.busy.map(|share| share * 100.0);
+            let busy = format!("{here:.0} % here, {there:.0} % there");
+            row(format!("link {way} {host}: processors busy"), busy, String::new());
+        }
+        if let Some(written) = destination.bytes_per_second {
+            row("destination: write and sync".into(), rate(written as f64), bits(written as f64));
+        }
+        if let Some(micros) = destination.sync_micros {
+            row("destination: one sync".into(), millis(micros as f64 / 1e6), String::new());
+        }
+        if let Some(made) = destination.files_per_second {
+            row("destination: make small files".into(), files(made), million(made));
+        }
+        cpu(&mut row, "destination", &destination.cpu);
+        rows
+    }
+
+    fn limit(&self) -> String {
+        let Some(limit) = self.estimate.limit else { return "nothing was measured".to_owned() };
+        let of = self.estimate.stages.iter().filter(|(stage, _)| *stage == limit);
+        let seconds = of.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        let busy = self.links.iter().any(|link| link.rate.is_busy());
+        let why = if limit == Stage::Link && busy { ", and processors that are busy with it" } else { "" };
+        format!("{}{why} ({} by itself)", stage_words(limit), duration(seconds))
+    }
+
+    fn choice(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for link in &self.links {
+            words.push(format!(
+                "{} with {}",
+                count(u64::from(link.rate.streams), "stream", "streams"),
+                link.host
+            ));
+        }
+        if self.links.is_empty() {
+            words.push("no streams, as both ends are here".to_owned());
+        } else {
+            match (&self.compress, &self.worth) {
+                (Some(way), _) => words.push(format!("compression with {}", way.method)),
+                (None, Some((way, carried))) => {
+                    let instead = format!("{} would make the link carry {}", way.method, rate(*carried));
+                    words.push(format!("no compression: this version has none ({instead})"));
+                }
+                (None, None) => words.push("no compression: it would not pay".to_owned()),
+            }
+        }
+        words.join(", ")
+    }
+
+    fn tree(&self) -> String {
+        let Counts { entries, files, bytes: size, largest, errors, .. } = self.counts;
+        let least = if self.complete { "" } else { "at least " };
+        let mut text = format!(
+            "{least}{} in {} of {}, the largest {}; ",
+            bytes(size),
+            count(files, "file", "files"),
+            count(entries, "entry", "entries"),
+            bytes(largest)
+        );
+        let Estimate { low_seconds, high_seconds, .. } = self.estimate;
+        let [low, high] = [low_seconds, high_seconds].map(duration);
+        if self.complete {
+            let _ = write!(text, "{low} to {high}");
+        } else {
+            let _ = write!(text, "more than {low}, as it was not counted to its end");
+        }
+        if errors > 0 {
+            let _ = write!(text, " ({} could not be looked at)", count(errors, "entry", "entries"));
+        }
+        text
+    }
+}
+
+fn millis(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1000.0)
+}
+
+/// Bytes per second as the speed of a link that they fill.
+fn bits(bytes_per_second: f64) -> String {
+    let megabits = bytes_per_second * 8.0 / 1e6;
+    match megabits {
+        10_000.0.. => format!("{:.0} Gbit/s", megabits / 1000.0),
+        1000.0.. => format!("{:.1} Gbit/s", megabits / 1000.0),
+        10.0.. => format!("{megabits:.0} Mbit/s"),
+        _ => format!("{megabits:.1} Mbit/s"),
+    }
+}
+
+/// Rows as lines, each column as wide as its widest cell.
+fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_those_of_links() {
+        assert_eq!(bits(125e6), "1.0 Gbit/s");
+        assert_eq!(bits(1.25e9), "10 Gbit/s");
+        assert_eq!(bits(12.5e6), "100 Mbit/s");
+        assert_eq!(bits(0.0), "0.0 Mbit/s");
+    }
+
+    #[test]
+    fn the_doctors_table_says_the_fix_below_the_fault() {
+        let finding = |level, fix: Option<&str>| Finding {
+            level,
+            what: "free space",
+            found: "none".to_owned(),
+            fix: fix.map(str::to_owned),
+        };
+        let mut diagnosis = Diagnosis::default();
+        diagnosis.add("source", vec![finding(Level::Ok, None)]);
+        diagnosis.add("destination", vec![finding(Level::Bad, Some("make room"))]);
+        let expected = "      where        what        found\n\
+                        ok    source       free space  none\n\
+                        bad   destination  free space  none\n      fix: make room\n\
+                        1 bad, 0 warnings\n";
+        let squeezed = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(squeezed(&diagnosis.text()), squeezed(expected));
+    }
+}

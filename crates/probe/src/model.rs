@@ -1,0 +1,309 @@
+//! What the figures of a probe come to: how long a copy will take, and what will hold it back.
+//!
+//! A copy is a pipeline: finding files, reading, hashing and encrypting, the link, checking, writing all go on at the
+//! same time. So it takes at least as long as its slowest stage takes by itself ([`Estimate::low_seconds`]). Stages that
+//! share something (a disk that is read and written, cores) wait for each other, at worst as if the two slowest did
+//! not overlap at all ([`Estimate::high_seconds`]); where the link alone keeps the processors busy ([`BUSY`]), as if none did. What a stage takes:
+//!
+//! * finding: what the scan took.
+//! * a disk: bytes in large files at its rate, and small files at its rate for those; at the destination their bytes too.
+//! * a processor: every byte hashed, and encrypted if a link is used, on all cores.
+//! * a link: the bytes, and [`ENTRY_BYTES`] for each entry.
+//!
+//! To that comes the time until the first stream is up and all of them are at speed.
+//!
+//! Rates are of a few seconds on a machine that may have had other work; a disk with a large cache slows down once
+//! that is full.
+
+use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
+
+use crate::survey::Counts;
+
+/// Bytes on the link for the description of an entry, both ways.
+pub const ENTRY_BYTES: u64 = 300;
+/// Seconds for login, opening and ending, beside round trips.
+const SETUP: f64 = 0.5;
+/// Round trips until the first content flows, and after the last.
+const SETUP_TRIPS: f64 = 12.0;
+/// How much faster compression must make a link to be worth it.
+const WORTH: f64 = 1.1;
+
+/// Processors that are busy for more than this share of the time hold back what runs on them.
+pub const BUSY: f64 = 0.9;
+
+/// A link, measured in the direction of the copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkRate {
+    /// A round trip, in seconds.
+    pub round_trip: f64,
+    /// Bytes per second on one stream.
+    pub one: f64,
+    /// Bytes per second on all streams together.
+    pub all: f64,
+    /// How many these were.
+    pub streams: u32,
+    /// Seconds that are lost until all streams are open and at speed.
+    pub ramp: f64,
+    /// The shares of time in which the processors here and at the far end were busy meanwhile, 0 to 1, other work
+    /// included.
+    pub busy: [f64; 2],
+}
+
+impl LinkRate {
+    /// Whether the processors of an end had all that they could do.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy.iter().any(|share| *share >= BUSY)
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The source.
+    pub source: &'a ReadFigures,
+    /// The destination.
+    pub destination: &'a WriteFigures,
+    /// The links that content passes, none where both ends are on this machine.
+    pub links: &'a [LinkRate],
+}
+
+/// A stage of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Finding the files.
+    Scan,
+    /// Reading at the source.
+    SourceDisk,
+    /// Hashing, encrypting and compressing at the source.
+    SourceCpu,
+    /// A link.
+    Link,
+    /// Decrypting and checking at the destination.
+    DestinationCpu,
+    /// Writing and syncing at the destination.
+    DestinationDisk,
+}
+
+/// How long a copy will take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// What each stage takes by itself, in seconds, as far as it is known.
+    pub stages: Vec<(Stage, f64)>,
+    /// The slowest one.
+    pub limit: Option<Stage>,
+    /// Seconds that it will take at least.
+    pub low_seconds: f64,
+    /// Seconds that it will hardly exceed.
+    pub high_seconds: f64,
+}
+
+/// Estimates the copy of a tree whose scan took `scan_seconds`. `compress` is what is used on the link.
+#[must_use]
+pub fn estimate(
+    counts: &Counts,
+    scan_seconds: f64,
+    measured: &Measured<'_>,
+    compress: Option<CompressFigures>,
+) -> Estimate {
+    let Measured { source, destination, links } = measured;
+    let bytes = counts.bytes as f64;
+    let large_bytes = counts.bytes.saturating_sub(counts.small_bytes) as f64;
+    let small = counts.small_files as f64;
+    let over = |amount: f64, rate: Option<u64>| rate.map(|rate| amount / rate.max(1) as f64);
+    let mut stages = vec![(Stage::Scan, scan_seconds)];
+    // A part that was not measured because there is nothing of it takes no time.
+    let sum = |parts: [Option<f64>; 2]| match parts {
+        [None, None] => None,
+        parts => Some(parts.into_iter().flatten().sum::<f64>()),
+    };
+    let reading = [over(large_bytes, source.bytes_per_second), over(small, source.files_per_second)];
+    stages.extend(sum(reading).map(|seconds| (Stage::SourceDisk, seconds)));
+    let writing = [over(bytes, destination.bytes_per_second), over(small, destination.files_per_second)];
+    stages.extend(sum(writing).map(|seconds| (Stage::DestinationDisk, seconds)));
+    let cpu = |cpu: &CpuFigures, compress: Option<CompressFigures>| {
+        let mut rates = vec![cpu.hash];
+        if !links.is_empty() {
+            rates.push(cpu.aes);
+        }
+        rates.extend(compress.map(|way| way.bytes_per_second));
+        let per_byte: f64 = rates.iter().filter(|rate| **rate > 0).map(|rate| 1.0 / *rate as f64).sum();
+        bytes * per_byte / f64::from(cpu.cores.max(1))
+    };
+    stages.push((Stage::SourceCpu, cpu(&source.cpu, compress)));
+    if !links.is_empty() {
+        stages.push((Stage::DestinationCpu, cpu(&destination.cpu, None)));
+    }
+    let sent = bytes * compress.map_or(1.0, |way| f64::from(way.permille) / 1000.0);
+    let told = (counts.entries * ENTRY_BYTES) as f64;
+    stages.extend(
+        links.iter().filter(|link| link.all > 0.0).map(|link| (Stage::Link, (sent + told) / link.all)),
+    );
+    let mut times: Vec<(Stage, f64)> = stages.clone();
+    times.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let trips: f64 = links.iter().map(|link| link.round_trip * SETUP_TRIPS + SETUP + link.ramp).sum();
+    let first = times.first().map_or(0.0, |(_, seconds)| *seconds);
+    let all: f64 = times.iter().filter(|(stage, _)| *stage != Stage::Scan).map(|(_, seconds)| *seconds).sum();
+    let all = all.max(first);
+    let second = times.get(1).map_or(0.0, |(_, seconds)| *seconds);
+    Estimate {
+        limit: times.first().map(|(stage, _)| *stage),
+        low_seconds: first + trips,
+        high_seconds: trips + if links.iter().any(LinkRate::is_busy) { all } else { first + second },
+        stages,
+    }
+}
+
+/// The way to compress that makes a link of this rate carry most, and the rate of content that it then carries;
+/// `None` if no way is worth it.
+#[must_use]
+pub fn best_compression(cpu: &CpuFigures, link: f64) -> Option<(CompressFigures, f64)> {
+    let cores = f64::from(cpu.cores.max(1));
+    let carried = |way: &CompressFigures| {
+        let through = link * 1000.0 / f64::from(way.permille.max(1));
+        through.min(way.bytes_per_second as f64 * cores)
+    };
+    let ways = cpu.compress.iter().map(|way| (*way, carried(way)));
+    let best = ways.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (best.1 >= link * WORTH).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::probe::Method;
+
+    const MB: u64 = 1_000_000;
+
+    fn cpu(cores: u32) -> CpuFigures {
+        let way = |method, rate, permille| CompressFigures { method, bytes_per_second: rate * MB, permille };
+        CpuFigures {
+            cores,
+            hash: 2000 * MB,
+            aes: 2000 * MB,
+            compress: vec![
+                way(Method::Lz4, 700, 550),
+                way(Method::Zstd(1), 400, 400),
+                way(Method::Zstd(3), 200, 360),
+            ],
+        }
+    }
+
+    fn ends(read: u64, write: u64) -> (ReadFigures, WriteFigures) {
+        let source = ReadFigures {
+            bytes_per_second: Some(read * MB),
+            files_per_second: Some(1000),
+            cpu: cpu(8),
+            ..ReadFigures::default()
+        };
+        let destination = WriteFigures {
+            bytes_per_second: Some(write * MB),
+            files_per_second: Some(500),
+            cpu: cpu(8),
+            ..WriteFigures::default()
+        };
+        (source, destination)
+    }
+
+    fn tree(files: u64, bytes: u64) -> Counts {
+        Counts { entries: files, files, bytes, largest: bytes, ..Counts::default() }
+    }
+
+    fn link(all: u64) -> LinkRate {
+        LinkRate {
+            round_trip: 0.060,
+            one: 50e6,
+            all: (all * MB) as f64,
+            streams: 16,
+            ramp: 2.0,
+            busy: [0.5, 0.5],
+        }
+    }
+
+    #[test]
+    fn the_slowest_stage_is_the_limit() {
+        let of = |read, write, all| {
+            let (source, destination) = ends(read, write);
+            let links = [link(all)];
+            let measured = Measured { source: &source, destination: &destination, links: &links };
+            estimate(&tree(10, 1000 * 1000 * MB), 0.1, &measured, None)
+        };
+        let estimate = of(2000, 1500, 500);
+        assert_eq!(estimate.limit, Some(Stage::Link));
+        assert!((2000.0..2010.0).contains(&estimate.low_seconds), "{estimate:?}");
+        assert!(estimate.high_seconds > estimate.low_seconds + 600.0 && estimate.high_seconds < 2700.0);
+        assert_eq!(of(100, 1500, 500).limit, Some(Stage::SourceDisk));
+        assert_eq!(of(2000, 200, 500).limit, Some(Stage::DestinationDisk));
+        assert_eq!(of(90_000, 90_000, 90_000).limit, Some(Stage::SourceCpu));
+    }
+
+    #[test]
+    fn nothing_overlaps_where_the_processors_are_busy() {
+        let (source, destination) = ends(500, 500);
+        let of = |busy| {
+            let links = [LinkRate { busy, ..link(500) }];
+            let measured = Measured { source: &source, destination: &destination, links: &links };
+            estimate(&tree(1, 100_000 * MB), 0.1, &measured, None)
+        };
+        let (idle, busy) = (of([0.2, 0.5]), of([0.2, 1.0]));
+        assert!((idle.low_seconds - busy.low_seconds).abs() < 1e-9);
+        assert!((idle.high_seconds - idle.low_seconds - 200.0).abs() < 1.0, "{idle:?}");
+        assert!(busy.high_seconds > busy.low_seconds + 400.0, "{busy:?}");
+    }
+
+    #[test]
+    fn many_small_files_cost_their_names() {
+        let (source, destination) = ends(1000, 1000);
+        let measured = Measured { source: &source, destination: &destination, links: &[] };
+        let counts = Counts {
+            entries: 122_000,
+            files: 122_000,
+            bytes: 122 * MB,
+            small_files: 122_000,
+            small_bytes: 122 * MB,
+            ..Counts::default()
+        };
+        let estimate = estimate(&counts, 2.0, &measured, None);
+        assert_eq!(estimate.limit, Some(Stage::DestinationDisk));
+        assert!((243.0..246.0).contains(&estimate.low_seconds), "{estimate:?}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_left_out() {
+        let (source, mut destination) = ends(1000, 1000);
+        (destination.bytes_per_second, destination.files_per_second) = (None, None);
+        let measured = Measured { source: &source, destination: &destination, links: &[] };
+        let estimate = estimate(&tree(1, 1000 * MB), 0.0, &measured, None);
+        assert!(estimate.stages.iter().all(|(stage, _)| *stage != Stage::DestinationDisk));
+        assert!(estimate.low_seconds.is_finite());
+    }
+
+    #[test]
+    fn compression_is_chosen_where_the_link_is_slower_than_the_cores() {
+        let best =
+            |cores, link: u64| best_compression(&cpu(cores), (link * MB) as f64).map(|(way, _)| way.method);
+        assert_eq!(best(8, 12), Some(Method::Zstd(3)));
+        assert_eq!(best(2, 200), Some(Method::Zstd(1)));
+        assert_eq!(best(2, 600), Some(Method::Lz4));
+        assert_eq!(best(2, 1400), None);
+        let (_, carried) = best_compression(&cpu(8), 12.0e6).unwrap();
+        assert!((33.0e6..34.0e6).contains(&carried));
+        assert_eq!(best_compression(&CpuFigures::default(), 1e6), None);
+    }
+
+    #[test]
+    fn compression_makes_the_link_shorter_and_the_processor_longer() {
+        let (source, destination) = ends(5000, 5000);
+        let links = [link(12)];
+        let measured = Measured { source: &source, destination: &destination, links: &links };
+        let counts = tree(1, 1000 * MB);
+        let (way, _) = best_compression(&source.cpu, links[0].all).unwrap();
+        let plain = estimate(&counts, 0.0, &measured, None);
+        let small = estimate(&counts, 0.0, &measured, Some(way));
+        assert!(small.low_seconds < plain.low_seconds * 0.5);
+        let of = |estimate: &Estimate| {
+            estimate.stages.iter().find(|(stage, _)| *stage == Stage::SourceCpu).unwrap().1
+        };
+        assert!(of(&small) > of(&plain));
+    }
+}

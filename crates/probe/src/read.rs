@@ -1,0 +1,184 @@
+//! How fast the files of a source come from its disk.
+//!
+//! The sample is dropped from the page cache first, as far as nobody has changed it: most of a large tree is not in
+//! memory when a copy begins.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::RelPath;
+use haul_core::probe::{ReadFigures, Sample};
+use rustix::fs::{Advice, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::{cpu, per_second};
+
+/// How long large files are read, and how long small ones.
+const TIME: Duration = Duration::from_millis(1500);
+/// Parts that are read at once, as a copy would.
+const THREADS: usize = 8;
+/// Bytes read at once.
+const PIECE: usize = 1024 * 1024;
+/// Bytes of content that are kept for the processor to be tried on.
+const KEPT: usize = 24 * 1024 * 1024;
+/// Bytes of one part at most, whatever was asked.
+const PART: u32 = 4 * 1024 * 1024;
+
+/// Reads the samples below `root`, as many as time allows.
+#[must_use]
+pub fn measure(root: &Path, samples: &[Sample]) -> ReadFigures {
+    let kept = Mutex::new(Vec::new());
+    let (large, small): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| !sample.small);
+    let [large, small] = [large, small].map(|samples| phase(root, &samples, &kept));
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ReadFigures {
+        sampled_bytes: large.bytes + small.bytes,
+        bytes_per_second: per_second(large.bytes, large.seconds),
+        files_per_second: per_second(small.files, small.seconds),
+        cpu: cpu::measure(&kept, true),
+    }
+}
+
+struct Phase {
+    bytes: u64,
+    files: u64,
+    seconds: f64,
+}
+
+fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase {
+    // Not counted: the copy of a file that was just written would wait here for the disk.
+    for sample in samples {
+        if let Ok(file) = open(root, &sample.path) {
+            let _ = rustix::fs::fadvise(
+                &file,
+                sample.offset,
+                u64::from(sample.len).try_into().ok(),
+                Advice::DontNeed,
+            );
+        }
+    }
+    let (next, bytes, files) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let begun = Instant::now();
+    let work = || {
+        let mut piece = vec![0; PIECE];
+        while begun.elapsed() < TIME {
+            let Some(sample) = samples.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Ok(file) = open(root, &sample.path) else { continue };
+            bytes.fetch_add(read(&file, sample, &mut piece, begun, kept), Ordering::Relaxed);
+            files.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..THREADS.min(samples.len()) {
+            // One that cannot be started leaves its share to the others.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    Phase { bytes: bytes.into_inner(), files: files.into_inner(), seconds: begun.elapsed().as_secs_f64() }
+}
+
+/// Reads one part; a disk that takes its time ends it early.
+fn read(file: &File, sample: &Sample, piece: &mut [u8], begun: Instant, kept: &Mutex<Vec<Vec<u8>>>) -> u64 {
+    let len = u64::from(sample.len.min(PART));
+    let mut done = 0;
+    while done < len && begun.elapsed() < TIME * 2 {
+        let want = usize::try_from(len - done).unwrap_or(PIECE).min(PIECE);
+        match file.read_at(&mut piece[..want], sample.offset + done) {
+            Ok(0) => break,
+            Ok(n) => {
+                keep(kept, &piece[..n]);
+                done += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    done
+}
+
+fn keep(kept: &Mutex<Vec<Vec<u8>>>, bytes: &[u8]) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.iter().map(Vec::len).sum::<usize>() + bytes.len() <= KEPT {
+        kept.push(bytes.to_vec());
+    }
+}
+
+/// Opens a file below the root, through no symbolic link.
+fn open(root: &Path, path: &RelPath) -> rustix::io::Result<File> {
+    let Some((parents, name)) = split(path) else { return open_file(rustix::fs::CWD, root.as_os_str()) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
+    for parent in parents {
+        dir = rustix::fs::openat(&dir, OsStr::from_bytes(parent), flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    open_file(&dir, OsStr::from_bytes(name))
+}
+
+/// The folders on the way to a path, and its last component; `None` for the root itself.
+fn split(path: &RelPath) -> Option<(Vec<&[u8]>, &[u8])> {
+    let mut parts: Vec<&[u8]> =
+        path.as_bytes().split(|b| *b == b'/').filter(|part| !part.is_empty()).collect();
+    let name = parts.pop()?;
+    Some((parts, name))
+}
+
+/// Opens a regular file to be read, leaving its access time as it is where that is allowed.
+fn open_file(dir: impl AsFd, name: &OsStr) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => regular(rustix::fs::openat(&dir, name, flags, Mode::empty())?),
+        other => regular(other?),
+    }
+}
+
+fn regular(file: OwnedFd) -> rustix::io::Result<File> {
+    let file = File::from(file);
+    match file.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(path: &str, len: u32, small: bool) -> Sample {
+        Sample { path: RelPath::new(path.as_bytes()).unwrap(), offset: 0, len, small }
+    }
+
+    #[test]
+    fn reads_what_is_there_and_nothing_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        std::fs::create_dir_all(root.join("d")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(root.join("d/large"), vec![1; 3_000_000]).unwrap();
+        std::fs::write(root.join("small"), b"some text").unwrap();
+        std::fs::write(outside.join("secret"), vec![2; 5000]).unwrap();
+        std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
+        std::os::unix::fs::symlink(outside.join("secret"), root.join("d/link")).unwrap();
+        let samples = [
+            sample("d/large", PART, false),
+            sample("link/secret", 5000, false),
+            sample("d/link", 5000, true),
+            sample("small", 9, true),
+            sample("gone", 9, true),
+        ];
+        let figures = measure(&root, &samples);
+        assert_eq!(figures.sampled_bytes, 3_000_009);
+        assert!(figures.bytes_per_second.is_some() && figures.files_per_second.is_some());
+        let one = measure(&root.join("small"), &[sample("", 9, true)]);
+        assert_eq!(one.sampled_bytes, 9);
+        assert_eq!(measure(&root, &[]).bytes_per_second, None);
+    }
+}
