@@ -15,8 +15,10 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
     match request {
         Request::Nothing => reply.send(&Response::Done),
         // Here, so that writes are taken in their order, and a lane is read no faster than its sink takes.
-        Request::Write { root, batch, slices } => match hub.sink(root) {
+        Request::Write { root, batch, mut slices, packing } => match hub.sink(root) {
             Some(sink) => {
+                let mut content = content;
+                hub.packer.unpack(packing, &mut slices, &mut content);
                 let data = BatchData { batch, slices, content, at_hand: false };
                 sink.write(data, Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
             }
@@ -69,12 +71,13 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Digest { root, paths } => {
             source(hub, root, |source| source.digest(&paths).map(Response::Digest))
         }
-        Request::Read { root, batch } => {
+        Request::Read { root, batch, compress } => {
             let data = hub.source(root).map(|source| source.read(&batch));
             match data {
                 Some(Ok(data)) => {
-                    let BatchData { slices, content, .. } = data;
-                    return reply.send_with(&Response::Read(slices), content);
+                    let BatchData { slices, mut content, .. } = data;
+                    let packing = hub.packer.pack(compress, &mut content);
+                    return reply.send_with(&Response::Read { slices, packing }, content);
                 }
                 Some(Err(error)) => Response::Failed(error),
                 None => Response::Gone,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use haul_backends::peer::{Peer, PeerConfig};
 use haul_core::digest::slice_len;
 use haul_core::{
-    Batch, BatchData, BufferPool, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink, SinkOptions,
-    Slice, Source,
+    Batch, BatchData, BufferPool, Compress, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink,
+    SinkOptions, Slice, Source,
 };
 
 use cable::Cables;
@@ -32,6 +32,7 @@ fn config(streams: u32) -> PeerConfig {
         streams,
         timeout: 2,
         max_memory: 64 * MIB,
+        compress: Compress::Never,
     }
 }
 

@@ -15,13 +15,16 @@ mod sink;
 mod source;
 pub mod ssh;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_codec::Packer;
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{
+    BufferPool, Compress, Error, ErrorKind, Packing, Place, Result, Side, Sink, SinkOptions, Source, Traffic,
+};
 use haul_wire::{FrameError, Request, Response, RootId};
 
 use keeper::Keeper;
@@ -52,11 +55,15 @@ pub struct PeerConfig {
     pub timeout: u32,
     /// The memory budget of the far process, in bytes.
     pub max_memory: u64,
+    /// How content is packed on its way.
+    pub compress: Compress,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
 pub struct Peer {
     session: Arc<Session>,
+    packer: Arc<Packer>,
+    compress: Compress,
     next_root: AtomicU32,
     next_scan: AtomicU32,
 }
@@ -87,6 +94,8 @@ impl Peer {
         // From here on the end of `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),
+            packer: Packer::new(pool, 0),
+            compress: config.compress,
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
@@ -106,7 +115,7 @@ impl Peer {
     /// If it cannot be opened.
     pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
         let root = self.open(|root| Request::OpenSource { root, place: place.clone() })?;
-        Ok(Arc::new(source::PeerSource { root: Root { peer: self.clone(), id: root } }))
+        Ok(Arc::new(source::PeerSource { root: self.root(root) }))
     }
 
     /// Opens a sink at the far end.
@@ -116,7 +125,7 @@ impl Peer {
     pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
-        Ok(Arc::new(sink::PeerSink::new(Root { peer: self.clone(), id: root })))
+        Ok(Arc::new(sink::PeerSink::new(self.root(root))))
     }
 
     fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
@@ -178,6 +187,10 @@ impl Peer {
         Ok(all)
     }
 
+    fn root(self: &Arc<Self>, id: RootId) -> Root {
+        Root { peer: self.clone(), id, travelled: Travelled::default() }
+    }
+
     fn streams(&self) -> u32 {
         self.session.lock().lane_count()
     }
@@ -193,6 +206,25 @@ impl Drop for Peer {
 struct Root {
     peer: Arc<Peer>,
     id: RootId,
+    travelled: Travelled,
+}
+
+/// Counts content on its way.
+#[derive(Default)]
+struct Travelled(Mutex<Traffic>);
+
+impl Travelled {
+    fn count(&self, wire_bytes: usize, packing: Option<Packing>) {
+        let mut traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        traffic.wire_bytes += wire_bytes as u64;
+        if wire_bytes > 0 {
+            traffic.method = packing.map(|packing| packing.method);
+        }
+    }
+
+    fn get(&self) -> Traffic {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Root {

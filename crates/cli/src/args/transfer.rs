@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{FilterArgs, LinkArgs, OutputArgs};
+use super::{CompressArgs, FilterArgs, LinkArgs, OutputArgs};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -63,6 +63,9 @@ pub(crate) struct TransferArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// How content is packed on its way there.
+    #[command(flatten)]
+    pub(crate) compress: CompressArgs,
     /// Name each entry as it is done
     #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "What is shown")]
     pub(crate) verbose: bool,

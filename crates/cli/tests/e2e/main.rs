@@ -13,6 +13,7 @@
 )]
 
 mod changing;
+mod compression;
 mod databases;
 mod digests;
 mod faults;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
         filesystems::cases(),
         memory::cases(),
         digests::cases(),
+        compression::cases(),
         output::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

@@ -54,6 +54,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
+    let is_local = |end: &Location| matches!(end, Location::Local(_));
+    if link.compress_given && is_local(&destination) && sources.iter().all(is_local) {
+        console.note("--compress has no effect: both ends are on this machine");
+    }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let mut runner = Runner {
