@@ -3,11 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use haul_codec::Packed;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
 use haul_wire::{Request, Response, RootId};
 
 use crate::hub::{Hub, Open, lock};
-use crate::lane::Reply;
+use crate::lane::{Outgoing, Reply};
 use crate::scan::Scan;
 
 /// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
@@ -76,8 +77,9 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
             match data {
                 Some(Ok(data)) => {
                     let BatchData { slices, mut content, .. } = data;
-                    let packing = hub.packer.pack(compress, &mut content);
-                    return reply.send_with(&Response::Read { slices, packing }, content);
+                    let Packed { packing, sending } = hub.packer.pack(compress, &mut content);
+                    return reply
+                        .send_with(&Response::Read { slices, packing }, Outgoing { content, sending });
                 }
                 Some(Err(error)) => Response::Failed(error),
                 None => Response::Gone,

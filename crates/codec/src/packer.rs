@@ -1,26 +1,39 @@
 //! Packing and unpacking of whole batches, in place, by as many threads at once as there are processors.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::{
     Buffer, BufferPool, Compress, Error, ErrorKind, Method, Packing, Result, Retry, Side, SliceData,
 };
 
+use crate::auto::{Auto, Choice};
 use crate::coder::{Coder, is_heavy};
+use crate::load::thread_time;
 
 /// Buffers of the pool that stand for one slot: the one that it fills, and the memory of its contexts.
 const BUFFERS_PER_SLOT: usize = 4;
 /// Less than this is not worth a thought: it fits into a packet or two.
 const WORTH: usize = 512;
 
+/// A sample that does not become this many times smaller says that the whole is not worth it.
+const SAMPLE_WORTH: f64 = 1.03;
+
 /// Packs and unpacks the content of batches, for one end of a session.
 ///
 /// Content changes places with a buffer that is kept for that, so nobody waits for a second buffer while holding
-/// one. There are as many such buffers as processors, taken from the pool beforehand, and each stands for the
-/// memory of its contexts too: so all of it is within the budget of the process. Only where the pool has fewer than
-/// 16 buffers (64 MiB) there may be too few; then there is one slot, of some 16 MiB, besides.
+/// one. There are as many such buffers as processors, taken from the pool when the first batch comes, and each stands
+/// for the memory of its contexts too: so all of it is within the budget of the process. Only where the pool has too
+/// few for that (it keeps half of them) there is one slot, of some 16 MiB, besides.
 pub struct Packer {
+    pool: BufferPool,
+    cores: usize,
+    auto: Auto,
+    bench: OnceLock<Bench>,
+}
+
+/// What packing takes, made when it is needed.
+struct Bench {
     slots: Mutex<Slots>,
     freed: Condvar,
     /// Held for their memory only.
@@ -39,39 +52,75 @@ struct Slot {
     scratch: Buffer,
 }
 
+/// What became of a batch.
+#[must_use]
+pub struct Packed {
+    /// How it is packed; `None`: it is as it was.
+    pub packing: Option<Packing>,
+    /// To be kept until the link has taken the batch: the time that it takes tells how hard to pack.
+    pub sending: Option<Sending>,
+}
+
+/// A batch that is on its way to the link, until it is dropped.
+pub struct Sending {
+    packer: Arc<Packer>,
+    plain: u64,
+    wire: u64,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.packer.auto.sent(self.plain, self.wire);
+    }
+}
+
 impl Packer {
-    /// Reserves memory of `pool`; `cores` threads at once at most (0: as many as there are processors).
+    /// With memory of `pool`, for `cores` threads at once at most (0: as many as there are processors).
     #[must_use]
     pub fn new(pool: &BufferPool, cores: usize) -> Arc<Self> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let cores = if cores == 0 { available() } else { cores };
-        let mut reserved = pool.reserve(cores * BUFFERS_PER_SLOT);
-        let count = (reserved.len() / BUFFERS_PER_SLOT).max(1);
-        let mut scratch: Vec<Buffer> = reserved.drain(..count.min(reserved.len())).collect();
-        if scratch.is_empty() {
-            scratch.push(BufferPool::new(0).take());
-        }
-        let idle = scratch.into_iter().map(|scratch| Slot { coder: Coder::default(), scratch }).collect();
-        Arc::new(Self {
-            slots: Mutex::new(Slots { idle, shares: count, all: count }),
-            freed: Condvar::new(),
-            _reserved: reserved,
-        })
+        Arc::new(Self { pool: pool.clone(), cores, auto: Auto::new(cores), bench: OnceLock::new() })
     }
 
-    /// Packs `content` in its place, as it was asked for. `None`: it is as it was, because that was asked for or
-    /// because it would not get smaller.
-    #[must_use]
-    pub fn pack(&self, wish: Compress, content: &mut Buffer) -> Option<Packing> {
-        let method = match wish {
-            Compress::Never => return None,
-            Compress::Always(method) => method,
-            Compress::Auto => Method::Zstd(1),
+    /// Packs `content` in its place, as it was asked for. What would not get smaller stays as it is.
+    pub fn pack(self: &Arc<Self>, wish: Compress, content: &mut Buffer) -> Packed {
+        let plain = content.bytes().len();
+        let packing = match wish {
+            _ if plain < WORTH => None,
+            Compress::Never => None,
+            Compress::Always(method) => self.with(method, |slot| slot.pack(method, content)),
+            Compress::Auto => self.pack_auto(content),
         };
-        if content.bytes().len() < WORTH {
-            return None;
+        let sending = (wish == Compress::Auto && plain > 0).then(|| {
+            self.auto.sending();
+            Sending { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
+        });
+        Packed { packing, sending }
+    }
+
+    fn pack_auto(&self, content: &mut Buffer) -> Option<Packing> {
+        match self.auto.begin() {
+            Choice::Plain => None,
+            Choice::Sample => {
+                let ratio = self.with(Method::Lz4, |slot| slot.sample(content));
+                if ratio >= SAMPLE_WORTH {
+                    self.auto.sampled(ratio);
+                }
+                None
+            }
+            Choice::Pack(rung, method) => {
+                let plain = content.bytes().len();
+                let (packing, cpu) = self.with(method, |slot| {
+                    let begun = thread_time();
+                    let worth = slot.sample(content) >= SAMPLE_WORTH;
+                    let packing = if worth { slot.pack(method, content) } else { None };
+                    (packing, thread_time().saturating_sub(begun))
+                });
+                self.auto.packed(rung, plain, packing.map(|_| content.bytes().len()), cpu);
+                packing
+            }
         }
-        self.with(method, |slot| slot.pack(method, content))
     }
 
     /// Unpacks `content` in its place. What cannot be unpacked was damaged on its way: then each of `slices` says so,
@@ -92,7 +141,8 @@ impl Packer {
     }
 
     fn with<T>(&self, method: Method, work: impl FnOnce(&mut Slot) -> T) -> T {
-        let mut slots = self.lock();
+        let bench = self.bench.get_or_init(|| Bench::new(&self.pool, self.cores));
+        let mut slots = bench.lock();
         let share = if is_heavy(method) { slots.all.min(2) } else { 1 };
         let mut slot = loop {
             if slots.shares >= share
@@ -101,16 +151,33 @@ impl Packer {
                 slots.shares -= share;
                 break slot;
             }
-            slots = self.freed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            slots = bench.freed.wait(slots).unwrap_or_else(PoisonError::into_inner);
         };
         drop(slots);
         let result = work(&mut slot);
-        let mut slots = self.lock();
+        let mut slots = bench.lock();
         slots.idle.push(slot);
         slots.shares += share;
         drop(slots);
-        self.freed.notify_all();
+        bench.freed.notify_all();
         result
+    }
+}
+
+impl Bench {
+    fn new(pool: &BufferPool, cores: usize) -> Self {
+        let mut reserved = pool.reserve(cores * BUFFERS_PER_SLOT);
+        let count = (reserved.len() / BUFFERS_PER_SLOT).max(1);
+        let mut scratch: Vec<Buffer> = reserved.drain(..count.min(reserved.len())).collect();
+        if scratch.is_empty() {
+            scratch.push(BufferPool::new(0).take());
+        }
+        let idle = scratch.into_iter().map(|scratch| Slot { coder: Coder::default(), scratch }).collect();
+        Self {
+            slots: Mutex::new(Slots { idle, shares: count, all: count }),
+            freed: Condvar::new(),
+            _reserved: reserved,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
@@ -119,6 +186,12 @@ impl Packer {
 }
 
 impl Slot {
+    fn sample(&mut self, content: &Buffer) -> f64 {
+        self.scratch.truncate(0);
+        let Some(room) = self.scratch.grow(BUFFER_LEN) else { return 1.0 };
+        self.coder.sample(content.bytes(), room)
+    }
+
     fn pack(&mut self, method: Method, content: &mut Buffer) -> Option<Packing> {
         let plain = content.bytes();
         self.scratch.truncate(0);
@@ -165,7 +238,7 @@ mod tests {
         let text = b"some text that comes again ".repeat(50_000);
         for method in [Method::Lz4, Method::Zstd(-1), Method::Zstd(19)] {
             let mut content = filled(&pool, &text);
-            let packing = packer.pack(Compress::Always(method), &mut content).unwrap();
+            let packing = packer.pack(Compress::Always(method), &mut content).packing.unwrap();
             assert_eq!(packing, Packing { method, plain_len: text.len() as u32 });
             assert!(content.bytes().len() < text.len() / 10);
             let mut slices = slices();
@@ -173,8 +246,28 @@ mod tests {
             assert!(content.bytes() == text && slices == self::slices());
         }
         let mut content = filled(&pool, &text);
-        assert_eq!(packer.pack(Compress::Never, &mut content), None);
+        assert_eq!(packer.pack(Compress::Never, &mut content).packing, None);
         assert!(content.bytes() == text);
+    }
+
+    #[test]
+    fn what_a_sample_says_does_not_pack_is_left_as_it_is() {
+        let pool = BufferPool::new(64 << 20);
+        let packer = Packer::new(&pool, 2);
+        let mut noise = vec![0; 1 << 20];
+        let mut state = 9_u64;
+        for bytes in noise.chunks_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.copy_from_slice(&state.to_le_bytes());
+        }
+        let mut content = filled(&pool, &noise);
+        assert_eq!(packer.pack(Compress::Auto, &mut content).packing, None);
+        assert!(content.bytes() == noise);
+        let mut content =
+            filled(&pool, &b"but this does, and it is not known yet how fast all is ".repeat(9999));
+        assert!(packer.pack(Compress::Auto, &mut content).packing.is_some());
     }
 
     #[test]
@@ -207,7 +300,7 @@ mod tests {
                     for _ in 0..10 {
                         let mut content = filled(pool, text);
                         let method = if number % 2 == 0 { Method::Lz4 } else { Method::Zstd(10) };
-                        let packing = packers[0].pack(Compress::Always(method), &mut content);
+                        let packing = packers[0].pack(Compress::Always(method), &mut content).packing;
                         assert!(packing.is_some());
                         packers[1].unpack(packing, &mut [], &mut content);
                         assert!(content.bytes() == text);

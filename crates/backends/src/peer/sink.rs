@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use haul_codec::Packed;
 use haul_core::{
-    Answer, Batch, BatchData, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, RelPath, Result,
-    Side, Sink, SliceData, Traffic, WriteDone,
+    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing,
+    RelPath, Result, Side, Sink, SliceData, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
@@ -102,8 +103,9 @@ impl Sink for PeerSink {
         if let Err(error) = check::batch(&batch) {
             return done(failed(count, &error.into()));
         }
-        let packing =
-            if fits(&batch) { self.peer().packer.pack(self.peer().compress, &mut content) } else { None };
+        let wish = if fits(&batch) { self.peer().compress } else { Compress::Never };
+        // Kept until all of it was taken.
+        let Packed { packing, sending: _sending } = self.peer().packer.pack(wish, &mut content);
         let mut parts = Vec::with_capacity(1);
         let whole = Part { batch, slices, packing, content: 0..content.bytes().len() };
         if let Err(error) = whole.encode(self.root.id, &mut parts) {
