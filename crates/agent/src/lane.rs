@@ -152,6 +152,7 @@ fn write_frames(writer: &mut FrameWriter, responses: &Receiver<Out>) {
         if writer.write(&heads, bytes).is_err() {
             return;
         }
+        drop(content.and_then(|outgoing| outgoing.sending));
     }
 }
 

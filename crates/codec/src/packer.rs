@@ -11,8 +11,8 @@ use crate::auto::{Auto, Choice};
 use crate::coder::{Coder, is_heavy};
 use crate::load::thread_time;
 
-/// Buffers of the pool that stand for one slot: the one that it fills, and the memory of its contexts.
-const BUFFERS_PER_SLOT: usize = 4;
+/// Buffers of the pool that stand for one share: the one that a thread fills, and the memory of its contexts.
+const BUFFERS_PER_SHARE: usize = 4;
 /// Less than this is not worth a thought: it fits into a packet or two.
 const WORTH: usize = 512;
 
@@ -166,15 +166,17 @@ impl Packer {
 
 impl Bench {
     fn new(pool: &BufferPool, cores: usize) -> Self {
-        let mut reserved = pool.reserve(cores * BUFFERS_PER_SLOT);
-        let count = (reserved.len() / BUFFERS_PER_SLOT).max(1);
+        // Twice as many shares as there are threads, as far as the pool allows: then all may use a heavy method.
+        let mut reserved = pool.reserve(2 * cores * BUFFERS_PER_SHARE);
+        let all = (reserved.len() / BUFFERS_PER_SHARE).max(1);
+        let count = all.min(cores);
         let mut scratch: Vec<Buffer> = reserved.drain(..count.min(reserved.len())).collect();
         if scratch.is_empty() {
             scratch.push(BufferPool::new(0).take());
         }
         let idle = scratch.into_iter().map(|scratch| Slot { coder: Coder::default(), scratch }).collect();
         Self {
-            slots: Mutex::new(Slots { idle, shares: count, all: count }),
+            slots: Mutex::new(Slots { idle, shares: all, all }),
             freed: Condvar::new(),
             _reserved: reserved,
         }

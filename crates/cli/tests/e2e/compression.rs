@@ -135,7 +135,7 @@ fn packing_stays_within_the_memory_that_was_declared() {
     const MIB: u64 = 1 << 20;
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.text("giant.log", log(100 << 20, 4));
+    source.text("giant.log", log(32 << 20, 4));
     for (budget, how) in [(32, "zstd:9"), (32, "auto"), (128, "zstd:19")] {
         for way in [Way::Push, Way::Pull] {
             let target = scene.join(format!("{way:?}-{how}-{budget}"));
