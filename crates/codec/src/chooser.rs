@@ -39,6 +39,8 @@ const AS_GOOD: f64 = 0.97;
 const SHARE: f64 = 0.85;
 /// Weight of one batch in what is known of the content.
 const BATCH_WEIGHT: f64 = 0.15;
+/// Weight of one window in what the link is known to take.
+const LINK_WEIGHT: f64 = 0.35;
 /// Batches that tell how a rung compares with the one before it, not what the content is like.
 const FRESH: u32 = 3;
 /// Windows after a step until it is judged; the first of them is still full of what was packed before.
@@ -79,6 +81,9 @@ pub(crate) struct Chooser {
     fresh: u32,
     /// Bytes a second that the link takes, as far as it is known.
     link: Option<f64>,
+    /// The same as it was last measured, and windows in a row that were quite different.
+    firm: Option<f64>,
+    odd: u32,
     /// Plain bytes a second that the far end takes, where it was seen to be the limit.
     far: f64,
     /// Windows since the link was the limit.
@@ -99,6 +104,8 @@ impl Default for Chooser {
             content: UNKNOWN,
             fresh: 0,
             link: None,
+            firm: None,
+            odd: 0,
             far: f64::INFINITY,
             slack: 0,
             patience: 0,
@@ -164,13 +171,7 @@ impl Chooser {
             }
         }
         if full {
-            let known = self.link.unwrap_or(wire);
-            let other = !(0.6..1.7).contains(&(wire / known));
-            if other {
-                self.patience = 0;
-            }
-            // What was only guessed, or is another link now, gives way at once.
-            self.link = Some(if other || self.slack > 0 { wire } else { f64::midpoint(known, wire) });
+            self.link = Some(self.measured(wire));
             self.slack = 0;
             if self.at > 0 {
                 self.full += 1;
@@ -180,6 +181,10 @@ impl Chooser {
             }
         } else {
             self.slack = self.slack.saturating_add(1);
+            if self.slack > 1 {
+                // Once may be a buffer that grew.
+                self.firm = self.firm.map(|known| known.max(wire));
+            }
             let eager = self.slack.saturating_sub(self.patience).min(6);
             // Where nobody waits for anything, the source is the limit, and nothing is gained by haste.
             let eager = if waiting < 0.7 { eager.min(1) } else { eager };
@@ -192,6 +197,22 @@ impl Chooser {
         }
         self.choose(sight, plain, wire);
         self.far = far;
+    }
+
+    /// What the link takes, now that it was full with so much. Buffers on the way make single windows vary; what is
+    /// twice in a row quite another rate is another link now. What was only guessed is forgotten.
+    fn measured(&mut self, wire: f64) -> f64 {
+        let known = self.firm.unwrap_or(wire);
+        self.odd = if (0.6..1.7).contains(&(wire / known)) { 0 } else { self.odd + 1 };
+        let link = if self.odd < 2 {
+            known + LINK_WEIGHT * (wire - known)
+        } else {
+            (self.odd, self.patience) = (0, 0);
+            (self.full, self.doubt) = (0, DOUBT);
+            wire
+        };
+        self.firm = Some(link);
+        link
     }
 
     /// Judges a step. `false` if the window that has ended is one like any other.
@@ -210,6 +231,7 @@ impl Chooser {
             // As much as before arrives though it is packed otherwise: it is not the link that is full.
             self.far = plain.max(trial.rate) * 1.02;
             self.link = Some(trial.link.max(wire));
+            self.firm = self.link;
         } else if !up {
             self.doubt = self.doubt.saturating_mul(2);
             self.step(trial.from);
