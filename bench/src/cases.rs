@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::dataset::{DB, DB_QUICK, Dataset, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, SMALL, SMALL_QUICK};
+use crate::dataset::{
+    DB, DB_QUICK, Dataset, LOG, LOG_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE,
+    NOISE_FILE_QUICK, SMALL, SMALL_QUICK,
+};
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
 
@@ -64,6 +67,7 @@ pub(crate) struct Case {
 
 const REMOTE: &[&str] = &[
     "haul",
+    "haul --compress none",
     "rsync",
     "scp",
     "tar+ssh",
@@ -75,6 +79,14 @@ const REMOTE: &[&str] = &[
     "wdt",
     "rclone",
 ];
+
+/// For links where packing decides.
+const PACKING: &[&str] =
+    &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
+
+const fn mbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
+    Some(LinkSpec::new(rate * 1_000_000, Duration::from_millis(rtt_ms)))
+}
 
 const fn gbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
     Some(LinkSpec::new(rate * 1_000_000_000, Duration::from_millis(rtt_ms)))
@@ -121,6 +133,42 @@ pub(crate) static CASES: &[Case] = &[
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),
+    },
+    Case {
+        name: "text100m",
+        about: "one log of 738 MB over a slow line",
+        data: &LOG,
+        quick: &LOG_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: mbit(100, 10),
+        passes: Passes::First,
+        tools: PACKING,
+        timeout: minutes(5),
+    },
+    Case {
+        name: "textpull100m",
+        about: "as text100m, from the far machine to the near one",
+        data: &LOG,
+        quick: &LOG_QUICK,
+        store: Store::Memory,
+        route: Route::Pull,
+        link: mbit(100, 10),
+        passes: Passes::First,
+        tools: PACKING,
+        timeout: minutes(5),
+    },
+    Case {
+        name: "noise100m",
+        about: "200 MB that nothing makes smaller over a slow line",
+        data: &NOISE_FILE,
+        quick: &NOISE_FILE_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: mbit(100, 10),
+        passes: Passes::First,
+        tools: PACKING,
+        timeout: minutes(5),
     },
     Case {
         name: "lan",

@@ -19,6 +19,8 @@ pub(crate) enum Content {
     Pages,
     /// Random bytes.
     Random,
+    /// Lines as a server logs them; gzip makes an eighth of it.
+    Text,
 }
 
 /// Some files of one kind.
@@ -127,6 +129,19 @@ pub(crate) const MILLION: Dataset =
 /// The same, fewer.
 pub(crate) const MILLION_QUICK: Dataset =
     Dataset { name: "million-quick", groups: &[group("files", 2_000, 1000, (1, 256), Content::Pages)] };
+
+/// One log of 738 MB.
+pub(crate) const LOG: Dataset =
+    Dataset { name: "text", groups: &[group("log", 1, 0, (738 * MB, 738 * MB), Content::Text)] };
+/// The same, small.
+pub(crate) const LOG_QUICK: Dataset =
+    Dataset { name: "text-quick", groups: &[group("log", 1, 0, (20 * MB, 20 * MB), Content::Text)] };
+/// One file that nothing makes smaller.
+pub(crate) const NOISE_FILE: Dataset =
+    Dataset { name: "noise", groups: &[group("blob", 1, 0, (200 * MB, 200 * MB), Content::Random)] };
+/// The same, small.
+pub(crate) const NOISE_FILE_QUICK: Dataset =
+    Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
 
 /// Raised when the contents of the same tables change.
 const VERSION: u32 = 1;
@@ -240,12 +255,16 @@ impl Filler {
         while left > 0 {
             let length = left.min(CHUNK as u64) as usize;
             let part = &mut self.buffer[..length];
-            random.fill_bytes(part);
-            if matches!(content, Content::Pages) {
-                for row in part.chunks_mut(ROW) {
-                    self.rows += 1;
-                    shape_row(row, self.rows);
+            match content {
+                Content::Random => random.fill_bytes(part),
+                Content::Pages => {
+                    random.fill_bytes(part);
+                    for row in part.chunks_mut(ROW) {
+                        self.rows += 1;
+                        shape_row(row, self.rows);
+                    }
                 }
+                Content::Text => write_lines(part, random, &mut self.rows),
             }
             file.write_all(part)?;
             left -= length as u64;
@@ -275,6 +294,53 @@ fn shape_row(row: &mut [u8], number: u64) {
     words[..length].copy_from_slice(&state[..length]);
 }
 
+/// Fills `part` with lines of a log, the last one cut off. `clock` is the time in milliseconds.
+fn write_lines(mut part: &mut [u8], random: &mut ChaCha8Rng, clock: &mut u64) {
+    const PATHS: [&str; 8] = [
+        "/api/v1/orders",
+        "/api/v1/orders/items",
+        "/static/app.js",
+        "/login",
+        "/search",
+        "/api/v1/customers",
+        "/health",
+        "/img/logo.svg",
+    ];
+    const MESSAGES: [&str; 8] = [
+        "request completed",
+        "request completed",
+        "request completed",
+        "request completed",
+        "cache miss, read from the database",
+        "cache miss, read from the database",
+        "retry after timeout of the upstream",
+        "connection reused",
+    ];
+    while !part.is_empty() {
+        let mut bits = random.next_u64();
+        let mut take = |count: u32| {
+            let value = bits & ((1 << count) - 1);
+            bits >>= count;
+            value
+        };
+        *clock += take(5);
+        let (path, message) = (PATHS[take(3) as usize], MESSAGES[take(3) as usize]);
+        let (host, process) = (take(2), 2000 + take(2));
+        let status = if take(4) == 0 { 404 } else { 200 };
+        let (bytes, user, duration) = (1024 * (1 + take(5)), 1000 + take(12), take(7));
+        let trace = random.next_u32();
+        let (time, ms) = (*clock / 1000, *clock % 1000);
+        let (hour, minute, second) = (time / 3600 % 24, time / 60 % 60, time % 60);
+        let line = format!(
+            "2024-01-01T{hour:02}:{minute:02}:{second:02}.{ms:03}Z web-{host} app[{process}]: INFO method=GET \
+             path={path} status={status} bytes={bytes} user={user} duration={duration}ms trace={trace:08x} \
+             message=\"{message}\"\n"
+        );
+        // It writes as much as there is room for.
+        let _ = part.write(line.as_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,10 +354,11 @@ mod tests {
             groups: &[
                 group("a", 5, 2, (1, 300_000), Content::Pages),
                 group("b", 1, 0, (99, 99), Content::Random),
+                group("c", 1, 0, (300_000, 300_000), Content::Text),
             ],
         };
         let tree = SET.prepare(&base, &stop).unwrap();
-        assert_eq!((tree.extent.files, tree.extent.folders), (6, 5));
+        assert_eq!((tree.extent.files, tree.extent.folders), (7, 6));
         let file = tree.path.join("a/0001/000002.dat");
         let first = fs::read(&file).unwrap();
         assert_eq!(SET.prepare(&base, &stop).unwrap().extent, tree.extent);

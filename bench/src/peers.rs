@@ -104,10 +104,17 @@ impl Tool {
 pub(crate) static TOOLS: &[Tool] = &[
     tool("haul", &[], Keeps::Everything, Promise::Durable, |job| haul(job, "")),
     tool("haul --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
-    tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, rsync),
+    tool("haul --compress none", &[], Keeps::Everything, Promise::Durable, |job| {
+        haul(job, " --compress none")
+    }),
+    tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-a")),
+    tool("rsync -z", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-az")),
     tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
     tool("tar+ssh", &["tar", "ssh"], Keeps::Everything, Promise::Copied, tar_ssh),
     tool("tar+nc", &["tar", "nc"], Keeps::Everything, Promise::Copied, |job| tar_nc(job, "", "")),
+    tool("tar+gzip+nc", &["tar", "gzip", "nc"], Keeps::Everything, Promise::Copied, |job| {
+        tar_nc(job, "gzip | ", "gzip -d | ")
+    }),
     tool("tar+zstd+nc", &["tar", "zstd", "nc"], Keeps::Everything, Promise::Copied, |job| {
         tar_nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
     }),
@@ -166,12 +173,12 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
     }
 }
 
-fn rsync(job: &Job) -> Option<Plan> {
+fn rsync(job: &Job, options: &str) -> Option<Plan> {
     match job.ssh {
-        None => near(format!("rsync -a {}/ {}/", job.source, job.target)),
+        None => near(format!("rsync {options} {}/ {}/", job.source, job.target)),
         Some(ssh) => {
             let (from, to) = ends(job, ssh)?;
-            near(format!("rsync -a -e '{}' {from}/ {to}/", ssh.command()))
+            near(format!("rsync {options} -e '{}' {from}/ {to}/", ssh.command()))
         }
     }
 }

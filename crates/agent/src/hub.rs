@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_backends::local::Nice;
+use haul_codec::Packer;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
 use haul_transport::Streams;
@@ -57,6 +58,7 @@ pub struct Hub {
     pub(crate) session: SessionId,
     pub(crate) ends: Box<dyn Ends>,
     pub(crate) pool: BufferPool,
+    pub(crate) packer: Arc<Packer>,
     pub(crate) workers: Workers,
     /// Silence after which a lane is given up. Longer than at the near end, which knows better and can act.
     patience: Duration,
@@ -86,10 +88,12 @@ impl Hub {
     /// A session without lanes.
     #[must_use]
     pub fn new(session: SessionId, hello: &Hello, ends: Box<dyn Ends>) -> Arc<Self> {
+        let pool = BufferPool::new(hello.max_memory);
         Arc::new(Self {
             session,
             ends,
-            pool: BufferPool::new(hello.max_memory),
+            packer: Packer::new(&pool, 0),
+            pool,
             workers: Workers::default(),
             patience: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
             direct: Mutex::default(),

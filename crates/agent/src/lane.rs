@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use haul_codec::Sending;
 use haul_core::{Buffer, Error, ErrorKind, Side};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
 use haul_wire::{FrameError, Kind, Request, Response, Welcome, check, decode_body, encode, encode_ping};
@@ -18,9 +19,17 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Small frames that wait are written together up to this many bytes.
 const TOGETHER: usize = 64 * 1024;
 
+/// Content of a response, until it is written.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    pub(crate) content: Buffer,
+    /// Tells by its end when that was.
+    pub(crate) sending: Option<Sending>,
+}
+
 /// Something for the thread that writes.
 enum Out {
-    Frame(Vec<u8>, Option<Buffer>),
+    Frame(Vec<u8>, Option<Outgoing>),
     End,
 }
 
@@ -133,10 +142,11 @@ fn write_frames(writer: &mut FrameWriter, responses: &Receiver<Out>) {
             }
             next = responses.try_recv().ok();
         }
-        let bytes = content.as_ref().map_or(&[][..], Buffer::bytes);
+        let bytes = content.as_ref().map_or(&[][..], |outgoing| outgoing.content.bytes());
         if writer.write(&heads, bytes).is_err() {
             return;
         }
+        drop(content.and_then(|outgoing| outgoing.sending));
     }
 }
 
@@ -155,12 +165,12 @@ impl Reply {
 
     /// Answers.
     pub(crate) fn send(self, response: &Response) {
-        self.send_with(response, Buffer::default());
+        self.send_with(response, Outgoing::default());
     }
 
     /// Answers with content.
-    pub(crate) fn send_with(self, response: &Response, content: Buffer) {
-        let len = content.bytes().len();
+    pub(crate) fn send_with(self, response: &Response, content: Outgoing) {
+        let len = content.content.bytes().len();
         let (frame, content) = match encode(Kind::Response, self.id, response, len) {
             Ok(frame) => (frame, (len > 0).then_some(content)),
             Err(_) => match encode(Kind::Response, self.id, &Response::TooLarge, 0) {
@@ -179,7 +189,7 @@ impl Reply {
         }
     }
 
-    fn send_out(mut self, frame: Vec<u8>, content: Option<Buffer>) {
+    fn send_out(mut self, frame: Vec<u8>, content: Option<Outgoing>) {
         if let Some(lane) = self.lane.take()
             && !lane.pulse.is_ended()
         {

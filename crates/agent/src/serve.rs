@@ -4,12 +4,13 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use haul_backends::local::Nice;
+use haul_codec::Packed;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
 use haul_wire::{Request, Response, RootId};
 
 use crate::direct;
 use crate::hub::{Hub, Open, lock};
-use crate::lane::Reply;
+use crate::lane::{Outgoing, Reply};
 use crate::scan::Scan;
 
 /// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
@@ -18,8 +19,10 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
         // What was swallowed is dropped here, so that a lane is read as fast as it brings.
         Request::Nothing | Request::Swallow => reply.send(&Response::Done),
         // Here, so that writes are taken in their order, and a lane is read no faster than its sink takes.
-        Request::Write { root, batch, slices } => match hub.sink(root) {
+        Request::Write { root, batch, mut slices, packing } => match hub.sink(root) {
             Some(sink) => {
+                let mut content = content;
+                hub.packer.unpack(packing, &mut slices, &mut content);
                 let data = BatchData { batch, slices, content, at_hand: false };
                 sink.write(data, Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
             }
@@ -73,12 +76,14 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Digest { root, paths } => {
             source(hub, root, |source| source.digest(&paths).map(Response::Digest))
         }
-        Request::Read { root, batch } => {
+        Request::Read { root, batch, compress } => {
             let data = hub.source(root).map(|source| source.read(&batch));
             match data {
                 Some(Ok(data)) => {
-                    let BatchData { slices, content, .. } = data;
-                    return reply.send_with(&Response::Read(slices), content);
+                    let BatchData { slices, mut content, .. } = data;
+                    let Packed { packing, sending } = hub.packer.pack(compress, &mut content);
+                    return reply
+                        .send_with(&Response::Read { slices, packing }, Outgoing { content, sending });
                 }
                 Some(Err(error)) => Response::Failed(error),
                 None => Response::Gone,
@@ -103,7 +108,7 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
             if let Some(room) = content.grow(bytes as usize) {
                 haul_probe::fill_random(room, reply.id());
             }
-            return reply.send_with(&Response::Produced, content);
+            return reply.send_with(&Response::Produced, Outgoing { content, ..Outgoing::default() });
         }
         Request::Nothing
         | Request::Swallow

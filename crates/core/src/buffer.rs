@@ -11,6 +11,8 @@ pub const BUFFER_LEN: usize = crate::digest::SLICE_LEN as usize;
 pub struct BufferPool(Arc<Shared>);
 
 struct Shared {
+    /// Buffers that there may be at most.
+    count: usize,
     state: Mutex<State>,
     returned: Condvar,
 }
@@ -27,6 +29,7 @@ impl BufferPool {
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes / BUFFER_LEN as u64).unwrap_or(usize::MAX).max(2);
         Self(Arc::new(Shared {
+            count,
             state: Mutex::new(State { free: Vec::new(), unmade: count }),
             returned: Condvar::new(),
         }))
@@ -48,6 +51,23 @@ impl BufferPool {
             }
             state = self.0.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Buffers that there may be at most.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.count
+    }
+
+    /// Up to `count` buffers to be kept for good, as long as half of the pool, and two, are left. Never waits; none of them was
+    /// filled before, so they take no memory until they are.
+    #[must_use]
+    pub fn reserve(&self, count: usize) -> Vec<Buffer> {
+        let mut state = self.lock();
+        let spare = state.unmade.saturating_sub((self.0.count / 2).max(2)).min(count);
+        state.unmade -= spare;
+        let make = |_| Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
+        (0..spare).map(make).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,6 +107,12 @@ impl Buffer {
         Some(&mut self.bytes[start..start + len])
     }
 
+    /// Exchanges what both hold. Each still goes back to its own pool.
+    pub fn exchange(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.bytes, &mut other.bytes);
+        std::mem::swap(&mut self.len, &mut other.len);
+    }
+
     /// Forgets all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -117,5 +143,14 @@ mod tests {
         assert!(!waiter.is_finished());
         drop(held);
         waiter.join().unwrap();
+    }
+
+    #[test]
+    fn what_is_reserved_leaves_half_of_the_pool() {
+        let pool = BufferPool::new(8 * BUFFER_LEN as u64);
+        let first = pool.reserve(3);
+        assert_eq!((pool.count(), first.len(), pool.reserve(3).len(), pool.reserve(3).len()), (8, 3, 1, 0));
+        drop([pool.take(), pool.take(), pool.take(), pool.take()]);
+        assert_eq!(BufferPool::new(0).reserve(9).len(), 0);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::packing::Method;
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
 
@@ -36,6 +37,8 @@ pub struct Progress {
     pub rate: f64,
     /// Connections that are up, over both ends; 0 where both ends are local.
     pub streams: u32,
+    /// How content is packed on its way at the moment; `None` where it travels as it is.
+    pub method: Option<Method>,
     /// What holds the run back.
     pub limit: Limit,
     /// Seconds left; `None` while nothing can be said. Before `scan_done` it is a lower bound.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
+use crate::packing::Traffic;
 use crate::path::RelPath;
 use crate::report::MetaNote;
 use crate::slice::BatchData;
@@ -128,6 +129,11 @@ pub trait Sink: Send + Sync {
     /// Connections that are up; 0 for an end on this machine.
     fn streams(&self) -> u32 {
         0
+    }
+
+    /// What has gone over connections so far; nothing for an end on this machine.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     /// Copies a local file without reading it, where the file system can share its blocks. `None`: it cannot.

@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::options::ScanOptions;
+use crate::packing::Traffic;
 use crate::path::RelPath;
 use crate::report::Failure;
 use crate::slice::{Batch, BatchData};
@@ -63,6 +64,11 @@ pub trait Source: Send + Sync {
     /// Connections that are up; 0 for an end on this machine.
     fn streams(&self) -> u32 {
         0
+    }
+
+    /// What has come over connections so far; nothing for an end on this machine.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     /// The open file, where it lives on this machine: for copies that the file system does by itself.

@@ -11,7 +11,7 @@ use haul_core::{Batch, Outcome, RelPath, Report, Reporter, Result, ScanBatch, Sc
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;
-use crate::meter::Meter;
+use crate::meter::{Link, Meter};
 use crate::queue::{Queue, is_giant};
 use crate::{Cancel, feed, housekeeper, prune, worker};
 
@@ -244,7 +244,9 @@ fn copy_part(
             Err(error) => meter.abort(error),
         }
     }
-    meter.progress(run.source.streams() + run.sink.streams(), run.link());
+    let link = run.link();
+    meter.progress(&link);
+    meter.totals().wire_bytes += link.wire_bytes;
 }
 
 /// Scan to commit: every thread is started here, and each stage ends when the one before it has.
@@ -300,8 +302,16 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
 }
 
 impl Run<'_> {
-    /// Whether reading and writing go over a connection.
-    pub(crate) fn link(&self) -> (bool, bool) {
-        (self.source.streams() > 0, self.sink.streams() > 0)
+    /// What is known of the connections, if any.
+    pub(crate) fn link(&self) -> Link {
+        let (from, to) = (self.source.streams(), self.sink.streams());
+        let (came, went) = (self.source.traffic(), self.sink.traffic());
+        Link {
+            streams: from + to,
+            reads: from > 0,
+            writes: to > 0,
+            wire_bytes: came.wire_bytes + went.wire_bytes,
+            method: went.method.or(came.method),
+        }
     }
 }

@@ -7,7 +7,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Source};
 
 use crate::Cancel;
-use crate::meter::Meter;
+use crate::meter::{Link, Meter};
 
 /// Questions to the source at a time, so that a link's latency does not hold up the hashing.
 const ASKERS: usize = 4;
@@ -132,7 +132,9 @@ pub(crate) fn each<T: Send>(
                         meter.abort(error);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => meter.progress(streams, (streams > 0, false)),
+                Err(RecvTimeoutError::Timeout) => {
+                    meter.progress(&Link { streams, reads: streams > 0, ..Link::default() });
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }

@@ -71,7 +71,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         self.find_stuck();
         if self.told.elapsed() >= PROGRESS {
             self.told = Instant::now();
-            run.meter.progress(run.source.streams() + run.sink.streams(), run.link());
+            run.meter.progress(&run.link());
         }
     }
 

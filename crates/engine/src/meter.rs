@@ -1,12 +1,12 @@
 //! Counts of a run, and how it is going.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::event::Action;
-use haul_core::{Error, ErrorKind, Event, Failure, Limit, Progress, RelPath, Reporter, Totals};
+use haul_core::{Error, ErrorKind, Event, Failure, Limit, Method, Progress, RelPath, Reporter, Totals};
 
 /// The rate is that of so much time past.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -17,7 +17,6 @@ pub(crate) struct Meter<'a> {
     totals: Mutex<Totals>,
     began: Instant,
     scan_done: AtomicBool,
-    streams: AtomicU32,
     /// Bytes of content that were found to be needed.
     needed: AtomicU64,
     /// Nanoseconds that workers spent waiting for work, reading, writing.
@@ -32,6 +31,21 @@ struct Sample {
     at: Instant,
     bytes: u64,
     spent: [u64; 3],
+}
+
+/// The connections of a run, as far as it has any.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Link {
+    /// Those that are up.
+    pub(crate) streams: u32,
+    /// Whether reading goes over them.
+    pub(crate) reads: bool,
+    /// Whether writing goes over them.
+    pub(crate) writes: bool,
+    /// Bytes of content that went over them.
+    pub(crate) wire_bytes: u64,
+    /// How content is packed on its way.
+    pub(crate) method: Option<Method>,
 }
 
 /// What a worker spends its time on.
@@ -49,7 +63,6 @@ impl<'a> Meter<'a> {
             totals: Mutex::default(),
             began: Instant::now(),
             scan_done: AtomicBool::new(false),
-            streams: AtomicU32::new(0),
             needed: AtomicU64::new(0),
             spent: Default::default(),
             past: Mutex::default(),
@@ -113,11 +126,10 @@ impl<'a> Meter<'a> {
         self.fatal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells the front end where the run stands. `link` says that the time spent reading (`.0`) or writing (`.1`)
-    /// is that of a connection.
-    pub(crate) fn progress(&self, streams: u32, link: (bool, bool)) {
-        self.streams.store(streams, Ordering::Relaxed);
-        let totals = *self.totals();
+    /// Tells the front end where the run stands.
+    pub(crate) fn progress(&self, link: &Link) {
+        let mut totals = *self.totals();
+        totals.wire_bytes += link.wire_bytes;
         let done = totals.sent_bytes + totals.same_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };
@@ -135,8 +147,8 @@ impl<'a> Meter<'a> {
         let limit = if waiting >= reading && waiting >= writing {
             if scan_done { Limit::Compare } else { Limit::Scan }
         } else if reading >= writing {
-            if link.0 { Limit::Link } else { Limit::Source }
-        } else if link.1 {
+            if link.reads { Limit::Link } else { Limit::Source }
+        } else if link.writes {
             Limit::Link
         } else {
             Limit::Destination
@@ -145,7 +157,8 @@ impl<'a> Meter<'a> {
         let left = needed.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
         let eta_seconds = (rate > 0.0 && (left > 0 || scan_done)).then(|| left as f64 / rate);
         let seconds = self.seconds();
-        let progress = Progress { totals, scan_done, seconds, rate, streams, limit, eta_seconds };
+        let Link { streams, method, .. } = *link;
+        let progress = Progress { totals, scan_done, seconds, rate, streams, method, limit, eta_seconds };
         self.reporter.event(&Event::Progress(progress));
     }
 }

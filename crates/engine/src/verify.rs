@@ -6,7 +6,7 @@ use haul_core::{
 };
 
 use crate::hash::{each, end};
-use crate::meter::Meter;
+use crate::meter::{Link, Meter};
 use crate::{Cancel, HashLine};
 
 /// Lines of a manifest that are checked by one question.
@@ -233,7 +233,7 @@ pub fn check_manifest(
                 Err(error) => meter.fail(&path, error),
             }
         }
-        meter.progress(streams, (streams > 0, false));
+        meter.progress(&Link { streams, reads: streams > 0, ..Link::default() });
     }
     end(&meter, cancel)
 }

@@ -1,9 +1,10 @@
 //! Rules that a decoded message must keep before anything acts on it.
 
+use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{slice_count, slice_len};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, Result, SliceData};
+use haul_core::{Batch, Packing, Result, SliceData};
 
 use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
@@ -14,9 +15,9 @@ use crate::message::{Request, Response};
 /// Says which rule is broken.
 pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(), FrameError> {
     match request {
-        Request::Write { batch, slices, .. } => {
+        Request::Write { batch, slices, packing, .. } => {
             self::batch(batch)?;
-            contents(batch, slices, payload_len)
+            contents(batch, slices, plain_len(*packing, payload_len)?)
         }
         Request::Read { batch, .. } if payload_len == 0 => self::batch(batch),
         Request::Swallow => Ok(()),
@@ -41,7 +42,9 @@ pub fn response(
     payload_len: usize,
 ) -> std::result::Result<(), FrameError> {
     match (response, asked) {
-        (Response::Read(slices), Some(batch)) => contents(batch, slices, payload_len),
+        (Response::Read { slices, packing }, Some(batch)) => {
+            contents(batch, slices, plain_len(*packing, payload_len)?)
+        }
         // Memory for it was set aside only where it was asked for.
         (Response::Produced, None) => Ok(()),
         _ if payload_len == 0 => Ok(()),
@@ -71,12 +74,22 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
     Ok(())
 }
 
+/// Bytes of content that a payload stands for: no more than a buffer holds, and more than it has itself.
+fn plain_len(packing: Option<Packing>, payload_len: usize) -> std::result::Result<usize, FrameError> {
+    let Some(packing) = packing else { return Ok(payload_len) };
+    let plain_len = packing.plain_len as usize;
+    if payload_len == 0 || payload_len >= plain_len || plain_len > BUFFER_LEN {
+        return Err(FrameError::Rule("packed content that is not shorter, or stands for too much"));
+    }
+    Ok(plain_len)
+}
+
 /// Checks what was read of a batch: one for each slice, extents ascending and within the slice, and as many bytes
-/// as the payload has.
+/// as the content has.
 fn contents(
     batch: &Batch,
     slices: &[Result<SliceData>],
-    payload_len: usize,
+    content_len: usize,
 ) -> std::result::Result<(), FrameError> {
     if slices.len() != batch.slices.len() {
         return Err(FrameError::Rule("not one result for each slice"));
@@ -98,5 +111,5 @@ fn contents(
             return Err(FrameError::Rule("an extent after the end of its slice"));
         }
     }
-    if total == payload_len as u64 { Ok(()) } else { Err(FrameError::Rule("extents and content differ")) }
+    if total == content_len as u64 { Ok(()) } else { Err(FrameError::Rule("extents and content differ")) }
 }

@@ -13,7 +13,7 @@
 //! * Content is neither copied nor hashed by the protocol: it goes from the frame into the buffer that it is
 //!   written to disk from. Its proof, a BLAKE3 chaining value for each slice, travels with it.
 //! * Not a goal: secrecy and login (ssh and TLS do both), fairness between users, other transports than streams that
-//!   keep order, compression (ssh's is off; content is sent as it is), peers of another version.
+//!   keep order, peers of another version.
 //!
 //! # Frame
 //!
@@ -36,6 +36,20 @@
 //! nothing after it. The payload is raw content and is *not* covered by a checksum here: each slice in it is
 //! checked against its chaining value by whoever writes it, and a slice that does not verify is sent again.
 //! (The payload of [`Request::Swallow`] and [`Response::Produced`] is nobody's content and is not checked.)
+//!
+//! # Packed content
+//!
+//! The content of one batch may be packed, as one piece: then [`haul_core::Packing`] tells how, and how many bytes it
+//! was before (at most one buffer, 4 MiB, and more than the payload has). Extents and chaining values are those of the
+//! content before packing. Content that does not get smaller travels as it is. Who sends it chooses, for each batch
+//! anew; for [`Request::Read`] the near end says what it wishes.
+//!
+//! | method | payload |
+//! |---|---|
+//! | `Zstd` | one [zstd frame](https://www.rfc-editor.org/rfc/rfc8878); the level is told for people only |
+//! | `Lz4` | for each 256 KiB of content, the last one shorter: the length of a block in 4 bytes, and an [LZ4 block](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md) |
+//!
+//! What does not unpack to exactly the length that was told counts as slices that did not verify.
 //!
 //! # Order of things
 //!
@@ -77,7 +91,8 @@
 //!
 //! Neither end trusts the other. Lengths are bounded before memory is taken for them. Paths are [`haul_core::RelPath`]:
 //! they cannot be absolute nor hold `..`. Batches and extents are checked against each other and against the payload
-//! ([`check`]) before they reach a source or a sink. The digest of what was written is computed by who writes it.
+//! ([`check`]) before they reach a source or a sink. Unpacking writes into one buffer and no further, whatever a frame
+//! claims to hold. The digest of what was written is computed by who writes it.
 //!
 //! # Versions
 //!

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Batch, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Place, Pressure, RelPath,
-    Result, ScanOptions, SinkOptions, SliceData,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Place,
+    Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +163,8 @@ pub enum Request {
         root: RootId,
         /// What is read.
         batch: Arc<Batch>,
+        /// How the content of the response is to be packed. Where it does not get smaller, it is not.
+        compress: Compress,
     },
     /// [`haul_core::Source::digest`].
     Digest {
@@ -186,6 +188,8 @@ pub enum Request {
         batch: Arc<Batch>,
         /// One for each slice: what was read, or why it could not be.
         slices: Vec<Result<SliceData>>,
+        /// How the payload is packed; `None`: it is the content itself.
+        packing: Option<Packing>,
     },
     /// [`haul_core::Sink::flush`].
     Flush {
@@ -265,7 +269,12 @@ pub enum Response {
     /// To [`Request::Lookup`].
     Lookup(Vec<Result<Option<Entry>>>),
     /// To [`Request::Read`]; the content is the payload.
-    Read(Vec<Result<SliceData>>),
+    Read {
+        /// One for each slice: what was read, or why it could not be.
+        slices: Vec<Result<SliceData>>,
+        /// How the payload is packed; `None`: it is the content itself.
+        packing: Option<Packing>,
+    },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),
     /// To [`Request::Offer`] and [`Request::Link`].

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use haul_backends::peer::{Peer, PeerConfig, Transport};
 use haul_core::digest::slice_len;
 use haul_core::{
-    Batch, BatchData, BufferPool, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink, SinkOptions,
-    Slice, Source,
+    Batch, BatchData, BufferPool, Compress, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink,
+    SinkOptions, Slice, Source,
 };
 
 use cable::Cables;
@@ -38,6 +38,7 @@ fn config(streams: u32) -> PeerConfig {
         timeout: 2,
         max_memory: 64 * MIB,
         pace: haul_core::Pace::default(),
+        compress: Compress::Never,
     }
 }
 

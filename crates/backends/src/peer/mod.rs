@@ -21,14 +21,16 @@ pub mod ssh;
 mod tuner;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::{
-    BufferPool, Error, ErrorKind, Pace, Place, Pressure, Result, Side, Sink, SinkOptions, Source,
+    BufferPool, Compress, Error, ErrorKind, Pace, Packing, Place, Pressure, Result, Side, Sink, SinkOptions,
+    Source, Traffic,
 };
 use haul_wire::{FrameError, Request, Response, RootId};
 
@@ -84,11 +86,15 @@ pub struct PeerConfig {
     pub max_memory: u64,
     /// Limits on what goes over all connections together.
     pub pace: Pace,
+    /// How content is packed on its way.
+    pub compress: Compress,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
 pub struct Peer {
     session: Arc<Session>,
+    packer: Arc<Packer>,
+    compress: Compress,
     next_root: AtomicU32,
     next_scan: AtomicU32,
 }
@@ -122,6 +128,8 @@ impl Peer {
         // From here on the end of `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),
+            packer: Packer::new(pool, 0),
+            compress: config.compress,
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
@@ -143,7 +151,7 @@ impl Peer {
     /// If it cannot be opened.
     pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
         let root = self.open(|root| Request::OpenSource { root, place: place.clone() })?;
-        Ok(Arc::new(source::PeerSource { root: Root { peer: self.clone(), id: root } }))
+        Ok(Arc::new(source::PeerSource { root: self.root(root) }))
     }
 
     /// Opens a sink at the far end.
@@ -153,7 +161,7 @@ impl Peer {
     pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
-        Ok(Arc::new(sink::PeerSink::new(Root { peer: self.clone(), id: root })))
+        Ok(Arc::new(sink::PeerSink::new(self.root(root))))
     }
 
     /// Makes the far process nice to what else its machine does, and tells what others there waited since this was
@@ -227,6 +235,10 @@ impl Peer {
         Ok(all)
     }
 
+    fn root(self: &Arc<Self>, id: RootId) -> Root {
+        Root { peer: self.clone(), id, travelled: Travelled::default() }
+    }
+
     fn streams(&self) -> u32 {
         self.session.lock().streams()
     }
@@ -242,6 +254,25 @@ impl Drop for Peer {
 struct Root {
     peer: Arc<Peer>,
     id: RootId,
+    travelled: Travelled,
+}
+
+/// Counts content on its way.
+#[derive(Default)]
+struct Travelled(Mutex<Traffic>);
+
+impl Travelled {
+    fn count(&self, wire_bytes: usize, packing: Option<Packing>) {
+        let mut traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        traffic.wire_bytes += wire_bytes as u64;
+        if wire_bytes > 0 {
+            traffic.method = packing.map(|packing| packing.method);
+        }
+    }
+
+    fn get(&self) -> Traffic {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Root {

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use haul_codec::Packed;
 use haul_core::{
-    Answer, Batch, BatchData, Entry, Error, FinishReport, HardLink, Offer, Outcome, RelPath, Result, Side,
-    Sink, SliceData, WriteDone,
+    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing,
+    RelPath, Result, Side, Sink, SliceData, Traffic, WriteDone,
 };
 use haul_spool::Spool;
-use haul_wire::{FrameError, Kind, Request, Response, check, encode};
+use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
 
 use super::session::{OnReply, Pick, Session};
 use super::{Peer, Root, strange, too_large};
@@ -97,19 +98,23 @@ impl Sink for PeerSink {
 
     fn write(&self, data: BatchData, done: WriteDone) {
         let session = &self.peer().session;
-        let BatchData { batch, slices, content, at_hand: _ } = data;
+        let BatchData { batch, slices, mut content, at_hand: _ } = data;
         let count = slices.len();
         if let Err(error) = check::batch(&batch) {
             return done(failed(count, &error.into()));
         }
+        let wish = if fits(&batch) { self.peer().compress } else { Compress::Never };
+        // Kept until all of it was taken.
+        let Packed { packing, sending: _sending } = self.peer().packer.pack(wish, &mut content);
         let mut parts = Vec::with_capacity(1);
-        let whole = Part { batch, slices, content: 0..content.bytes().len() };
+        let whole = Part { batch, slices, packing, content: 0..content.bytes().len() };
         if let Err(error) = whole.encode(self.root.id, &mut parts) {
             return done(failed(count, &error.into()));
         }
         if let [part] = parts.as_mut_slice() {
             let on_reply = on_written(session, part.slices, done);
             let bytes = &content.bytes()[part.content.clone()];
+            self.root.travelled.count(bytes.len(), packing);
             session.submit(&mut part.frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
             return;
         }
@@ -121,6 +126,7 @@ impl Sink for PeerSink {
             match &mut part.frame[..] {
                 [] => got(failed(part.slices, &too_large("send"))),
                 frame => {
+                    self.root.travelled.count(bytes.len(), None);
                     let on_reply = on_written(session, part.slices, got);
                     session.submit(frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
                 }
@@ -196,6 +202,10 @@ impl Sink for PeerSink {
     fn streams(&self) -> u32 {
         self.peer().streams()
     }
+
+    fn traffic(&self) -> Traffic {
+        self.root.travelled.get()
+    }
 }
 
 fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
@@ -221,7 +231,18 @@ fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply 
 struct Part {
     batch: Arc<Batch>,
     slices: Vec<Result<SliceData>>,
+    /// Only of a batch that fits into one frame.
+    packing: Option<Packing>,
     content: Range<usize>,
+}
+
+/// Whether a batch surely fits into one frame, all but what may be megabytes being far below half of it.
+fn fits(batch: &Batch) -> bool {
+    let len = |entry: &Arc<Entry>| -> usize {
+        let xattrs = entry.xattrs.iter().map(|(name, value)| name.len() + value.len());
+        entry.path.as_bytes().len() + xattrs.sum::<usize>()
+    };
+    batch.entries.iter().map(len).sum::<usize>() < MAX_BODY / 2
 }
 
 /// What became of it. An empty frame is one slice that does not fit into any.
@@ -239,9 +260,9 @@ impl Part {
         root: haul_wire::RootId,
         into: &mut Vec<EncodedPart>,
     ) -> std::result::Result<(), FrameError> {
-        let Self { batch, slices, content } = self;
+        let Self { batch, slices, packing, content } = self;
         let count = slices.len();
-        let request = Request::Write { root, batch, slices };
+        let request = Request::Write { root, batch, slices, packing };
         check::request(&request, content.len())?;
         match encode(Kind::Request, 0, &request, content.len()) {
             Ok(frame) => {
@@ -262,7 +283,7 @@ impl Part {
         let halves = [(0, slices, content.start..middle), (count / 2, second, middle..content.end)];
         for (from, slices, content) in halves {
             let batch = Arc::new(part_of(&batch, from, slices.len()));
-            Self { batch, slices, content }.encode(root, into)?;
+            Self { batch, slices, packing: None, content }.encode(root, into)?;
         }
         Ok(())
     }

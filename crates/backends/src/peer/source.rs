@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::digest::slice_len;
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, Error, RelPath, Result, Retry, ScanOptions, Source};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Error, RelPath, Result, Retry, ScanOptions, Source, Traffic,
+};
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
 use super::session::{OnReply, Pick, Reply};
@@ -70,15 +72,16 @@ impl Source for PeerSource {
         check::batch(batch)?;
         let session = &self.root.peer.session;
         let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
-        let request = Request::Read { root: self.root.id, batch: batch.clone() };
+        let compress = self.root.peer.compress;
+        let request = Request::Read { root: self.root.id, batch: batch.clone(), compress };
         let (response, content) = session.call(&request, Pick::Read(owes), &|| Some(session.pool.take()))?;
         match response {
-            Response::Read(slices) => Ok(BatchData {
-                batch: batch.clone(),
-                slices,
-                content: content.unwrap_or_default(),
-                at_hand: false,
-            }),
+            Response::Read { mut slices, packing } => {
+                let mut content = content.unwrap_or_default();
+                self.root.travelled.count(content.bytes().len(), packing);
+                self.root.peer.packer.unpack(packing, &mut slices, &mut content);
+                Ok(BatchData { batch: batch.clone(), slices, content, at_hand: false })
+            }
             Response::Failed(error) => Err(error),
             Response::Gone => Err(session.unreachable("the far end lost what it had open")),
             _ => Err(strange()),
@@ -96,6 +99,10 @@ impl Source for PeerSource {
 
     fn streams(&self) -> u32 {
         self.root.peer.streams()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.root.travelled.get()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The words of the command line, one file for each command. No logic: what they mean is in `settings`.
 
+mod compress;
 mod copy;
 mod filter;
 mod hash;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use hash::HashArgs;

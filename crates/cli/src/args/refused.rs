@@ -36,7 +36,10 @@ const TABLE: &[(&[&str], &str)] = &[
         &["-P", "--partial"],
         "progress is shown and an interrupted run goes on when it is run again: leave it out",
     ),
-    (&["-z", "--compress"], "this version does not compress: leave it out"),
+    (
+        &["--compress-choice", "--zc", "--compress-level", "--zl"],
+        "--compress takes auto, none, lz4, zstd and zstd:LEVEL",
+    ),
     (
         &["--delete", "--delete-after", "--delete-before", "--delete-during", "--del"],
         "`haul copy` never deletes; `haul sync` does",

@@ -138,7 +138,7 @@ fn deleting_belongs_to_sync() {
 #[test]
 fn habits_from_rsync_are_told_what_to_do() {
     for (word, advice) in
-        [("-avz", "compress"), ("--delete", "haul sync"), ("-rt", "always copied"), ("-aP", "goes on")]
+        [("--zc=lz4", "zstd:LEVEL"), ("--delete", "haul sync"), ("-rt", "always copied"), ("-aP", "goes on")]
     {
         let mut error = parse(&["copy", word, "a", "b"]).unwrap_err();
         super::explain(&mut error);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{FilterArgs, LimitArgs, LinkArgs, OutputArgs};
+use super::{CompressArgs, FilterArgs, LimitArgs, LinkArgs, OutputArgs};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -66,6 +66,9 @@ pub(crate) struct TransferArgs {
     /// How much it may take.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    /// How content is packed on its way there.
+    #[command(flatten)]
+    pub(crate) compress: CompressArgs,
     /// Name each entry as it is done
     #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "What is shown")]
     pub(crate) verbose: bool,

@@ -34,7 +34,7 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         destination: parse_end(destination)?,
         files_from: files_from.map(|file| (file, transfer.filter.from0)),
         settings: TransferSettings::resolve(&transfer)?,
-        link: LinkSettings::resolve(&transfer.link)?,
+        link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),
         delete: None,

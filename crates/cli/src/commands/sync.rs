@@ -24,7 +24,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         destination: parse_end(&destination)?,
         files_from: None,
         settings: TransferSettings::resolve(&transfer)?,
-        link: LinkSettings::resolve(&transfer.link)?,
+        link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),
         delete: Some(Delete { max: max_delete, ignore_errors }),

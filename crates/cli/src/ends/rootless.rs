@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source};
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source, Traffic};
 
 /// The source behind it, whose scan does not tell of the root unless it is asked for by name.
 pub(crate) struct Rootless(pub(crate) Arc<dyn Source>);
@@ -39,6 +39,10 @@ impl Source for Rootless {
 
     fn streams(&self) -> u32 {
         self.0.streams()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

@@ -61,6 +61,7 @@ pub(super) fn pace(progress: &Progress) -> String {
     if progress.streams > 0 {
         parts.push(count(u64::from(progress.streams), "stream", "streams"));
     }
+    parts.extend(progress.method.map(|method| method.to_string()));
     parts.push(format!("limit: {}", limit(progress.limit)));
     parts.join(" · ")
 }
@@ -68,7 +69,7 @@ pub(super) fn pace(progress: &Progress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{Limit, Totals};
+    use haul_core::{Limit, Method, Totals};
 
     #[test]
     fn says_what_is_known_and_no_more() {
@@ -86,14 +87,16 @@ mod tests {
             seconds: 1.0,
             rate: 1024.0,
             streams: 8,
+            method: Some(Method::Zstd(3)),
             limit: Limit::Link,
             eta_seconds: Some(10.0),
         };
         assert_eq!(amount(&progress), "1 of 4 entries… · 2.00 KiB of 4.00 KiB…");
-        assert_eq!(pace(&progress), "1.00 KiB/s · at least 10.0 s left · 8 streams · limit: link");
+        assert_eq!(pace(&progress), "1.00 KiB/s · at least 10.0 s left · 8 streams · zstd:3 · limit: link");
         progress.scan_done = true;
         progress.eta_seconds = None;
         progress.streams = 0;
+        progress.method = None;
         progress.totals.failed = 1;
         assert_eq!(amount(&progress), "1 of 4 entries · 2.00 KiB of 4.00 KiB · 50% · 1 failed");
         assert_eq!(pace(&progress), "1.00 KiB/s · limit: link");

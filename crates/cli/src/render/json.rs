@@ -82,6 +82,8 @@ enum Line<'a> {
         scan_done: bool,
         rate: f64,
         streams: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packed: Option<String>,
         limit: Limit,
         eta_seconds: Option<f64>,
         totals: Totals,
@@ -207,6 +209,7 @@ impl View for Json {
             scan_done: progress.scan_done,
             rate: progress.rate,
             streams: progress.streams,
+            packed: progress.method.map(|method| method.to_string()),
             limit: progress.limit,
             eta_seconds: progress.eta_seconds,
             totals: progress.totals,

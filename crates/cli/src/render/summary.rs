@@ -125,7 +125,7 @@ impl Summary {
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
-        let Totals { copied, copied_bytes, sent_bytes, resumed_bytes, .. } = self.report.totals;
+        let Totals { copied, copied_bytes, sent_bytes, wire_bytes, resumed_bytes, .. } = self.report.totals;
         let totals = &self.report.totals;
         let seconds = self.report.seconds;
         let files = count(copied, "file", "files");
@@ -137,6 +137,11 @@ impl Summary {
             lines.push(format!("copied {files}, {} {time}", bytes(copied_bytes)));
             if sent_bytes != copied_bytes {
                 lines.push(format!("  sent: {}", bytes(sent_bytes)));
+            }
+            // What went over the wire is told where packing made it less.
+            if wire_bytes > 0 && wire_bytes < sent_bytes {
+                let times = sent_bytes as f64 / wire_bytes as f64;
+                lines.push(format!("  on the wire: {}, packed {times:.1} times", bytes(wire_bytes)));
             }
             if resumed_bytes > 0 {
                 lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));

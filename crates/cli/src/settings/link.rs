@@ -1,10 +1,10 @@
 //! How far ends are reached, from the words about it.
 
 use haul_backends::peer::{PeerConfig, Ports};
-use haul_core::{BufferPool, Pace, Result};
+use haul_core::{BufferPool, Compress, Pace, Result};
 
 use super::{usage, words::split_words};
-use crate::args::LinkArgs;
+use crate::args::{CompressArgs, LinkArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
 const MIN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -15,6 +15,8 @@ pub(crate) struct LinkSettings {
     pub(crate) peer: PeerConfig,
     /// Memory for content of this process.
     pub(crate) pool: BufferPool,
+    /// Whether the person said how content is to be packed.
+    pub(crate) compress_given: bool,
 }
 
 impl LinkSettings {
@@ -46,8 +48,17 @@ impl LinkSettings {
             timeout: args.timeout,
             max_memory: args.max_memory,
             pace: Pace::default(),
+            compress: Compress::Auto,
         };
-        Ok(Self { peer, pool: BufferPool::new(args.max_memory) })
+        Ok(Self { peer, pool: BufferPool::new(args.max_memory), compress_given: false })
+    }
+
+    /// With content packed as these words say.
+    pub(crate) fn packed(mut self, args: &CompressArgs) -> Self {
+        let wish = args.wish();
+        self.compress_given = wish.is_some();
+        self.peer.compress = wish.unwrap_or_default();
+        self
     }
 }
 

@@ -1,5 +1,6 @@
 //! From words to options: what the command line says, checked and put into the engine's types.
 
+mod compress;
 mod files_from;
 mod link;
 mod rate;
@@ -10,6 +11,7 @@ mod timetable;
 mod transfer;
 mod words;
 
+pub(crate) use compress::parse_compress;
 pub(crate) use files_from::{Paths, read_paths};
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use records::{Records, Separator, open_list};

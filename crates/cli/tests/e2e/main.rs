@@ -13,6 +13,7 @@
 )]
 
 mod changing;
+mod compression;
 mod databases;
 mod digests;
 mod faults;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         limits::cases(),
         memory::cases(),
         digests::cases(),
+        compression::cases(),
         output::cases(),
         probe::cases(),
     ];

@@ -22,13 +22,21 @@ fn each_message_has_its_bytes() {
     }
     line("Ping", &encode_ping());
     for request in samples::requests() {
-        let content = if matches!(request, Request::Write { .. }) { samples::CONTENT } else { 0 };
+        let content = match request {
+            Request::Write { packing: None, .. } => samples::CONTENT,
+            Request::Write { .. } => samples::PACKED,
+            _ => 0,
+        };
         let frame = encode(Kind::Request, 1 << 33, &request, content).unwrap();
         assert_eq!(decode_body::<Request>(&frame[HEADER_LEN..]).unwrap(), request);
         line(&name(&request), &frame);
     }
     for response in samples::responses() {
-        let content = if matches!(response, Response::Read(_)) { samples::CONTENT } else { 0 };
+        let content = match response {
+            Response::Read { packing: None, .. } => samples::CONTENT,
+            Response::Read { .. } => samples::PACKED,
+            _ => 0,
+        };
         let frame = encode(Kind::Response, 1 << 33, &response, content).unwrap();
         assert_eq!(decode_body::<Response>(&frame[HEADER_LEN..]).unwrap(), response);
         line(&format!("-> {}", name(&response)), &frame);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, Batch, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Offer, Outcome,
-    RelPath, Retry, Side, Slice, SliceData, Timestamp,
+    Answer, Batch, ChainingValue, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Method,
+    Offer, Outcome, Packing, RelPath, Retry, Side, Slice, SliceData, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -85,16 +85,29 @@ fn batch() -> impl Strategy<Value = Arc<Batch>> {
         .prop_map(|(entries, slices)| Arc::new(Batch { entries, slices }))
 }
 
+fn method() -> impl Strategy<Value = Method> {
+    prop_oneof![Just(Method::Lz4), any::<i8>().prop_map(Method::Zstd)]
+}
+
+fn packing() -> impl Strategy<Value = Option<Packing>> {
+    option::of((method(), any::<u32>()).prop_map(|(method, plain_len)| Packing { method, plain_len }))
+}
+
+fn compress() -> impl Strategy<Value = Compress> {
+    prop_oneof![Just(Compress::Auto), Just(Compress::Never), method().prop_map(Compress::Always)]
+}
+
 fn request() -> impl Strategy<Value = Request> {
     let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
     let offer = (entry(), digest()).prop_map(|(entry, digest)| Offer { entry: Arc::new(entry), digest });
     prop_oneof![
-        (any::<u32>(), batch(), slices()).prop_map(|(root, batch, slices)| Request::Write {
+        (any::<u32>(), batch(), slices(), packing())
+            .prop_map(|(root, batch, slices, packing)| { Request::Write { root, batch, slices, packing } }),
+        (any::<u32>(), batch(), compress()).prop_map(|(root, batch, compress)| Request::Read {
             root,
             batch,
-            slices
+            compress
         }),
-        (any::<u32>(), batch()).prop_map(|(root, batch)| Request::Read { root, batch }),
         (any::<u32>(), vec(offer, 0..10)).prop_map(|(root, offers)| Request::Offer { root, offers }),
         (any::<u32>(), vec(path(), 0..20)).prop_map(|(root, paths)| Request::Remove { root, paths }),
         (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(scan, part, acked)| Request::ScanNext {
@@ -117,7 +130,7 @@ fn response() -> impl Strategy<Value = Response> {
     ];
     prop_oneof![
         error().prop_map(Response::Failed),
-        slices().prop_map(Response::Read),
+        (slices(), packing()).prop_map(|(slices, packing)| Response::Read { slices, packing }),
         vec(prop_oneof![answer.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Answers),
         vec(prop_oneof![outcome.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Write),
         vec(prop_oneof![option::of(entry()).prop_map(Ok), error().prop_map(Err)], 0..10)

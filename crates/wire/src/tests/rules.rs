@@ -2,26 +2,35 @@
 
 use std::sync::Arc;
 
+use haul_core::buffer::BUFFER_LEN;
 use haul_core::probe::{MAX_SAMPLES, ProbeTask, Sample};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, EntryKind, Extent, Place, PlaceRoot, RelPath, Slice, SliceData};
+use haul_core::{Batch, Compress, EntryKind, Extent, Packing, Place, PlaceRoot, RelPath, Slice, SliceData};
 
-use super::samples::{CONTENT, batch, entry, read};
+use super::samples::{CONTENT, PACKED, PACKING, batch, entry, read};
 use crate::{FrameError, MAX_PAYLOAD, Request, Response, check, decode_body};
 
 fn write(batch: Batch, slices: Vec<haul_core::Result<SliceData>>) -> Request {
-    Request::Write { root: 1, batch: Arc::new(batch), slices }
+    Request::Write { root: 1, batch: Arc::new(batch), slices, packing: None }
+}
+
+fn read_request(batch: Batch) -> Request {
+    Request::Read { root: 1, batch: Arc::new(batch), compress: Compress::Auto }
+}
+
+fn answer() -> Response {
+    Response::Read { slices: read(), packing: None }
 }
 
 #[test]
 fn writes_and_reads_are_checked_against_their_content() {
     assert_eq!(check::request(&write(batch(), read()), CONTENT), Ok(()));
-    assert_eq!(check::response(&Response::Read(read()), Some(&batch()), CONTENT), Ok(()));
+    assert_eq!(check::response(&answer(), Some(&batch()), CONTENT), Ok(()));
     let refused =
         |request: &Request, len| assert!(matches!(check::request(request, len), Err(FrameError::Rule(_))));
     for len in [0, CONTENT - 1, CONTENT + 1] {
         refused(&write(batch(), read()), len);
-        assert!(check::response(&Response::Read(read()), Some(&batch()), len).is_err());
+        assert!(check::response(&answer(), Some(&batch()), len).is_err());
     }
     refused(&write(batch(), read()[..1].to_vec()), CONTENT);
     refused(&write(batch(), Vec::new()), 0);
@@ -42,10 +51,27 @@ fn writes_and_reads_are_checked_against_their_content() {
 }
 
 #[test]
+fn packed_content_is_checked_by_what_it_stands_for() {
+    let check = |packing: Option<Packing>, len: usize| {
+        let request = Request::Write { root: 1, batch: Arc::new(batch()), slices: read(), packing };
+        let answer = Response::Read { slices: read(), packing };
+        let results = (check::request(&request, len), check::response(&answer, Some(&batch()), len));
+        assert_eq!(results.0, results.1);
+        results.0.is_ok()
+    };
+    assert!(check(PACKING, PACKED) && check(PACKING, 1) && check(PACKING, CONTENT - 1));
+    assert!(!check(PACKING, 0) && !check(PACKING, CONTENT) && !check(None, PACKED));
+    for plain_len in [0, CONTENT - 1, CONTENT + 1, BUFFER_LEN, BUFFER_LEN + 1, u32::MAX as usize] {
+        let plain_len = plain_len as u32;
+        assert!(!check(PACKING.map(|packing| Packing { plain_len, ..packing }), PACKED), "{plain_len}");
+    }
+}
+
+#[test]
 fn batches_name_what_is_there() {
     let refused = |batch: Batch| {
         let count = batch.slices.len();
-        let read = Request::Read { root: 1, batch: Arc::new(batch.clone()) };
+        let read = read_request(batch.clone());
         assert!(check::request(&read, 0).is_err());
         let error = super::samples::error();
         assert!(check::request(&write(batch, vec![Err(error); count]), 0).is_err());
@@ -61,10 +87,10 @@ fn batches_name_what_is_there() {
 #[test]
 fn content_comes_only_where_it_was_asked_for() {
     assert!(check::request(&Request::Flush { root: 1 }, 1).is_err());
-    assert!(check::request(&Request::Read { root: 1, batch: Arc::new(batch()) }, 1).is_err());
+    assert!(check::request(&read_request(batch()), 1).is_err());
     assert!(check::response(&Response::Done, None, 1).is_err());
     assert!(check::response(&Response::Done, Some(&batch()), 1).is_err());
-    assert!(check::response(&Response::Read(read()), None, CONTENT).is_err());
+    assert!(check::response(&answer(), None, CONTENT).is_err());
 }
 
 #[test]

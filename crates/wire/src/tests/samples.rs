@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use haul_core::probe::{
-    CompressFigures, CpuFigures, Facts, Method, Mount, ProbeResult, ProbeTask, ReadFigures, Route, Sample,
-    Space, Work, WriteFigures,
+    CompressFigures, CpuFigures, Facts, Method as Packer, Mount, ProbeResult, ProbeTask, ReadFigures, Route,
+    Sample, Space, Work, WriteFigures,
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Batch, ChainingValue, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HardLink, Left, MetaNote, Offer, Outcome, OwnerNames, Place, PlaceRoot, Pressure, RelPath,
-    Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
+    Failure, FinishReport, HardLink, Left, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, Place,
+    PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Hello, Request, Response, ScanPart, Welcome};
@@ -57,6 +57,12 @@ pub(super) fn read() -> Vec<haul_core::Result<SliceData>> {
 
 /// Bytes of content in [`read`].
 pub(super) const CONTENT: usize = 17;
+
+/// How [`CONTENT`] became [`PACKED`] bytes.
+pub(super) const PACKING: Option<Packing> = Some(Packing { method: Method::Zstd(-3), plain_len: 17 });
+
+/// Bytes of content in [`read`] once it is packed.
+pub(super) const PACKED: usize = 9;
 
 pub(super) fn error() -> Error {
     Error::new(ErrorKind::SourceChanged, Side::Source, "read", "it changed")
@@ -124,10 +130,12 @@ pub(super) fn requests() -> Vec<Request> {
         Request::ScanNext { scan: 6, part: 300, acked: 299 },
         Request::ScanEnd { scan: 6 },
         Request::Lookup { root: 7, paths: paths.clone() },
-        Request::Read { root: 8, batch: Arc::new(batch()) },
+        Request::Read { root: 8, batch: Arc::new(batch()), compress: Compress::Never },
+        Request::Read { root: 8, batch: Arc::new(batch()), compress: Compress::Always(Method::Lz4) },
         Request::Digest { root: 9, paths: paths.clone() },
         Request::Offer { root: 10, offers: vec![offer] },
-        Request::Write { root: 11, batch: Arc::new(batch()), slices: read() },
+        Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: None },
+        Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: PACKING },
         Request::Flush { root: 12 },
         Request::Discard { root: 13, paths: paths.clone() },
         Request::Link {
@@ -163,7 +171,8 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Root(Some(entry("", EntryKind::Dir))),
         Response::Scan(ScanPart { found, last: true }),
         Response::Lookup(vec![Ok(None), Ok(Some(entry("f", EntryKind::Fifo))), Err(error())]),
-        Response::Read(read()),
+        Response::Read { slices: read(), packing: None },
+        Response::Read { slices: read(), packing: PACKING },
         Response::Digest(vec![Ok(Digest([9; 32])), Err(error())]),
         Response::Answers(vec![
             Ok(Answer::Same),
@@ -203,7 +212,7 @@ pub(super) fn responses() -> Vec<Response> {
 
 fn cpu() -> CpuFigures {
     let figures = |method, bytes_per_second| CompressFigures { method, bytes_per_second, permille: 412 };
-    let compress = vec![figures(Method::Lz4, 7), figures(Method::Zstd(-3), 8)];
+    let compress = vec![figures(Packer::Lz4, 7), figures(Packer::Zstd(-3), 8)];
     CpuFigures { cores: 4, hash: 5, aes: 6, compress }
 }
 

@@ -16,7 +16,7 @@ const ONE: Duration = Duration::from_millis(1500);
 const ALL: Duration = Duration::from_secs(2);
 
 /// Whether a copy compresses what it sends by itself.
-const COMPRESSES: bool = false;
+const COMPRESSES: bool = true;
 
 impl Probe {
     /// Measures what a copy of `source` to `destination` will meet, and tells it.

@@ -192,6 +192,7 @@ fn show(console: &Console, since: Instant, counts: &Counts) {
         seconds: since.elapsed().as_secs_f64(),
         rate: 0.0,
         streams: 0,
+        method: None,
         limit: Limit::Scan,
         eta_seconds: None,
     });

@@ -71,6 +71,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     if let Some(error) = kept.err().filter(|_| verbose) {
         console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
     }
+    let is_local = |end: &Location| matches!(end, Location::Local(_));
+    if link.compress_given && is_local(&destination) && sources.iter().all(is_local) {
+        console.note("--compress has no effect: both ends are on this machine");
+    }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let note: Note = Arc::new(move |text| noted.note(text));

@@ -1,0 +1,59 @@
+//! How content is packed, from the words about it.
+
+use haul_core::{Compress, Method};
+
+use crate::args::CompressArgs;
+
+/// The level of `zstd` alone, that of the program zstd.
+const LEVEL: i8 = 3;
+/// Levels that zstd has: below 1 they trade size for speed, above 9 they are slow.
+const LEVELS: std::ops::RangeInclusive<i8> = -50..=22;
+
+/// Reads a value of `--compress`.
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_compress(text: &str) -> Result<Compress, String> {
+    match text {
+        "auto" => return Ok(Compress::Auto),
+        "none" => return Ok(Compress::Never),
+        "lz4" => return Ok(Compress::Always(Method::Lz4)),
+        "zstd" => return Ok(Compress::Always(Method::Zstd(LEVEL))),
+        _ => {}
+    }
+    let Some(level) = text.strip_prefix("zstd:") else {
+        return Err("it must be auto, none, lz4, zstd or zstd:LEVEL".to_owned());
+    };
+    match level.parse() {
+        Ok(level) if LEVELS.contains(&level) => Ok(Compress::Always(Method::Zstd(level))),
+        _ => Err(format!("a level of zstd is a number from {} to {}", LEVELS.start(), LEVELS.end())),
+    }
+}
+
+impl CompressArgs {
+    /// What was asked for; `None` if nothing was.
+    pub(crate) fn wish(&self) -> Option<Compress> {
+        if self.zstd { Some(Compress::Always(Method::Zstd(LEVEL))) } else { self.compress }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_methods() {
+        let level = |level| Ok(Compress::Always(Method::Zstd(level)));
+        assert_eq!(parse_compress("auto"), Ok(Compress::Auto));
+        assert_eq!(parse_compress("none"), Ok(Compress::Never));
+        assert_eq!(parse_compress("lz4"), Ok(Compress::Always(Method::Lz4)));
+        assert_eq!(parse_compress("zstd"), level(3));
+        assert_eq!(parse_compress("zstd:-5"), level(-5));
+        assert_eq!(parse_compress("zstd:22"), level(22));
+        for bad in
+            ["", "gzip", "zstd:", "zstd:23", "zstd:-51", "zstd:x", "zstd:300", "lz4:1", "ZSTD", "auto "]
+        {
+            assert!(parse_compress(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Windows of time for the [`Chooser`]: who packs, who waits for the link, and what the processors do meanwhile.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::Method;
+
+use crate::chooser::{Chooser, Sight};
+use crate::ladder::LADDER;
+use crate::load::{Ticks, process_time};
+
+/// The least length of a window.
+const WINDOW: Duration = Duration::from_millis(250);
+/// Batches that a window should have seen off, or it is to be [`LONG`].
+const BATCHES: u32 = 4;
+/// The length of a window on a link that takes seconds for a batch.
+const LONG: Duration = Duration::from_secs(1);
+/// The first window must tell a link from the buffers before it, which take this much at any speed.
+const BUFFERED: u64 = 12 << 20;
+/// The least length of the first window.
+const FIRST: Duration = Duration::from_millis(100);
+/// While content is sent as it is, one batch of so many is sampled.
+const SAMPLED: u64 = 8;
+
+/// The clockwork around the chooser.
+pub(crate) struct Auto {
+    state: Mutex<State>,
+    /// Processors that this process may use.
+    allowed: f64,
+}
+
+struct State {
+    chooser: Chooser,
+    window: Window,
+    first: bool,
+    batches: u64,
+    packing: u32,
+    sending: u32,
+}
+
+/// What has happened since the last look.
+struct Window {
+    since: Instant,
+    ticks: Option<Ticks>,
+    process: Duration,
+    touched: Instant,
+    /// Batches times seconds.
+    packing: f64,
+    sending: f64,
+    pack_cpu: f64,
+    sent: u32,
+    plain: u64,
+    wire: u64,
+}
+
+impl Window {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            ticks: Ticks::now(),
+            process: process_time(),
+            touched: now,
+            packing: 0.0,
+            sending: 0.0,
+            pack_cpu: 0.0,
+            sent: 0,
+            plain: 0,
+            wire: 0,
+        }
+    }
+
+    fn is_over(&self, now: Instant, first: bool) -> bool {
+        let length = now - self.since;
+        if first {
+            return length >= LONG && self.sent > 0 || length >= FIRST && self.wire >= BUFFERED;
+        }
+        length >= WINDOW && self.sent >= BATCHES || length >= LONG && self.sent > 0
+    }
+}
+
+/// What is to be done with a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    /// Pack it by the method of this rung, if a sample says that it is worth it.
+    Pack(usize, Method),
+    /// Send it as it is, and tell how a sample of it packs.
+    Sample,
+    /// Send it as it is.
+    Plain,
+}
+
+impl Auto {
+    pub(crate) fn new(allowed: usize) -> Self {
+        let window = Window::new(Instant::now());
+        let state =
+            State { chooser: Chooser::default(), window, first: true, batches: 0, packing: 0, sending: 0 };
+        Self { state: Mutex::new(state), allowed: allowed as f64 }
+    }
+
+    /// A batch comes. After [`Choice::Pack`] it is being packed until [`Auto::packed`].
+    pub(crate) fn begin(&self) -> Choice {
+        let mut state = self.at(Instant::now());
+        if state.batches == 0 {
+            // What was before the first batch says nothing.
+            state.window = Window::new(Instant::now());
+        }
+        state.batches += 1;
+        let at = state.chooser.at();
+        match LADDER[at].method {
+            Some(method) => {
+                state.packing += 1;
+                Choice::Pack(at, method)
+            }
+            None if state.batches % SAMPLED == 1 => Choice::Sample,
+            None => Choice::Plain,
+        }
+    }
+
+    /// A batch of `plain` bytes was packed, to `packed` bytes if that made it smaller, in so much processor time.
+    pub(crate) fn packed(&self, rung: usize, plain: usize, packed: Option<usize>, cpu: Duration) {
+        let mut state = self.at(Instant::now());
+        state.packing = state.packing.saturating_sub(1);
+        state.window.pack_cpu += cpu.as_secs_f64();
+        if let Some(packed) = packed {
+            state.chooser.packed(rung, plain as f64, packed as f64, cpu.as_secs_f64());
+        }
+    }
+
+    /// A sample became so many times smaller.
+    pub(crate) fn sampled(&self, ratio: f64) {
+        self.at(Instant::now()).chooser.sampled(ratio);
+    }
+
+    /// A batch is on its way to the link.
+    pub(crate) fn sending(&self) {
+        self.at(Instant::now()).sending += 1;
+    }
+
+    /// The link has taken it.
+    pub(crate) fn sent(&self, plain: u64, wire: u64) {
+        let now = Instant::now();
+        let mut state = self.at(now);
+        state.sending = state.sending.saturating_sub(1);
+        state.window.sent += 1;
+        state.window.plain += plain;
+        state.window.wire += wire;
+        if state.window.is_over(now, state.first) {
+            state.first = false;
+            let window = std::mem::replace(&mut state.window, Window::new(now));
+            let sight = window.sight(&state.window, self.allowed);
+            state.chooser.tick(&sight);
+        }
+    }
+
+    /// The state, with the time until now accounted for.
+    fn at(&self, now: Instant) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = now.saturating_duration_since(state.window.touched).as_secs_f64();
+        let (packing, sending) = (f64::from(state.packing), f64::from(state.sending));
+        let window = &mut state.window;
+        window.touched = window.touched.max(now);
+        window.packing += seconds * packing;
+        window.sending += seconds * sending;
+        state
+    }
+}
+
+impl Window {
+    /// What was seen until the window after it began.
+    fn sight(&self, next: &Self, allowed: f64) -> Sight {
+        let seconds = (next.since - self.since).as_secs_f64();
+        let process = next.process.saturating_sub(self.process).as_secs_f64() / seconds;
+        let packing = (self.pack_cpu / seconds).min(process);
+        let ours = (allowed - process).max(0.0);
+        let idle = match (next.ticks, self.ticks) {
+            (Some(now), Some(before)) => now.idle_since(before).map_or(ours, |idle| idle.min(ours)),
+            _ => ours,
+        };
+        Sight {
+            seconds,
+            plain: self.plain as f64,
+            wire: self.wire as f64,
+            sending: self.sending / seconds,
+            packing: self.packing / seconds,
+            cores: idle + packing,
+            other: process - packing,
+        }
+    }
+}

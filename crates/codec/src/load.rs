@@ -1,0 +1,74 @@
+//! How busy the processors are.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Processor time that this process has had.
+pub(crate) fn process_time() -> Duration {
+    duration(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// Processor time that this thread has had.
+pub(crate) fn thread_time() -> Duration {
+    duration(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn duration(time: Timespec) -> Duration {
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Ticks of all processors since the machine was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    idle: u64,
+    all: u64,
+    processors: u32,
+}
+
+impl Ticks {
+    /// As they are now; `None` where the system does not tell.
+    pub(crate) fn now() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Reads the lines `cpu` and `cpuN` of `/proc/stat` (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq,
+    /// steal; guests are counted in user.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().take_while(|line| line.starts_with("cpu"));
+        let numbers = lines.next()?.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = numbers.map_while(|number| number.parse().ok()).collect();
+        let [_, _, _, idle, iowait, ..] = ticks[..] else { return None };
+        let processors = u32::try_from(lines.count()).ok()?;
+        Some(Self { idle: idle + iowait, all: ticks.iter().sum(), processors })
+    }
+
+    /// How many processors were idle since `before`, on average; `None` if it is too short ago to say.
+    pub(crate) fn idle_since(self, before: Self) -> Option<f64> {
+        let all =
+            self.all.checked_sub(before.all).filter(|ticks| *ticks >= u64::from(self.processors) * 5)?;
+        // The count of idle ticks may go back by a few.
+        let idle = self.idle.saturating_sub(before.idle);
+        Some(idle as f64 / all as f64 * f64::from(self.processors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_processors_are_counted() {
+        let stat =
+            |idle: u64| format!("cpu  100 0 50 {idle} 10 0 0 0 7 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 9 9\n");
+        let before = Ticks::parse(&stat(1000)).unwrap();
+        assert_eq!(before, Ticks { idle: 1010, all: 1160, processors: 2 });
+        let mut after = Ticks::parse(&stat(1100)).unwrap();
+        assert_eq!(after.idle_since(before), Some(2.0));
+        after.all += 100;
+        assert_eq!(after.idle_since(before), Some(1.0));
+        assert_eq!(before.idle_since(before), None);
+        assert_eq!(Ticks::parse("intr 1"), None);
+        assert!(Ticks::now().is_some_and(|now| now.processors > 0));
+    }
+}

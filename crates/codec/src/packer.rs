@@ -1,0 +1,314 @@
+//! Packing and unpacking of whole batches, in place, by as many threads at once as there are processors.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use haul_core::buffer::BUFFER_LEN;
+use haul_core::{
+    Buffer, BufferPool, Compress, Error, ErrorKind, Method, Packing, Result, Retry, Side, SliceData,
+};
+
+use crate::auto::{Auto, Choice};
+use crate::coder::{Coder, is_heavy};
+use crate::load::thread_time;
+
+/// Buffers of the pool that stand for one share: the one that a thread fills, and the memory of its contexts.
+const BUFFERS_PER_SHARE: usize = 4;
+/// Less than this is not worth a thought: it fits into a packet or two.
+const WORTH: usize = 512;
+
+/// A sample that does not become this many times smaller says that the whole is not worth it.
+const SAMPLE_WORTH: f64 = 1.03;
+
+/// Packs and unpacks the content of batches, for one end of a session.
+///
+/// Content changes places with a buffer that is kept for that, so nobody waits for a second buffer while holding
+/// one. There are as many such buffers as processors, taken from the pool when the first batch comes, and each stands
+/// for the memory of its contexts too: so all of it is within the budget of the process. Only where the pool has too
+/// few for that (it keeps half of them) there is one slot, of some 16 MiB, besides.
+pub struct Packer {
+    pool: BufferPool,
+    cores: usize,
+    auto: Auto,
+    bench: OnceLock<Bench>,
+}
+
+/// What packing takes, made when it is needed.
+struct Bench {
+    slots: Mutex<Slots>,
+    freed: Condvar,
+    /// Held for their memory only.
+    _reserved: Vec<Buffer>,
+}
+
+struct Slots {
+    idle: Vec<Slot>,
+    /// What may be taken still; a heavy method takes two.
+    shares: usize,
+    all: usize,
+}
+
+struct Slot {
+    coder: Coder,
+    scratch: Buffer,
+}
+
+/// What became of a batch.
+#[must_use]
+pub struct Packed {
+    /// How it is packed; `None`: it is as it was.
+    pub packing: Option<Packing>,
+    /// To be kept until the link has taken the batch: the time that it takes tells how hard to pack.
+    pub sending: Option<Sending>,
+}
+
+/// A batch that is on its way to the link, until it is dropped.
+pub struct Sending {
+    packer: Arc<Packer>,
+    plain: u64,
+    wire: u64,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.packer.auto.sent(self.plain, self.wire);
+    }
+}
+
+impl Packer {
+    /// With memory of `pool`, for `cores` threads at once at most (0: as many as there are processors).
+    #[must_use]
+    pub fn new(pool: &BufferPool, cores: usize) -> Arc<Self> {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = if cores == 0 { available() } else { cores };
+        Arc::new(Self { pool: pool.clone(), cores, auto: Auto::new(cores), bench: OnceLock::new() })
+    }
+
+    /// Packs `content` in its place, as it was asked for. What would not get smaller stays as it is.
+    pub fn pack(self: &Arc<Self>, wish: Compress, content: &mut Buffer) -> Packed {
+        let plain = content.bytes().len();
+        let packing = match wish {
+            _ if plain < WORTH => None,
+            Compress::Never => None,
+            Compress::Always(method) => self.with(method, |slot| slot.pack(method, content)),
+            Compress::Auto => self.pack_auto(content),
+        };
+        let sending = (wish == Compress::Auto && plain > 0).then(|| {
+            self.auto.sending();
+            Sending { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
+        });
+        Packed { packing, sending }
+    }
+
+    fn pack_auto(&self, content: &mut Buffer) -> Option<Packing> {
+        match self.auto.begin() {
+            Choice::Plain => None,
+            Choice::Sample => {
+                let ratio = self.with(Method::Lz4, |slot| slot.sample(content));
+                if ratio >= SAMPLE_WORTH {
+                    self.auto.sampled(ratio);
+                }
+                None
+            }
+            Choice::Pack(rung, method) => {
+                let plain = content.bytes().len();
+                let (packing, cpu) = self.with(method, |slot| {
+                    let begun = thread_time();
+                    let worth = slot.sample(content) >= SAMPLE_WORTH;
+                    let packing = if worth { slot.pack(method, content) } else { None };
+                    (packing, thread_time().saturating_sub(begun))
+                });
+                self.auto.packed(rung, plain, packing.map(|_| content.bytes().len()), cpu);
+                packing
+            }
+        }
+    }
+
+    /// Unpacks `content` in its place. What cannot be unpacked was damaged on its way: then each of `slices` says so,
+    /// and is sent again.
+    pub fn unpack(&self, packing: Option<Packing>, slices: &mut [Result<SliceData>], content: &mut Buffer) {
+        let Some(Packing { method, plain_len }) = packing else { return };
+        let plain_len = plain_len as usize;
+        // What was packed at a high level is not unpacked at a higher cost.
+        if self.with(Method::Lz4, |slot| slot.unpack(method, plain_len, content)) {
+            return;
+        }
+        content.truncate(0);
+        let cause = "the packed content did not arrive as it was sent";
+        let error = Error::new(ErrorKind::Corrupt, Side::Wire, "unpack", cause).with_retry(Retry::Again);
+        for slice in slices.iter_mut().filter(|slice| slice.is_ok()) {
+            *slice = Err(error.clone());
+        }
+    }
+
+    fn with<T>(&self, method: Method, work: impl FnOnce(&mut Slot) -> T) -> T {
+        let bench = self.bench.get_or_init(|| Bench::new(&self.pool, self.cores));
+        let mut slots = bench.lock();
+        let share = if is_heavy(method) { slots.all.min(2) } else { 1 };
+        let mut slot = loop {
+            if slots.shares >= share
+                && let Some(slot) = slots.idle.pop()
+            {
+                slots.shares -= share;
+                break slot;
+            }
+            slots = bench.freed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(slots);
+        let result = work(&mut slot);
+        let mut slots = bench.lock();
+        slots.idle.push(slot);
+        slots.shares += share;
+        drop(slots);
+        bench.freed.notify_all();
+        result
+    }
+}
+
+impl Bench {
+    fn new(pool: &BufferPool, cores: usize) -> Self {
+        // Twice as many shares as there are threads, as far as the pool allows: then all may use a heavy method.
+        let mut reserved = pool.reserve(2 * cores * BUFFERS_PER_SHARE);
+        let all = (reserved.len() / BUFFERS_PER_SHARE).max(1);
+        let count = all.min(cores);
+        let mut scratch: Vec<Buffer> = reserved.drain(..count.min(reserved.len())).collect();
+        if scratch.is_empty() {
+            scratch.push(BufferPool::new(0).take());
+        }
+        let idle = scratch.into_iter().map(|scratch| Slot { coder: Coder::default(), scratch }).collect();
+        Self {
+            slots: Mutex::new(Slots { idle, shares: all, all }),
+            freed: Condvar::new(),
+            _reserved: reserved,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn sample(&mut self, content: &Buffer) -> f64 {
+        self.scratch.truncate(0);
+        let Some(room) = self.scratch.grow(BUFFER_LEN) else { return 1.0 };
+        self.coder.sample(content.bytes(), room)
+    }
+
+    fn pack(&mut self, method: Method, content: &mut Buffer) -> Option<Packing> {
+        let plain = content.bytes();
+        self.scratch.truncate(0);
+        // It must become smaller by 3 % at least: unpacking costs too.
+        let room = self.scratch.grow(plain.len() - plain.len() / 32)?;
+        let len = self.coder.pack(method, plain, room)?;
+        let plain_len = u32::try_from(plain.len()).ok()?;
+        self.scratch.truncate(len);
+        content.exchange(&mut self.scratch);
+        Some(Packing { method, plain_len })
+    }
+
+    fn unpack(&mut self, method: Method, plain_len: usize, content: &mut Buffer) -> bool {
+        self.scratch.truncate(0);
+        let Some(plain) = self.scratch.grow(plain_len.min(BUFFER_LEN)) else { return false };
+        let unpacked = self.coder.unpack(method, content.bytes(), plain) && plain.len() == plain_len;
+        if unpacked {
+            content.exchange(&mut self.scratch);
+        }
+        unpacked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::ChainingValue;
+
+    fn filled(pool: &BufferPool, bytes: &[u8]) -> Buffer {
+        let mut buffer = pool.take();
+        buffer.grow(bytes.len()).unwrap().copy_from_slice(bytes);
+        buffer
+    }
+
+    fn slices() -> Vec<Result<SliceData>> {
+        let read = || Ok(SliceData { extents: Vec::new(), value: ChainingValue([1; 32]) });
+        vec![read(), Err(Error::new(ErrorKind::NotFound, Side::Source, "read", "gone")), read()]
+    }
+
+    #[test]
+    fn content_is_packed_and_unpacked_in_its_place() {
+        let pool = BufferPool::new(64 << 20);
+        let packer = Packer::new(&pool, 2);
+        let text = b"some text that comes again ".repeat(50_000);
+        for method in [Method::Lz4, Method::Zstd(-1), Method::Zstd(19)] {
+            let mut content = filled(&pool, &text);
+            let packing = packer.pack(Compress::Always(method), &mut content).packing.unwrap();
+            assert_eq!(packing, Packing { method, plain_len: text.len() as u32 });
+            assert!(content.bytes().len() < text.len() / 10);
+            let mut slices = slices();
+            packer.unpack(Some(packing), &mut slices, &mut content);
+            assert!(content.bytes() == text && slices == self::slices());
+        }
+        let mut content = filled(&pool, &text);
+        assert_eq!(packer.pack(Compress::Never, &mut content).packing, None);
+        assert!(content.bytes() == text);
+    }
+
+    #[test]
+    fn what_a_sample_says_does_not_pack_is_left_as_it_is() {
+        let pool = BufferPool::new(64 << 20);
+        let packer = Packer::new(&pool, 2);
+        let mut noise = vec![0; 1 << 20];
+        let mut state = 9_u64;
+        for bytes in noise.chunks_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.copy_from_slice(&state.to_le_bytes());
+        }
+        let mut content = filled(&pool, &noise);
+        assert_eq!(packer.pack(Compress::Auto, &mut content).packing, None);
+        assert!(content.bytes() == noise);
+        let mut content =
+            filled(&pool, &b"but this does, and it is not known yet how fast all is ".repeat(9999));
+        assert!(packer.pack(Compress::Auto, &mut content).packing.is_some());
+    }
+
+    #[test]
+    fn damage_makes_slices_that_are_to_be_sent_again() {
+        let pool = BufferPool::new(64 << 20);
+        let packer = Packer::new(&pool, 2);
+        for packing in [
+            Packing { method: Method::Zstd(1), plain_len: 100 },
+            Packing { method: Method::Lz4, plain_len: u32::MAX },
+        ] {
+            let mut content = filled(&pool, b"this was never packed");
+            let mut slices = slices();
+            packer.unpack(Some(packing), &mut slices, &mut content);
+            let kinds: Vec<_> = slices.iter().map(|slice| slice.as_ref().unwrap_err().kind()).collect();
+            assert_eq!(kinds, [ErrorKind::Corrupt, ErrorKind::NotFound, ErrorKind::Corrupt]);
+            assert_eq!(slices[0].as_ref().unwrap_err().retry(), Retry::Again);
+            assert!(content.bytes().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_smallest_pool_serves_many_threads_at_once() {
+        let pool = BufferPool::new(0);
+        let packers = [Packer::new(&pool, 4), Packer::new(&pool, 4)];
+        let text = b"many threads and no memory to speak of ".repeat(20_000);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (packers, pool, text) = (&packers, &pool, &text);
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        let mut content = filled(pool, text);
+                        let method = if number % 2 == 0 { Method::Lz4 } else { Method::Zstd(10) };
+                        let packing = packers[0].pack(Compress::Always(method), &mut content).packing;
+                        assert!(packing.is_some());
+                        packers[1].unpack(packing, &mut [], &mut content);
+                        assert!(content.bytes() == text);
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! The controller on made-up machines: a link, processors, a source, a far end and content, window by window.
+
+use super::{Chooser, Sight};
+use crate::ladder::{Content, LADDER};
+
+/// Seconds of a window.
+const WINDOW: f64 = 0.25;
+
+/// A machine and what is sent from it. Rates are in bytes a second.
+#[derive(Clone, Copy)]
+struct World {
+    link: f64,
+    cores: f64,
+    source: f64,
+    far: f64,
+    /// How it really packs, which is not quite as the table says.
+    content: Content,
+    /// Processor time of all else, for each plain byte.
+    other: f64,
+}
+
+/// Text: zstd 1 makes a sixth of it.
+const TEXT: Content = Content { speed: 550e6, gain: 1.8 };
+/// Pages of a database.
+const PAGES: Content = Content { speed: 430e6, gain: 0.75 };
+/// Random bytes.
+const NOISE: Content = Content { speed: 5e9, gain: 0.0 };
+
+const MBIT: f64 = 1e6 / 8.0;
+
+const FAST: World =
+    World { link: 40_000.0 * MBIT, cores: 2.0, source: 900e6, far: 700e6, content: PAGES, other: 2.5e-9 };
+
+impl World {
+    fn slow(link: f64, content: Content) -> Self {
+        Self { link, content, other: 0.5e-9, ..FAST }
+    }
+
+    /// What arrives by way of a rung: plain bytes a second, and which limit holds.
+    fn rate(&self, at: usize) -> (f64, Limit) {
+        let rung = LADDER[at];
+        let twist = if at.is_multiple_of(2) { 1.06 } else { 0.95 };
+        let cost = if at == 0 { 0.0 } else { rung.cost(&self.content) * twist };
+        let limits = [
+            (self.link * rung.ratio(&self.content), Limit::Link),
+            (self.cores / (self.other + cost), Limit::Processors),
+            (self.source, Limit::Source),
+            (self.far, Limit::Far),
+        ];
+        limits.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap()
+    }
+
+    fn window(&self, chooser: &mut Chooser) -> f64 {
+        let at = chooser.at();
+        let (rate, limit) = self.rate(at);
+        let rung = LADDER[at];
+        let (plain, ratio) = (rate * WINDOW, rung.ratio(&self.content));
+        let batches = (plain / (4 << 20) as f64).ceil().min(40.0) as usize;
+        for number in 0..batches {
+            let len = 4e6;
+            if self.content.gain <= 0.0 {
+                continue;
+            } else if at > 0 {
+                let noise = 1.0 + 0.02 * ((number % 3) as f64 - 1.0);
+                let cpu = len * rung.cost(&self.content) * noise;
+                chooser.packed(at, len, len / ratio * noise, cpu);
+            } else if number % 8 == 0 {
+                chooser.sampled(LADDER[1].ratio(&self.content).sqrt());
+            }
+        }
+        let packing = if at == 0 { 0.0 } else { rate * rung.cost(&self.content) };
+        let (sending, waiting) = match limit {
+            Limit::Link | Limit::Far => (4.0, packing),
+            Limit::Processors if at == 0 => (1.5, 0.0),
+            Limit::Processors => (0.3, 4.0),
+            Limit::Source => (0.2, packing.min(0.3)),
+        };
+        let other = rate * self.other;
+        let sight = Sight {
+            seconds: WINDOW,
+            plain,
+            wire: plain / ratio,
+            sending,
+            packing: waiting,
+            cores: (self.cores - other).max(packing),
+            other,
+        };
+        chooser.tick(&sight);
+        rate
+    }
+
+    /// Runs for some windows; gives the mean rate as a share of that of the best rung.
+    fn run(&self, chooser: &mut Chooser, windows: usize) -> f64 {
+        let sum: f64 = (0..windows).map(|_| self.window(chooser)).sum();
+        let best = (0..LADDER.len()).map(|at| self.rate(at).0).fold(0.0, f64::max);
+        sum / windows as f64 / best
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Link,
+    Processors,
+    Source,
+    Far,
+}
+
+#[test]
+fn on_a_fast_link_nothing_is_packed() {
+    for content in [TEXT, PAGES, NOISE] {
+        let mut chooser = Chooser::default();
+        let world = World { content, ..FAST };
+        world.window(&mut chooser);
+        assert_eq!(chooser.at(), 0, "after the first look");
+        for _ in 0..80 {
+            world.window(&mut chooser);
+            assert_eq!(chooser.at(), 0);
+        }
+    }
+}
+
+#[test]
+fn on_a_slow_link_the_processors_are_used() {
+    let mut chooser = Chooser::default();
+    let world = World::slow(100.0 * MBIT, TEXT);
+    world.run(&mut chooser, 6);
+    assert!(chooser.at() >= 5, "{chooser:?}");
+    let share = world.run(&mut chooser, 80);
+    assert!(share > 0.9, "{share} at {chooser:?}");
+    // With more processors it tries harder still.
+    let mut chooser = Chooser::default();
+    World { cores: 16.0, ..world }.run(&mut chooser, 20);
+    assert!(chooser.at() >= 7, "{chooser:?}");
+}
+
+#[test]
+fn at_a_gigabit_with_two_processors_it_stays_with_quick_levels() {
+    let mut chooser = Chooser::default();
+    let world = World { link: 1000.0 * MBIT, other: 3e-9, ..FAST };
+    let share = world.run(&mut chooser, 40);
+    assert!((1..=5).contains(&chooser.at()), "{chooser:?}");
+    assert!(share > 0.85, "{share}");
+}
+
+#[test]
+fn wherever_it_begins_it_comes_near_the_best() {
+    for link in [10.0, 50.0, 100.0, 300.0, 1000.0, 2500.0, 5000.0, 10_000.0] {
+        for content in [TEXT, PAGES] {
+            for cores in [1.0, 2.0, 4.0, 16.0] {
+                let mut chooser = Chooser::default();
+                let world = World { cores, other: 1e-9, ..World::slow(link * MBIT, content) };
+                world.run(&mut chooser, 8);
+                let share = world.run(&mut chooser, 100);
+                assert!(share > 0.8, "{share} with {link} Mbit/s, {cores} cores, {content:?}: {chooser:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn it_follows_the_link_both_ways() {
+    let mut chooser = Chooser::default();
+    let slow = World { far: 2e9, source: 2e9, ..World::slow(100.0 * MBIT, PAGES) };
+    let fast = World { link: 10_000.0 * MBIT, ..slow };
+    slow.run(&mut chooser, 20);
+    assert!(chooser.at() >= 5, "{chooser:?}");
+    // Within some three seconds each.
+    fast.run(&mut chooser, 12);
+    assert!(chooser.at() <= 1, "{chooser:?}");
+    slow.run(&mut chooser, 8);
+    assert!(chooser.at() >= 5, "{chooser:?}");
+    fast.run(&mut chooser, 12);
+    assert!(chooser.at() <= 1, "{chooser:?}");
+}
+
+#[test]
+fn it_follows_the_processors_both_ways() {
+    let mut chooser = Chooser::default();
+    let idle = World::slow(200.0 * MBIT, PAGES);
+    idle.run(&mut chooser, 20);
+    let high = chooser.at();
+    let busy = World { cores: 0.15, ..idle };
+    let share = busy.run(&mut chooser, 20);
+    assert!(chooser.at() < high && share > 0.6, "{share} {chooser:?}");
+    idle.run(&mut chooser, 12);
+    assert!(chooser.at() + 1 >= high, "{chooser:?}");
+}
+
+#[test]
+fn a_far_end_that_is_slow_is_no_slow_link() {
+    let mut chooser = Chooser::default();
+    let world = World { far: 150e6, cores: 8.0, other: 1e-9, ..FAST };
+    world.run(&mut chooser, 12);
+    let mut packed = 0;
+    for _ in 0..120 {
+        world.window(&mut chooser);
+        packed += usize::from(chooser.at() > 0);
+    }
+    assert!(packed < 45, "packed in {packed} of 120 windows");
+}
+
+#[test]
+fn content_that_does_not_pack_moves_nothing() {
+    let mut chooser = Chooser::default();
+    let text = World::slow(100.0 * MBIT, TEXT);
+    text.run(&mut chooser, 20);
+    let noise = World { content: NOISE, ..text };
+    assert!(noise.run(&mut chooser, 20) > 0.99);
+    text.run(&mut chooser, 4);
+    assert!(chooser.at() >= 4, "ready when text comes again: {chooser:?}");
+}

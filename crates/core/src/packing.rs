@@ -1,0 +1,53 @@
+//! How content is packed on its way between two machines. Digests are always those of the plain bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A way to make bytes fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Method {
+    /// LZ4 blocks: quick, and not very small.
+    Lz4,
+    /// A zstd frame, made at this level.
+    Zstd(i8),
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lz4 => f.write_str("lz4"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+/// What the person asked for (`--compress`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum Compress {
+    /// As the link and the processors suggest, batch by batch.
+    #[default]
+    Auto,
+    /// Content travels as it is.
+    Never,
+    /// Always this; what does not get smaller by it travels as it is.
+    Always(Method),
+}
+
+/// How the content of one batch is packed, as one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packing {
+    /// The way.
+    pub method: Method,
+    /// Bytes before packing: more than after it, and at most [`crate::buffer::BUFFER_LEN`].
+    pub plain_len: u32,
+}
+
+/// What has passed between two machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes of content as they travelled, packed or not.
+    pub wire_bytes: u64,
+    /// How the last batch was packed; `None` if it was not, or if none has travelled yet.
+    pub method: Option<Method>,
+}
