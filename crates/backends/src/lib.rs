@@ -1,4 +1,7 @@
 //! Where bytes live and how they travel: one folder for each kind of end.
 
+mod cache;
+mod dirs;
 pub mod local;
 pub mod peer;
+pub mod sftp;

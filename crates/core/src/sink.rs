@@ -31,6 +31,8 @@ pub enum Left {
     Missing,
     /// It is newer, and `--update` was given.
     Newer,
+    /// The destination cannot hold a thing of this kind, which it has noted.
+    Unsupported,
 }
 
 /// What a sink says to an offer.

@@ -30,9 +30,10 @@ const ABOUT: &str =
 
 const AFTER_HELP: &str = "\
 Ends:
-  PATH                          on this machine
-  [user@]host:PATH              on another one, over ssh (haul must be installed there)
+  PATH                            on this machine
+  [user@]host:PATH                on another one, over ssh (over SFTP where haul is not installed)
   ssh://[user@]host[:port]/PATH
+  sftp://[user@]host[:port]/PATH  over SFTP in any case
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 

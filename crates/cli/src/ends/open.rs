@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haul_backends::local;
-use haul_backends::peer::Peer;
+use haul_backends::peer::{Peer, ssh};
+use haul_backends::sftp::Sftp;
 use haul_core::location::SshHost;
 use haul_core::{Location, Place, Result, Sink, SinkOptions, Source};
 
@@ -13,17 +14,27 @@ use crate::settings::LinkSettings;
 /// Takes sentences that the person should see.
 pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// A session with another machine.
+#[derive(Clone)]
+enum Far {
+    /// A haul there.
+    Peer(Arc<Peer>),
+    /// Its SFTP server.
+    Sftp(Arc<Sftp>),
+}
+
 /// Opens ends, and holds the sessions with other machines.
 pub(crate) struct Ends {
     link: LinkSettings,
     note: Note,
-    peers: HashMap<SshHost, Arc<Peer>>,
+    /// By host, and whether SFTP was asked for.
+    far: HashMap<(SshHost, bool), Far>,
 }
 
 impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note) -> Self {
-        Self { link, note, peers: HashMap::new() }
+        Self { link, note, far: HashMap::new() }
     }
 
     /// Opens an end to read from.
@@ -31,9 +42,10 @@ impl Ends {
     /// # Errors
     /// If its machine cannot be reached or the path not be resolved.
     pub(crate) fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
-        match at {
-            Location::Local(_) => local::open_source(place, false, &self.link.pool),
-            Location::Ssh { host, .. } => self.peer(host)?.open_source(place),
+        match self.far(at)? {
+            None => local::open_source(place, false, &self.link.pool),
+            Some(Far::Peer(peer)) => peer.open_source(place),
+            Some(Far::Sftp(sftp)) => sftp.open_source(place),
         }
     }
 
@@ -47,17 +59,47 @@ impl Ends {
         place: &Place,
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
-        match at {
-            Location::Local(_) => local::open_sink(place, false, options, &self.link.pool),
-            Location::Ssh { host, .. } => self.peer(host)?.open_sink(place, options),
+        match self.far(at)? {
+            None => local::open_sink(place, false, options, &self.link.pool),
+            Some(Far::Peer(peer)) => peer.open_sink(place, options),
+            Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
         }
     }
 
-    fn peer(&mut self, host: &SshHost) -> Result<&Arc<Peer>> {
-        if !self.peers.contains_key(host) {
-            let peer = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))?;
-            self.peers.insert(host.clone(), peer);
+    /// The session with the machine of an end; `None` for this one.
+    fn far(&mut self, at: &Location) -> Result<Option<Far>> {
+        let (host, sftp) = match at {
+            Location::Local(_) => return Ok(None),
+            Location::Ssh { host, .. } => (host, false),
+            Location::Sftp { host, .. } => (host, true),
+        };
+        let key = (host.clone(), sftp);
+        if let Some(far) = self.far.get(&key) {
+            return Ok(Some(far.clone()));
         }
-        Ok(&self.peers[host])
+        let far = if sftp { Far::Sftp(self.sftp(host)?) } else { self.peer(host)? };
+        self.far.insert(key, far.clone());
+        Ok(Some(far))
+    }
+
+    fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
+        Sftp::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))
+    }
+
+    /// A far haul; where there is none, and none was named, the SFTP server.
+    fn peer(&self, host: &SshHost) -> Result<Far> {
+        let connected = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note));
+        let error = match connected {
+            Ok(peer) => return Ok(Far::Peer(peer)),
+            Err(error) if ssh::is_missing(&error) && !self.link.haul_named => error,
+            Err(error) => return Err(error),
+        };
+        (self.note)(&format!("haul is not installed at {host}: going on over SFTP"));
+        self.sftp(host).map(Far::Sftp).map_err(|other| {
+            error.with_hint(format!(
+                "install haul there, or use --bootstrap; SFTP did not work either: {}",
+                other.cause()
+            ))
+        })
     }
 }

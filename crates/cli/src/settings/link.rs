@@ -9,10 +9,15 @@ use crate::args::LinkArgs;
 /// The least memory that haul works with: a few buffers for each end.
 const MIN_MEMORY: u64 = 32 * 1024 * 1024;
 
+/// What starts haul on other machines unless another one is named; as in the definition of the option.
+const DEFAULT_HAUL: &str = "haul";
+
 /// How ends are opened.
 pub(crate) struct LinkSettings {
     /// For ends on other machines.
     pub(crate) peer: PeerConfig,
+    /// Whether the person said where haul is on other machines: then nothing else will do.
+    pub(crate) haul_named: bool,
     /// Memory for content of this process.
     pub(crate) pool: BufferPool,
 }
@@ -42,6 +47,10 @@ impl LinkSettings {
             timeout: args.timeout,
             max_memory: args.max_memory,
         };
-        Ok(Self { peer, pool: BufferPool::new(args.max_memory) })
+        Ok(Self {
+            peer,
+            haul_named: args.remote_haul != DEFAULT_HAUL,
+            pool: BufferPool::new(args.max_memory),
+        })
     }
 }

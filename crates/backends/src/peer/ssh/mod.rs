@@ -1,4 +1,4 @@
-//! Lanes that are ssh processes.
+//! Connections that are ssh processes: lanes to a far haul, and those to an SFTP server.
 //!
 //! The first lane may ask the person for a password, on the terminal, by itself. Further lanes must not: they log in
 //! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
@@ -22,6 +22,18 @@ use options::Options;
 use process::Process;
 
 pub use process::abandon;
+pub use trouble::is_missing;
+
+/// What an ssh process is started for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// A lane to the far haul, which these words start there.
+    Agent(String),
+    /// The SFTP server there.
+    Sftp,
+    /// A command there, as its login shell reads it.
+    Command(String),
+}
 
 /// Further lanes are connections of their own.
 const DIRECT: u8 = 0;
@@ -34,7 +46,7 @@ const NONE: u8 = 2;
 pub struct SshDialer {
     shell: Vec<String>,
     host: SshHost,
-    remote_haul: String,
+    errand: Errand,
     options: Options,
     /// Where the first lane's control socket is. `None` where the command is not ours to add to, and at the end.
     dir: Mutex<Option<TempDir>>,
@@ -49,7 +61,7 @@ impl SshDialer {
     ///
     /// # Errors
     /// If there is no such program.
-    pub fn new(host: &SshHost, config: &PeerConfig, note: Note) -> Result<Self> {
+    pub fn new(host: &SshHost, config: &PeerConfig, errand: Errand, note: Note) -> Result<Self> {
         let Some(program) = config.shell.first() else {
             return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
         };
@@ -64,7 +76,7 @@ impl SshDialer {
         Ok(Self {
             shell: config.shell.clone(),
             host: host.clone(),
-            remote_haul: config.remote_haul.clone(),
+            errand,
             options,
             dir: Mutex::new(dir),
             further: AtomicU8::new(DIRECT),
@@ -113,8 +125,15 @@ impl SshDialer {
         if let Some(port) = self.host.port {
             words.extend(["-p".to_owned(), port.to_string()]);
         }
+        if self.errand == Errand::Sftp {
+            words.push("-s".to_owned());
+        }
         words.push(self.host.destination.clone());
-        words.push(format!("{} agent", self.remote_haul));
+        words.push(match &self.errand {
+            Errand::Agent(haul) => format!("{haul} agent"),
+            Errand::Sftp => "sftp".to_owned(),
+            Errand::Command(command) => command.clone(),
+        });
         words
     }
 }
@@ -141,7 +160,7 @@ impl Dial for SshDialer {
             return Err(refused(Trouble::Fatal, ended()));
         }
         drop(processes);
-        let helper = process::SshHelper { process, name: self.name(), remote_haul: self.remote_haul.clone() };
+        let helper = process::SshHelper { process, name: self.name(), errand: self.errand.clone() };
         Ok(Link { from, to, helper: Some(Arc::new(helper)) })
     }
 

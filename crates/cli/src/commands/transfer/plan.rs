@@ -53,7 +53,7 @@ impl Planner<'_> {
     /// # Errors
     /// What concerns all of them: a machine that cannot be reached, words that make no sense.
     pub(super) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<Planned>> {
-        let remote = |end: &Location| matches!(end, Location::Ssh { .. });
+        let remote = |end: &Location| !matches!(end, Location::Local(_));
         if remote(self.destination) && sources.iter().any(remote) {
             self.console.note("both ends are remote: the data passes through this machine");
         }
