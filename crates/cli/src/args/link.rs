@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::MissingHaulArgs;
 use crate::settings::parse_size;
 
 /// Options for ends on other machines.
@@ -13,6 +14,9 @@ pub(crate) struct LinkArgs {
     /// Where haul is on the other machine
     #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Other machines")]
     pub(crate) remote_haul: String,
+    /// Where haul is missing on the other machine.
+    #[command(flatten)]
+    pub(crate) missing: MissingHaulArgs,
     /// Connections to each other machine, at most [default: as many as help]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512),
           help_heading = "Other machines")]

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haul_backends::local;
-use haul_backends::peer::{Peer, ssh};
+use haul_backends::peer::{Peer, PeerConfig, ssh};
 use haul_backends::sftp::Sftp;
+use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
 use haul_core::{Location, Place, Result, Sink, SinkOptions, Source};
 
@@ -86,20 +86,29 @@ impl Ends {
         Sftp::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))
     }
 
-    /// A far haul; where there is none, and none was named, the SFTP server.
+    /// A far haul. Where there is none it is put there if that was asked for; else, unless one was named, its SFTP
+    /// server must do.
     fn peer(&self, host: &SshHost) -> Result<Far> {
-        let connected = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note));
-        let error = match connected {
+        let error = match self.connect(host, &self.link.peer) {
             Ok(peer) => return Ok(Far::Peer(peer)),
-            Err(error) if ssh::is_missing(&error) && !self.link.haul_named => error,
+            Err(error) if ssh::is_missing(&error) => error,
             Err(error) => return Err(error),
         };
+        if self.link.bootstrap {
+            let remote_haul = bootstrap(host, &self.link.peer, &self.note)?;
+            return self.connect(host, &PeerConfig { remote_haul, ..self.link.peer.clone() }).map(Far::Peer);
+        }
+        if self.link.haul_named {
+            return Err(error);
+        }
         (self.note)(&format!("haul is not installed at {host}: going on over SFTP"));
         self.sftp(host).map(Far::Sftp).map_err(|other| {
-            error.with_hint(format!(
-                "install haul there, or use --bootstrap; SFTP did not work either: {}",
-                other.cause()
-            ))
+            let hint = "install haul there, or use --bootstrap; SFTP did not work either";
+            error.with_hint(format!("{hint}: {}", other.cause()))
         })
+    }
+
+    fn connect(&self, host: &SshHost, config: &PeerConfig) -> Result<Arc<Peer>> {
+        Peer::connect(host, config, &self.link.pool, Arc::clone(&self.note))
     }
 }

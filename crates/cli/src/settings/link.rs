@@ -16,6 +16,8 @@ const DEFAULT_HAUL: &str = "haul";
 pub(crate) struct LinkSettings {
     /// For ends on other machines.
     pub(crate) peer: PeerConfig,
+    /// Whether to put haul onto machines that have none.
+    pub(crate) bootstrap: bool,
     /// Whether the person said where haul is on other machines: then nothing else will do.
     pub(crate) haul_named: bool,
     /// Memory for content of this process.
@@ -49,6 +51,7 @@ impl LinkSettings {
         };
         Ok(Self {
             peer,
+            bootstrap: args.missing.bootstrap,
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(args.max_memory),
         })

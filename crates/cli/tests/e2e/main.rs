@@ -29,6 +29,7 @@ mod reruns;
 mod routes;
 mod scene;
 mod selection;
+mod sftp;
 mod space;
 mod sync;
 
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
         filesystems::cases(),
         memory::cases(),
         digests::cases(),
+        sftp::cases(),
         output::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

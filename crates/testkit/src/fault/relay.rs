@@ -26,6 +26,8 @@ const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
 struct Call {
     /// Asks about a control master, or only for one.
     control: bool,
+    /// The command is the name of a subsystem.
+    subsystem: bool,
     host: OsString,
     command: Vec<OsString>,
 }
@@ -40,6 +42,7 @@ impl Call {
                 [b'-', options @ ..] => {
                     for (at, option) in options.iter().enumerate() {
                         call.control |= b"OMNG".contains(option);
+                        call.subsystem |= *option == b's';
                         if WITH_VALUE.contains(option) {
                             if at + 1 == options.len() {
                                 arguments.next();
@@ -105,8 +108,14 @@ fn start(plan: &FaultPlan, call: &Call) -> io::Result<Child> {
     let mut command = if let Some(ssh) = &plan.through {
         let mut words = ssh.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
-        command.args(words).arg(&call.host).args(&call.command);
+        command.args(words);
+        if call.subsystem {
+            command.arg("-s");
+        }
+        command.arg(&call.host).args(&call.command);
         command
+    } else if call.subsystem {
+        Command::new(crate::sshd::sftp_server())
     } else {
         let mut command = Command::new("sh");
         command.arg("-c").arg(call.command.join(OsStr::new(" ")));
