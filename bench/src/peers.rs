@@ -104,6 +104,10 @@ impl Tool {
 pub(crate) static TOOLS: &[Tool] = &[
     tool("haul", &[], Keeps::Everything, Promise::Durable, |job| haul(job, "")),
     tool("haul --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
+    tool("haul sftp", &[], Keeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
+    tool("haul sftp --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| {
+        haul_sftp(job, " --no-fsync")
+    }),
     tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, rsync),
     tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
     tool("tar+ssh", &["tar", "ssh"], Keeps::Everything, Promise::Copied, tar_ssh),
@@ -164,6 +168,19 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
             near(format!("{haul} copy -q{option}{more} {from}/ {to}/ -e '{shell}' --remote-haul {haul}"))
         }
     }
+}
+
+/// The same with nothing but the SFTP server at the far end.
+fn haul_sftp(job: &Job, option: &str) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (haul, shell) = (job.haul, ssh.command());
+    let far = |path: &str| format!("sftp://root@{}{path}", ssh.host);
+    let (from, to) = match job.route {
+        Route::Push => (job.source.to_owned(), far(job.target)),
+        Route::Pull => (far(job.source), job.target.to_owned()),
+        Route::Local => return None,
+    };
+    near(format!("{haul} copy -q{option} {} {from}/ {to}/ -e '{shell}'", job.haul_args))
 }
 
 fn rsync(job: &Job) -> Option<Plan> {

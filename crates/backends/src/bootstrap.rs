@@ -54,11 +54,11 @@ fn script(name: &str, digest: &str) -> String {
          umask 077; \
          mkdir -p \"$dir\" && cd \"$dir\" || exit 1; \
          part=\"{name}.$$.part\"; \
-         trap \"rm -f $part\" EXIT; \
+         trap \"rm -f $part\" EXIT HUP PIPE TERM; \
          cat >\"$part\" && chmod 700 \"$part\" || exit 1; \
          case \"$(./\"$part\" hash -q ./\"$part\" 2>&1)\" in \
          {digest}*) ;; \
-         *) say broken \"$(./\"$part\" --version 2>&1 | head -n 1)\"; exit 1;; \
+         *) said=\"$(./\"$part\" --version 2>&1 | head -n 1)\"; rm -f \"$part\"; say broken \"$said\"; exit 1;; \
          esac; \
          mv -f \"$part\" \"{name}\" && ./\"{name}\" --version >/dev/null && say ready"
     );
