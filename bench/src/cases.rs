@@ -64,6 +64,8 @@ pub(crate) struct Case {
 
 const REMOTE: &[&str] = &[
     "haul",
+    "haul sftp",
+    "haul sftp --no-fsync",
     "rsync",
     "scp",
     "tar+ssh",

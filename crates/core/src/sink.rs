@@ -132,6 +132,11 @@ pub trait Sink: Send + Sync {
         0
     }
 
+    /// Batches that it takes at once with profit: each write that waits for a far end to say something keeps one busy.
+    fn writers(&self) -> u32 {
+        self.streams()
+    }
+
     /// Copies a local file without reading it, where the file system can share its blocks. `None`: it cannot.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::{Error, ErrorKind, Result, Retry, Side};
 
-use super::packet::{self, Attrs, Data, MAX_PACKET, PLAIN_DATA, Request, Response};
+use super::packet::{self, Attrs, Data, MAX_PACKET, Names, PLAIN_DATA, Request, Response};
 use super::pipe::{Life, Pipe};
 use crate::peer::dial::{Helper, Link};
 
@@ -21,8 +21,8 @@ const COPIED: usize = 8 * 1024;
 const MOST_DATA: u32 = 255 * 1024;
 /// Open files at a time, of a server that does not say how many it has.
 const FEW_HANDLES: usize = 64;
-/// Handles that are left to the odd listing.
-const SPARE_HANDLES: u64 = 8;
+/// Handles that are left to journals and the odd listing, if there are so many.
+const SPARE_HANDLES: u64 = 64;
 
 /// What a server can do.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +99,7 @@ impl Reply {
     }
 
     /// Names of a listing; `None` at its end.
-    pub(super) fn names(self) -> Result<Option<Vec<(Vec<u8>, Attrs)>>, Fault> {
+    pub(super) fn names(self) -> Result<Option<Names>, Fault> {
         if let Ok(Response::Status(packet::EOF, _)) = self.0 {
             return Ok(None);
         }
@@ -132,6 +132,8 @@ pub(super) struct Conn {
     helper: Option<Arc<dyn Helper>>,
     handles: Mutex<usize>,
     returned: Condvar,
+    /// Held by who is sending content.
+    sending: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -195,6 +197,7 @@ impl Conn {
             helper: link.helper,
             handles: Mutex::new(0),
             returned: Condvar::new(),
+            sending: Mutex::new(()),
         };
         conn.ask_limits(&mut reader, limits).map_err(|error| strange(error.cause()))?;
         Ok((conn, Answers(reader)))
@@ -238,8 +241,11 @@ impl Conn {
             let packet = if longest == 0 { u64::MAX } else { longest.saturating_sub(1024) };
             self.server.max_read = data(read);
             self.server.max_write = data(write.min(packet).max(1));
-            let handles =
-                if handles == 0 { FEW_HANDLES as u64 } else { handles.saturating_sub(SPARE_HANDLES) };
+            let handles = if handles == 0 {
+                FEW_HANDLES as u64
+            } else {
+                handles.saturating_sub(SPARE_HANDLES).max(handles / 2)
+            };
             self.server.handles = usize::try_from(handles).unwrap_or(FEW_HANDLES).clamp(1, 1000);
         }
         Ok(())
@@ -331,6 +337,12 @@ impl Conn {
 
     fn lock_handles(&self) -> MutexGuard<'_, usize> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn to send content: who has begun gets through before the next one begins, so that on a slow link
+    /// slices are complete one after the other.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files that one wave may have open: some, so that several waves go side by side.

@@ -33,16 +33,24 @@ pub(super) struct Giant {
 
 struct Progress {
     tree: FileTree,
-    /// Durable, and not in the journal yet.
-    fresh: Vec<(u32, ChainingValue)>,
-    /// Records in the journal; `None` while there is none.
-    records: Option<u64>,
-    /// Somebody is writing the journal.
-    recording: bool,
+    /// Slices that are durable, in the order of the journal.
+    records: Vec<(u32, ChainingValue)>,
+    /// How many of them were sent to the journal that is open.
+    recorded: usize,
+    journal: Journal,
     /// Somebody is giving the file its name.
     finishing: bool,
     /// The staged file was made.
     made: bool,
+}
+
+/// The journal at the server.
+enum Journal {
+    Closed,
+    /// Somebody is opening it.
+    Opening,
+    /// On this connection, by this handle.
+    Open(Arc<Conn>, Vec<u8>),
 }
 
 impl Giant {
@@ -51,9 +59,9 @@ impl Giant {
         known.iter().for_each(|(index, value)| tree.set(*index, *value));
         let progress = Progress {
             tree,
-            fresh: Vec::new(),
-            records: (!known.is_empty()).then_some(known.len() as u64),
-            recording: false,
+            records: known.to_vec(),
+            recorded: 0,
+            journal: Journal::Closed,
             finishing: false,
             made: !known.is_empty(),
         };
@@ -179,7 +187,7 @@ fn reread(
 /// Writes a slice; the one that completes the file also gives it its name.
 pub(super) fn write(
     sink: &SftpSink,
-    conn: &Conn,
+    conn: &Arc<Conn>,
     giant: &Giant,
     slice: Slice,
     data: &SliceData,
@@ -196,11 +204,11 @@ pub(super) fn write(
     }
     written.map_err(|fault| match fault {
         Fault::Lost(error) => error,
-        fault => sink.write_error(conn, "write", &giant.entry, fault),
+        fault @ Fault::Status(..) => sink.write_error(conn, "write", &giant.entry, fault),
     })?;
     let mut progress = giant.lock();
     progress.tree.set(slice.index, data.value);
-    progress.fresh.push((slice.index, data.value));
+    progress.records.push((slice.index, data.value));
     match progress.tree.digest() {
         None => {
             drop(progress);
@@ -237,8 +245,16 @@ fn stage(
     let create = if giant.lock().made { 0 } else { packet::CREATE };
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let mut wave = Wave::new(conn);
-    wave.ask(&Request::Open { path: &giant.part, flags: packet::WRITE | create | back, mode: 0o600 });
-    let handle = wave.expect().handle()?;
+    let flags = packet::WRITE | create | back;
+    wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+    let mut opened = wave.expect().handle();
+    if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _)))
+        && sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?
+    {
+        wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+        opened = wave.expect().handle();
+    }
+    let handle = opened?;
     giant.lock().made = true;
     let (start, len) = (u64::from(slice.index) * SLICE_LEN, slice_len(entry.len, slice.index));
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
@@ -247,7 +263,10 @@ fn stage(
         let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
         wave.ask(&Request::Fsetstat { handle: &handle, attrs });
     }
-    let writes = write_extents(&mut wave, conn, &handle, start, data, content);
+    let writes = {
+        let _turn = conn.turn();
+        write_extents(&mut wave, conn, &handle, start, data, content)
+    };
     let fsync = sink.options.durable && conn.server.fsync;
     if fsync {
         wave.ask(&Request::Fsync { handle: &handle });
@@ -274,46 +293,68 @@ fn stage(
     closed
 }
 
-/// Appends to the journal what is durable, unless somebody is at it: then what is not recorded yet is recorded with
-/// the next slices. What fails here costs a later run time, nothing else.
-fn record(conn: &Conn, giant: &Giant) {
+/// Sends to the journal what is durable and not in it yet. Nobody waits for the answers: what fails here costs a later
+/// run time, nothing else.
+fn record(conn: &Arc<Conn>, giant: &Giant) {
     let mut progress = giant.lock();
-    if progress.recording || progress.fresh.is_empty() {
+    if progress.finishing || matches!(progress.journal, Journal::Opening) {
         return;
     }
-    progress.recording = true;
-    let fresh = std::mem::take(&mut progress.fresh);
-    let records = progress.records;
-    drop(progress);
+    if !matches!(&progress.journal, Journal::Open(conn, _) if !conn.is_lost()) {
+        progress.journal = Journal::Opening;
+        drop(progress);
+        let opened = open_journal(conn, &giant.journal);
+        progress = giant.lock();
+        progress.journal = Journal::Closed;
+        let Ok(handle) = opened else { return };
+        progress.journal = Journal::Open(conn.clone(), handle);
+        // What the last one was told on a connection that was lost may not have arrived.
+        progress.recorded = 0;
+        if progress.finishing {
+            close_journal(conn, giant, progress);
+            return;
+        }
+    }
     let head = giant.header().encode();
     let seed = crc32c::crc32c(&head[..HEADER_LEN - 4]);
-    let mut bytes = if records.is_none() { head.to_vec() } else { Vec::new() };
-    let offset = records.map_or(0, |count| HEADER_LEN as u64 + count * RECORD_LEN as u64);
-    fresh.iter().for_each(|(index, value)| bytes.extend(journal::encode_record(seed, *index, value)));
-    let written = append(conn, &giant.journal, offset, &bytes);
-    let mut progress = giant.lock();
-    progress.recording = false;
-    match written {
-        Ok(()) => progress.records = Some(records.unwrap_or_default() + fresh.len() as u64),
-        Err(_) => progress.fresh.extend(fresh),
+    let mut at = (HEADER_LEN + progress.recorded * RECORD_LEN) as u64;
+    let mut bytes = Vec::new();
+    if progress.recorded == 0 {
+        at = 0;
+        bytes.extend(head);
+    }
+    for (index, value) in &progress.records[progress.recorded..] {
+        bytes.extend(journal::encode_record(seed, *index, value));
+    }
+    progress.recorded = progress.records.len();
+    if let Journal::Open(conn, handle) = &progress.journal {
+        let mut wave = Wave::new(conn);
+        for piece in bytes.chunks(conn.server.max_write as usize) {
+            wave.write(handle, at, piece);
+            at += piece.len() as u64;
+        }
+        wave.flush();
     }
 }
 
-fn append(conn: &Conn, path: &[u8], offset: u64, bytes: &[u8]) -> Result<(), Fault> {
-    let _handle = conn.handles(1);
+fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut wave = Wave::new(conn);
     wave.ask(&Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 });
-    let handle = wave.expect().handle()?;
-    let pieces = bytes.chunks(conn.server.max_write as usize);
-    let mut at = offset;
-    let writes = pieces.len();
-    for piece in pieces {
-        wave.write(&handle, at, piece);
-        at += piece.len() as u64;
+    wave.expect().handle()
+}
+
+/// Closes the journal and removes it. There is none if all went too fast for one; one that stays does no harm.
+fn close_journal(conn: &Conn, giant: &Giant, mut progress: MutexGuard<'_, Progress>) {
+    let open = std::mem::replace(&mut progress.journal, Journal::Closed);
+    drop(progress);
+    if let Journal::Open(conn, handle) = open {
+        let mut wave = Wave::new(&conn);
+        wave.ask(&Request::Close { handle: &handle });
+        let _closed = wave.expect();
     }
-    wave.ask(&Request::Close { handle: &handle });
-    let written = take_writes(&mut wave, writes);
-    written.and(wave.expect().ok())
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Remove { path: &giant.journal });
+    let _removed = wave.expect();
 }
 
 /// Metadata, the final name, and the end of the journal.
@@ -324,7 +365,7 @@ fn finish(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<()> {
     let asked = meta::ask_path(&mut wave, &giant.part, entry);
     let owned = meta::take_file(&asked, &mut wave, entry, notes, by_name).map_err(|fault| match fault {
         Fault::Lost(error) => error,
-        fault => sink.tree.error("set the metadata of", &entry.path, fault),
+        fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
     })?;
     let mut wave = Wave::new(conn);
     let late = meta::late_mode(&mut wave, &giant.part, entry, owned);
@@ -337,10 +378,11 @@ fn finish(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<()> {
         Err(fault) if fault.is_missing() => return settle_missing(sink, conn, giant).map(drop),
         Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
     }
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Remove { path: &giant.journal });
-    // There is none if all went too fast for one; one that stays does no harm.
-    let _removed = wave.expect();
+    let progress = giant.lock();
+    // Who is opening it removes it.
+    if !matches!(progress.journal, Journal::Opening) {
+        close_journal(conn, giant, progress);
+    }
     Ok(())
 }
 
@@ -361,7 +403,7 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<Outcome
         Some(digest) if renamed => {
             let _ = giant.ended.set(digest);
             sink.drop_giant(&entry.path);
-            let _ = sink.remove_all(&[giant.journal.clone()]);
+            let _ = sink.remove_all(std::slice::from_ref(&giant.journal));
             sink.set_all(&[Change { entry, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }

@@ -60,8 +60,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
             sink.clean(&[sink.tree.beside(&case.entry().path, b".")])?;
         }
         clear_dirs(sink, &mut cases)?;
-        make_dirs(sink, &mut cases, looked.lacking)?;
-        make_links(sink, &mut cases)?;
+        make(sink, &mut cases, &looked.lacking)?;
     }
     need(sink, &mut cases)?;
     let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
@@ -193,8 +192,27 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// Makes folders and links. What may not be made in a folder whose owner may not write into it is tried once more,
+/// with the folder's mode changed for the time being.
+fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+    let open: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
+    make_dirs(sink, cases, lacking)?;
+    make_links(sink, cases)?;
+    let denied =
+        |answer: &Result<Answer>| matches!(answer, Err(error) if error.kind() == ErrorKind::PermissionDenied);
+    let again: Vec<usize> =
+        open.into_iter().filter(|at| cases[*at].answer.as_ref().is_some_and(denied)).collect();
+    let paths: Vec<&RelPath> = again.iter().map(|at| &cases[*at].offer.entry.path).collect();
+    if paths.is_empty() || !sink.tree.pool().on_one(|conn| sink.tree.unlock(conn, paths.iter().copied()))? {
+        return Ok(());
+    }
+    again.iter().for_each(|at| cases[*at].answer = None);
+    make_dirs(sink, cases, lacking)?;
+    make_links(sink, cases)
+}
+
 /// Makes the folders that are offered and those that something offered is to be in.
-fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: HashMap<RelPath, bool>) -> Result<()> {
+fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
     let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
     for case in cases.iter().filter(|case| case.is_open()) {
         let entry = case.entry();

@@ -256,6 +256,11 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Names in a folder, with their metadata.
+pub(super) type Names = Vec<(Vec<u8>, Attrs)>;
+/// Names of extensions, with their versions.
+pub(super) type Extensions = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Response {
@@ -266,7 +271,7 @@ pub(super) enum Response {
     /// Content.
     Data(Data),
     /// Names with their metadata.
-    Names(Vec<(Vec<u8>, Attrs)>),
+    Names(Names),
     /// Metadata.
     Attrs(Attrs),
     /// The answer to an extension.
@@ -297,7 +302,7 @@ pub(super) struct Malformed;
 ///
 /// # Errors
 /// If it is no such answer.
-pub(super) fn decode_version(packet: &[u8]) -> Result<(u32, Vec<(Vec<u8>, Vec<u8>)>), Malformed> {
+pub(super) fn decode_version(packet: &[u8]) -> Result<(u32, Extensions), Malformed> {
     let mut rest = Rest(packet);
     if rest.u8()? != VERSION_IS {
         return Err(Malformed);

@@ -444,4 +444,9 @@ impl Sink for SftpSink {
     fn streams(&self) -> u32 {
         self.tree.pool().streams()
     }
+
+    fn writers(&self) -> u32 {
+        // While one waits for a handle or for the last answers, another one fills the connection.
+        self.tree.pool().streams() * 2
+    }
 }

@@ -40,6 +40,7 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
     let opened = open(sink, conn, files);
     let mut wave = Wave::new(conn);
     let mut staged: Vec<Result<Staged<'_, '_>>> = Vec::with_capacity(files.len());
+    let turn = conn.turn();
     for one in opened {
         staged.push(one.map(|mut one| {
             let (handle, file) = (&one.handle[..], one.file);
@@ -57,6 +58,8 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
             one
         }));
     }
+    wave.flush();
+    drop(turn);
     let checked: Vec<Result<(Staged<'_, '_>, bool)>> = staged
         .into_iter()
         .map(|one| one.and_then(|one| take(sink, conn, &mut wave, &one).map(|owned| (one, owned))))
@@ -75,9 +78,22 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
         wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
         parts.push(part);
     }
+    let mut handles: Vec<Result<Vec<u8>, Fault>> = files.iter().map(|_| wave.expect().handle()).collect();
+    let denied =
+        |handle: &Result<Vec<u8>, Fault>| matches!(handle, Err(Fault::Status(packet::PERMISSION_DENIED, _)));
+    let locked = files.iter().zip(&handles).filter(|(_, handle)| denied(handle));
+    let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
+    if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok_and(|unlocked| unlocked) {
+        for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
+            wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
+        }
+        for handle in handles.iter_mut().filter(|handle| denied(handle)) {
+            *handle = wave.expect().handle();
+        }
+    }
     let mut opened = Vec::with_capacity(files.len());
-    for (file, part) in files.iter().zip(parts) {
-        opened.push(match wave.expect().handle() {
+    for ((file, part), handle) in files.iter().zip(parts).zip(handles) {
+        opened.push(match handle {
             Ok(handle) => Ok(Staged { file, part, handle, asked: None }),
             Err(fault) => Err(sink.write_error(conn, "stage", file.entry, fault)),
         });

@@ -261,6 +261,40 @@ impl Tree {
         }
     }
 
+    /// Lets the owner write into the folders that these entries are in, as far as their modes forbid it; their own
+    /// modes are set again at the end. Whether a mode was changed.
+    pub(super) fn unlock<'a>(
+        &self,
+        conn: &Conn,
+        paths: impl IntoIterator<Item = &'a RelPath>,
+    ) -> Result<bool> {
+        let dirs: BTreeSet<RelPath> = paths.into_iter().filter_map(RelPath::parent).collect();
+        let mut wave = Wave::new(conn);
+        dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.far(dir) }));
+        let mut locked = Vec::new();
+        for dir in &dirs {
+            match wave.expect().attrs() {
+                Err(Fault::Lost(error)) => return Err(error),
+                Ok(Attrs { mode: Some(mode), .. }) if mode & KIND == DIR && mode & 0o700 != 0o700 => {
+                    locked.push((dir, mode & 0o7777 | 0o700));
+                }
+                _ => {}
+            }
+        }
+        for (dir, mode) in &locked {
+            let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
+            wave.ask(&Request::Setstat { path: &self.far(dir), attrs });
+        }
+        let mut unlocked = false;
+        for _ in locked {
+            match wave.expect().ok() {
+                Err(Fault::Lost(error)) => return Err(error),
+                said => unlocked |= said.is_ok(),
+            }
+        }
+        Ok(unlocked)
+    }
+
     /// The room that is left where the entry at `path` goes: bytes and inodes. `None` if the server does not tell.
     pub(super) fn room(&self, conn: &Conn) -> Option<(u64, u64)> {
         if !conn.server.statvfs {

@@ -12,7 +12,7 @@ use haul_core::{
 };
 
 use super::conn::{Conn, Fault, Wave};
-use super::packet::{Attrs, Request};
+use super::packet::{Attrs, Names, Request};
 use super::tree::{self, KIND, Tree};
 use crate::local::stage::is_staging_name;
 
@@ -196,13 +196,7 @@ impl Walk<'_> {
     }
 
     /// Takes the names of a part of a listing.
-    fn names(
-        &self,
-        conn: &Conn,
-        parent: &RelPath,
-        names: Vec<(Vec<u8>, Attrs)>,
-        batch: &mut ScanBatch,
-    ) -> Result<()> {
+    fn names(&self, conn: &Conn, parent: &RelPath, names: Names, batch: &mut ScanBatch) -> Result<()> {
         let mut found: Vec<(RelPath, Attrs)> = Vec::with_capacity(names.len());
         for (name, attrs) in names {
             if matches!(&name[..], b"." | b"..") {
@@ -254,7 +248,7 @@ fn start_excluded(options: &ScanOptions, entry: &Entry) -> bool {
 }
 
 /// Takes a part of the listing of one of several folders; `false` ends all of them.
-pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, Vec<(Vec<u8>, Attrs)>) -> Result<bool>;
+pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, Names) -> Result<bool>;
 
 /// Lists folders side by side on one connection. The faults of those that could not be.
 pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result<Vec<Option<Fault>>> {

@@ -39,7 +39,11 @@ pub(crate) fn cases() -> Vec<Case> {
         a_server_without_sftp_is_told,
         changed_files_are_replaced_whole,
     ];
-    all.extend(cases![Need::Root; what_sftp_carries_arrives_both_ways]);
+    all.extend(cases![
+        Need::Root;
+        what_sftp_carries_arrives_both_ways,
+        a_user_without_rights_is_told_what_was_not_kept,
+    ]);
     all
 }
 
@@ -146,10 +150,11 @@ fn odd_names_and_links_arrive() {
     fs::hard_link(source.join("linked/first"), source.join("linked/second")).unwrap();
     source.file("linked/big", 9 << 20);
     fs::hard_link(source.join("linked/big"), source.join("far")).unwrap();
-    source.sparse("holes/leading", 9 << 20, &[8 << 20..(8 << 20) + 1000]);
-    source.sparse("holes/trailing", 9 << 20, &[0..1000]);
+    let end = (8 << 20)..(8 << 20) + 1000;
+    source.sparse("holes/leading", 9 << 20, std::slice::from_ref(&end));
+    source.sparse("holes/trailing", 9 << 20, std::slice::from_ref(&(0..1000)));
     source.sparse("holes/all", 20 << 20, &[]);
-    source.sparse("holes/small", 100_000, &[0..10]);
+    source.sparse("holes/small", 100_000, std::slice::from_ref(&(0..10)));
     source.dir("empty/in/empty");
     source.file("empty/file", 0);
     whole_seconds(&source);
@@ -188,6 +193,55 @@ fn what_sftp_carries_arrives_both_ways() {
     assert_eq!(differences(&copy, &back, &[]), "");
 }
 
+/// Owners that this user may not set are told and no failure; folders that nobody may write into take files all the
+/// same, and are as they were afterwards.
+fn a_user_without_rights_is_told_what_was_not_kept() {
+    let keys = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
+    let file = keys.path().join("keys");
+    let lines = vec![format!("AuthorizedKeysFile {}", file.display())];
+    let options = SshdOptions { lines, force_command: Some("internal-sftp".to_owned()) };
+    let scene = Scene::with_sshd(options);
+    let shell = scene.sshd().shell();
+    let key = shell.split(' ').skip_while(|word| *word != "-i").nth(1).unwrap();
+    fs::copy(format!("{key}.pub"), &file).unwrap();
+    let copy = keys.path().join("dst");
+    fs::create_dir(&copy).unwrap();
+    std::os::unix::fs::chown(&copy, Some(65534), Some(65534)).unwrap();
+    let source = plain(&scene, "src", &[9 << 20], 150);
+    let locked = [source.join("small/0000"), source.join("big")];
+    let lock = |mode| {
+        locked.iter().for_each(|dir| fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap());
+    };
+    let run = || {
+        let run = haul(&scene, "copy").arg("--json").arg(slash(source.path()));
+        let to = joined(&[b"sftp://nobody@127.0.0.1", slash(&copy).as_bytes()]);
+        let run = summary(&run.arg(to).finish().expect_success());
+        run.assert_accounted();
+        assert_eq!(differences(source.path(), &copy, &["--no-owner", "--no-group"]), "");
+        run
+    };
+    lock(0o555);
+    assert!(run().0["metadata"].to_string().contains("owner"));
+    // Into folders that are locked already.
+    source.file("small/0000/more", 10);
+    source.file("small/0000/below/more", 10);
+    source.link("small/0000/link", "more");
+    source.file("big/more", 5 << 20);
+    for name in
+        ["small/0000/more", "small/0000/below/more", "small/0000/link", "big/more", "small/0000/below"]
+    {
+        source.time(name, 1_600_000_000, 0);
+    }
+    for name in ["small/0000", "big"] {
+        source.time(name, 1_650_000_000, 0);
+    }
+    let again = run();
+    assert_eq!((again.of("copied"), again.of("made")), (3, 2), "{again:?}");
+    // Folders are tried again, as their owners still differ.
+    let last = run();
+    assert_eq!((last.of("copied"), last.of("made"), last.of("sent_bytes")), (0, 0, 0), "{last:?}");
+}
+
 fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
     let seed = Random::any_seed();
     eprintln!("sftp kill loop: TEST_SEED={seed}");
@@ -208,7 +262,7 @@ fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
             let run = scene.haul_fault("copy", &plan).arg("--json").args(["--streams", "4"]);
             let mut run = run.arg(&from).arg(&to).start();
             std::thread::sleep(Duration::from_millis(random.between(50, 2500)));
-            let servers = servers(&scene, run.pid());
+            let servers = servers(&scene);
             match random.between(0, 4) {
                 0 if !servers.is_empty() => kill(servers[random.between(0, servers.len() as u64) as usize]),
                 1 => servers.into_iter().for_each(kill),
@@ -238,7 +292,7 @@ fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
 }
 
 /// The SFTP servers of a scene whose remote shell runs them on this machine.
-fn servers(scene: &Scene, _near: u32) -> Vec<u32> {
+fn servers(scene: &Scene) -> Vec<u32> {
     let is_server = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
             line.split(|byte| *byte == 0).next().is_some_and(|name| name.ends_with(b"sftp-server"))

@@ -139,6 +139,7 @@ fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCo
         // Detached: a thread that waits for bytes from the near end must not hold up the end of the process.
         thread::spawn(move || {
             let how = pump(&mut io::stdin(), far_in, &up);
+            // A far command that does not listen any more ends by itself, and with a status of its own.
             let _ = at_end.send(if how == End::Cut { End::Cut } else { End::NearIsDone });
         });
         scope.spawn(move || {
@@ -150,7 +151,7 @@ fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCo
                 Ok(End::NearIsDone) => {}
                 Ok(End::Done) => break,
                 // Leaving at once closes both pipes, as a lost connection does.
-                Ok(End::Cut) | Err(_) => leave(),
+                Ok(End::Cut | End::Deaf) | Err(_) => leave(),
             }
         }
     });
@@ -174,6 +175,8 @@ enum End {
     Done,
     /// The connection is to be cut.
     Cut,
+    /// Nobody takes the bytes any more.
+    Deaf,
 }
 
 /// Moves bytes until there are no more or a fault says so. Dropping `to` closes it.
@@ -216,7 +219,7 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault]) -> En
         }
         thread::sleep(pause);
         if to.write_all(&block[..len]).and_then(|()| to.flush()).is_err() {
-            return End::Cut;
+            return End::Deaf;
         }
         offset += len as u64;
     }
