@@ -248,9 +248,8 @@ fn stage(
     let flags = packet::WRITE | create | back;
     wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
     let mut opened = wave.expect().handle();
-    if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _)))
-        && sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?
-    {
+    if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
+        sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
         wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
         opened = wave.expect().handle();
     }

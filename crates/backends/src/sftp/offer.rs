@@ -203,9 +203,10 @@ fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool
     let again: Vec<usize> =
         open.into_iter().filter(|at| cases[*at].answer.as_ref().is_some_and(denied)).collect();
     let paths: Vec<&RelPath> = again.iter().map(|at| &cases[*at].offer.entry.path).collect();
-    if paths.is_empty() || !sink.tree.pool().on_one(|conn| sink.tree.unlock(conn, paths.iter().copied()))? {
+    if paths.is_empty() {
         return Ok(());
     }
+    sink.tree.pool().on_one(|conn| sink.tree.unlock(conn, paths.iter().copied()))?;
     again.iter().for_each(|at| cases[*at].answer = None);
     make_dirs(sink, cases, lacking)?;
     make_links(sink, cases)

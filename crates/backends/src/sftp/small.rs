@@ -83,7 +83,7 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
         |handle: &Result<Vec<u8>, Fault>| matches!(handle, Err(Fault::Status(packet::PERMISSION_DENIED, _)));
     let locked = files.iter().zip(&handles).filter(|(_, handle)| denied(handle));
     let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
-    if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok_and(|unlocked| unlocked) {
+    if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
         for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
             wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
         }

@@ -261,14 +261,18 @@ impl Tree {
         }
     }
 
-    /// Lets the owner write into the folders that these entries are in, as far as their modes forbid it; their own
-    /// modes are set again at the end. Whether a mode was changed.
-    pub(super) fn unlock<'a>(
-        &self,
-        conn: &Conn,
-        paths: impl IntoIterator<Item = &'a RelPath>,
-    ) -> Result<bool> {
-        let dirs: BTreeSet<RelPath> = paths.into_iter().filter_map(RelPath::parent).collect();
+    /// Lets the owner write into the folders above these entries, as far as their modes forbid it; their own modes
+    /// are set again at the end. What was refused is worth another try then: somebody else may have done the same
+    /// just before.
+    pub(super) fn unlock<'a>(&self, conn: &Conn, paths: impl IntoIterator<Item = &'a RelPath>) -> Result<()> {
+        let mut dirs = BTreeSet::new();
+        for path in paths {
+            let mut at = path.parent();
+            while let Some(dir) = at.filter(|dir| !dirs.contains(dir)) {
+                at = dir.parent();
+                dirs.insert(dir);
+            }
+        }
         let mut wave = Wave::new(conn);
         dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.far(dir) }));
         let mut locked = Vec::new();
@@ -285,14 +289,12 @@ impl Tree {
             let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
             wave.ask(&Request::Setstat { path: &self.far(dir), attrs });
         }
-        let mut unlocked = false;
         for _ in locked {
-            match wave.expect().ok() {
-                Err(Fault::Lost(error)) => return Err(error),
-                said => unlocked |= said.is_ok(),
+            if let Err(Fault::Lost(error)) = wave.expect().ok() {
+                return Err(error);
             }
         }
-        Ok(unlocked)
+        Ok(())
     }
 
     /// The room that is left where the entry at `path` goes: bytes and inodes. `None` if the server does not tell.
