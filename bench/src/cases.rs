@@ -68,6 +68,8 @@ pub(crate) struct Case {
 const REMOTE: &[&str] = &[
     "haul",
     "haul --compress none",
+    "haul sftp",
+    "haul sftp --no-fsync",
     "rsync",
     "scp",
     "tar+ssh",

@@ -107,6 +107,10 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("haul --compress none", &[], Keeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress none")
     }),
+    tool("haul sftp", &[], Keeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
+    tool("haul sftp --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| {
+        haul_sftp(job, " --no-fsync")
+    }),
     tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-a")),
     tool("rsync -z", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-az")),
     tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
@@ -171,6 +175,19 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
             near(format!("{haul} copy -q{option}{more} {from}/ {to}/ -e '{shell}' --remote-haul {haul}"))
         }
     }
+}
+
+/// The same with nothing but the SFTP server at the far end.
+fn haul_sftp(job: &Job, option: &str) -> Option<Plan> {
+    let ssh = job.ssh?;
+    let (haul, shell) = (job.haul, ssh.command());
+    let far = |path: &str| format!("sftp://root@{}{path}", ssh.host);
+    let (from, to) = match job.route {
+        Route::Push => (job.source.to_owned(), far(job.target)),
+        Route::Pull => (far(job.source), job.target.to_owned()),
+        Route::Local => return None,
+    };
+    near(format!("{haul} copy -q{option} {} {from}/ {to}/ -e '{shell}'", job.haul_args))
 }
 
 fn rsync(job: &Job, options: &str) -> Option<Plan> {

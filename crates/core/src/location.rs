@@ -1,4 +1,5 @@
-//! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`.
+//! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
+//! `sftp://[user@]host[:port]/PATH`.
 
 use std::fmt;
 
@@ -18,6 +19,14 @@ pub enum Location {
         /// Whom ssh is to log in to.
         host: SshHost,
         /// The path there, as given: no shell sees it.
+        path: Vec<u8>,
+    },
+    /// A path on another machine, reached by ssh, where nothing but its SFTP server is used. The path means the same
+    /// as in [`Location::Ssh`].
+    Sftp {
+        /// Whom ssh is to log in to.
+        host: SshHost,
+        /// The path there, as given.
         path: Vec<u8>,
     },
 }
@@ -64,7 +73,7 @@ pub enum PlaceRoot {
 
 /// URL schemes that other ends bear; a location with one of them is refused by name instead of being taken for a
 /// host.
-const OTHER_SCHEMES: [&str; 6] = ["s3", "gs", "az", "smb", "sftp", "rsync"];
+const OTHER_SCHEMES: [&str; 5] = ["s3", "gs", "az", "smb", "rsync"];
 
 impl Location {
     /// Reads a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local
@@ -85,11 +94,12 @@ impl Location {
         if let Some(at) = find(text, b"://") {
             let scheme = String::from_utf8_lossy(&text[..at]).into_owned();
             let rest = &text[at + 3..];
-            if scheme == "ssh" {
+            if scheme == "ssh" || scheme == "sftp" {
                 let slash = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
                 let (authority, path) = rest.split_at(slash);
                 let path = path.strip_prefix(b"/~").map_or(path.to_vec(), |p| [b"~", p].concat());
                 return match ssh_host(authority, true) {
+                    Ok(host) if scheme == "sftp" => Ok(Self::Sftp { host, path }),
                     Ok(host) => Ok(Self::Ssh { host, path }),
                     Err(why) => bad(why),
                 };
@@ -113,11 +123,11 @@ impl Location {
         }
     }
 
-    /// The path of either kind.
+    /// The path of any kind.
     #[must_use]
     pub fn path(&self) -> &[u8] {
         match self {
-            Self::Local(path) | Self::Ssh { path, .. } => path,
+            Self::Local(path) | Self::Ssh { path, .. } | Self::Sftp { path, .. } => path,
         }
     }
 
@@ -143,6 +153,10 @@ impl fmt::Display for Location {
             Self::Local(path) => f.write_str(&printable(path)),
             Self::Ssh { host, path } if host.port.is_some() => write!(f, "ssh://{host}{}", printable(path)),
             Self::Ssh { host, path } => write!(f, "{host}:{}", printable(path)),
+            Self::Sftp { host, path } => {
+                let slash = if path.starts_with(b"~") { "/" } else { "" };
+                write!(f, "sftp://{host}{slash}{}", printable(path))
+            }
         }
     }
 }
@@ -200,11 +214,18 @@ mod tests {
         assert_eq!(read("ssh://me@db1:2222/srv/x"), ssh("me@db1", Some(2222), "/srv/x"));
         assert_eq!(read("ssh://[::1]:22/x"), ssh("::1", Some(22), "/x"));
         assert_eq!(read("ssh://db1/~/x"), ssh("db1", None, "~/x"));
+        let Location::Sftp { host, path } = read("sftp://me@db1:2222/srv/x") else { panic!() };
+        assert_eq!((&host.destination[..], host.port, &path[..]), ("me@db1", Some(2222), &b"/srv/x"[..]));
+        for text in ["sftp://me@db1:2222/srv/x/", "sftp://db1/~/x", "sftp://db1/~bob"] {
+            assert_eq!(read(text).to_string(), text);
+        }
     }
 
     #[test]
     fn refuses_what_it_cannot_mean() {
-        for bad in ["", ":/x", "-oProxyCommand=x:/y", "a@-x:/y", "ssh://h:0x/y", "s3://b/k", "ssh:///x"] {
+        for bad in
+            ["", ":/x", "-oProxyCommand=x:/y", "a@-x:/y", "ssh://h:0x/y", "s3://b/k", "ssh:///x", "sftp:///x"]
+        {
             assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }

@@ -32,6 +32,8 @@ pub enum Left {
     Missing,
     /// It is newer, and `--update` was given.
     Newer,
+    /// The destination cannot hold a thing of this kind, which it has noted.
+    Unsupported,
 }
 
 /// What a sink says to an offer.
@@ -134,6 +136,11 @@ pub trait Sink: Send + Sync {
     /// What has gone over connections so far; nothing for an end on this machine.
     fn traffic(&self) -> Traffic {
         Traffic::default()
+    }
+
+    /// Batches that it takes at once with profit: each write that waits for a far end to say something keeps one busy.
+    fn writers(&self) -> u32 {
+        self.streams()
     }
 
     /// Copies a local file without reading it, where the file system can share its blocks. `None`: it cannot.

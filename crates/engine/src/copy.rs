@@ -174,7 +174,7 @@ impl Run<'_> {
     /// How many workers keep the streams busy: while a batch is being sent the next one is being read, and what
     /// is asked of a far source is asked before the last answer is in.
     fn workers(&self, wanted: usize) -> usize {
-        let (from, to) = (self.source.streams() as usize, self.sink.streams() as usize);
+        let (from, to) = (self.source.streams() as usize, self.sink.writers() as usize);
         let auto = if from + to == 0 { 4 } else { 2 * from + to + 2 };
         if wanted == 0 { auto.min(MAX_WORKERS) } else { wanted.min(MAX_WORKERS) }
     }

@@ -134,10 +134,11 @@ fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions) -> Chil
     let _ = writeln!(
         config,
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile {}\nStrictModes no\n\
-         UsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\nLogLevel INFO\nSetEnv {TAG}={tag}",
+         Subsystem sftp {}\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\nLogLevel INFO\nSetEnv {TAG}={tag}",
         at("host_key"),
         at("authorized_keys"),
         at("pid"),
+        sftp_server().display(),
     );
     if let Some(command) = &options.force_command {
         let _ = writeln!(config, "ForceCommand {command}");
@@ -148,6 +149,14 @@ fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions) -> Chil
     command.args(["-D", "-e", "-f"]).arg(scratch.join("sshd_config")).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(log);
     command.spawn().unwrap_or_else(|error| panic!("cannot start sshd: {error}"))
+}
+
+/// The SFTP server that comes with sshd.
+#[must_use]
+pub fn sftp_server() -> PathBuf {
+    let places =
+        ["/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server"];
+    places.iter().map(Path::new).find(|path| path.exists()).expect("an SFTP server is installed").to_owned()
 }
 
 /// sshd wants to be called by its full path.

@@ -83,7 +83,7 @@ pub(super) enum What {
 }
 
 /// Files that were just committed: a slice that arrives again finds its file here.
-pub(super) type Committed = Mutex<super::cache::Cache<RelPath, (haul_core::entry::Identity, Digest)>>;
+pub(super) type Committed = Mutex<crate::cache::Cache<RelPath, (haul_core::entry::Identity, Digest)>>;
 
 /// The place of a giant in the table: opening it holds up only those who want the same one.
 type GiantSlot = Arc<Mutex<Option<Arc<Giant>>>>;
@@ -120,7 +120,7 @@ impl Committer {
             root,
             metadata,
             giants: Mutex::default(),
-            committed: Mutex::new(super::cache::Cache::new(4096)),
+            committed: Mutex::new(crate::cache::Cache::new(4096)),
             durable,
             verify_disk,
         }

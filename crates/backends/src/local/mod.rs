@@ -3,14 +3,12 @@
 //! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
 //! there), `read` (slices and their proofs). Writing: `compare` (what is needed), `stage` and `journal` (content
 //! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
-//! times, attributes), `dirs` (folders last).
+//! times, attributes), and [`crate::dirs`] (folders last).
 
-mod cache;
 mod clone;
 mod commit;
 mod compare;
 mod digest;
-mod dirs;
 pub mod journal;
 mod meta;
 mod nice;
@@ -20,7 +18,7 @@ mod read;
 mod root;
 mod sink;
 mod source;
-mod stage;
+pub(crate) mod stage;
 mod stat;
 mod threads;
 mod walk;

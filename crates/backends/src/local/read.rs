@@ -13,9 +13,9 @@ use haul_core::{
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::cache::Cache;
 use super::root::Root;
 use super::stat;
+use crate::cache::Cache;
 
 /// Bytes read and hashed at a time: they are still in the processor's cache when they are hashed.
 const STEP: usize = 256 * 1024;

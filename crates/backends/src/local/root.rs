@@ -14,8 +14,8 @@ use haul_core::{Error, ErrorKind, RelPath, Side};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::cache::Cache;
 use super::place::Base;
+use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
 const PATIENCE: u64 = 4000;

@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::commit::{Committer, Item, Ticket, What};
-use super::dirs::Dirs;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::stage::{self, Giant};
 use super::{clone, offer, stat, threads};
+use crate::dirs::Dirs;
 
 /// Threads that compare for one question, at most.
 const COMPARERS: usize = 4;
@@ -215,7 +215,7 @@ impl Sink for LocalSink {
     fn finish(&self) -> Result<FinishReport> {
         self.committer.drain();
         if !self.options.dry_run {
-            self.dirs.finish(self.root(), self.metadata())?;
+            self.dirs.finish(&|entries| entries.iter().try_for_each(|entry| self.set_dir(entry)))?;
             if self.options.durable {
                 self.sync_root()?;
             }
@@ -229,6 +229,15 @@ impl Sink for LocalSink {
 }
 
 impl LocalSink {
+    /// Sets the metadata of a folder at the end.
+    fn set_dir(&self, entry: &Entry) -> Result<()> {
+        match self.root().at(&entry.path).and_then(|at| self.metadata().set(&On::Name(&at), entry)) {
+            // Gone since: nothing was written into it, or somebody removed it.
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.root().error("set the metadata of the folder", &entry.path, errno)),
+        }
+    }
+
     /// Makes the names and folders durable too.
     fn sync_root(&self) -> Result<()> {
         let root = RelPath::root();

@@ -21,21 +21,24 @@ use super::journal::{self, Header, Journal};
 use super::root::{At, Root};
 use super::stat;
 
+/// What the names of staged files begin with.
 const PREFIX: &[u8] = b".haul-";
-const PART: &[u8] = b".part";
-const JOURNAL: &[u8] = b".journal";
+/// What they end with.
+pub(crate) const PART: &[u8] = b".part";
+/// What the names of their journals end with.
+pub(crate) const JOURNAL: &[u8] = b".journal";
 
 /// How often a lock that is waited for is tried.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, `.part`.
-fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
+pub(crate) fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
     let hex = blake3::hash(name).to_hex();
     [PREFIX, &hex.as_bytes()[..16], suffix].concat()
 }
 
 /// Whether haul may have made a file of this name for staging.
-pub(super) fn is_staging_name(name: &[u8]) -> bool {
+pub(crate) fn is_staging_name(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let Some(hex) = rest.strip_suffix(PART).or_else(|| rest.strip_suffix(JOURNAL)) else { return false };
     hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
@@ -177,7 +180,7 @@ pub(super) fn unlock_dir(at: &At) -> bool {
 }
 
 /// Whether `content` is what the source hashed.
-pub(super) fn proves(entry: &Entry, slice: Slice, data: &SliceData, content: &[u8]) -> bool {
+pub(crate) fn proves(entry: &Entry, slice: Slice, data: &SliceData, content: &[u8]) -> bool {
     let start = u64::from(slice.index) * SLICE_LEN;
     let len = haul_core::digest::slice_len(entry.len, slice.index);
     let mut hasher = SliceHasher::new(entry.len, start);
@@ -356,15 +359,20 @@ pub(super) fn clean(at: &At) {
     let _ = remove(&journal_of(at));
 }
 
-/// The slices of `entry` that an interrupted run left durable, as ranges; one is left out if it were all of them,
-/// so that there is something to be sent that completes the file.
+/// The slices of `entry` that an interrupted run left durable, as ranges.
 pub(super) fn resumable(at: &At, entry: &Entry) -> Vec<std::ops::Range<u32>> {
     let Ok(staged) = stat::statx(&part_of(at)) else { return Vec::new() };
     let mut tree = FileTree::new(entry.len);
     for (index, value) in journal::load(&journal_of(at), &entry.identity(), staged.stx_ino) {
         tree.set(index, value);
     }
-    let count = haul_core::digest::slice_count(entry.len);
+    known_ranges(&tree, entry.len)
+}
+
+/// The slices that are known of a file of `len` bytes, as ranges; one is left out if it were all of them, so that
+/// there is something to be sent that completes the file.
+pub(crate) fn known_ranges(tree: &FileTree, len: u64) -> Vec<std::ops::Range<u32>> {
+    let count = haul_core::digest::slice_count(len);
     let last = if tree.missing() == 0 { count.saturating_sub(1) } else { count };
     let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
     for index in (0..last).filter(|index| tree.has(*index)) {

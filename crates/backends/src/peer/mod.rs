@@ -106,7 +106,8 @@ impl Peer {
     /// # Errors
     /// [`haul_core::ErrorKind::Unreachable`] or [`haul_core::ErrorKind::Protocol`], with the way out as hint.
     pub fn connect(host: &SshHost, config: &PeerConfig, pool: &BufferPool, note: Note) -> Result<Arc<Self>> {
-        let dialer = ssh::SshDialer::new(host, config, note.clone())?;
+        let errand = ssh::Errand::Agent(config.remote_haul.clone());
+        let dialer = ssh::SshDialer::new(host, config, errand, note.clone())?;
         Self::over(Box::new(dialer), config, pool, note)
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use clap::{Args, ValueEnum};
 use haul_backends::peer::{Ports, Transport};
 
+use super::MissingHaulArgs;
 use crate::settings::{parse_ports, parse_size};
 
 /// The words of `--transport`.
@@ -38,6 +39,9 @@ pub(crate) struct LinkArgs {
     /// Where haul is on the other machine
     #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Other machines")]
     pub(crate) remote_haul: String,
+    /// Where haul is missing on the other machine.
+    #[command(flatten)]
+    pub(crate) missing: MissingHaulArgs,
     /// Connections to each other machine, at most [default: as many as help]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512),
           help_heading = "Other machines")]

@@ -7,6 +7,7 @@ mod hash;
 mod jobs;
 mod limits;
 mod link;
+mod missing;
 mod output;
 mod probe;
 mod refused;
@@ -27,6 +28,7 @@ pub(crate) use hash::HashArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
+pub(crate) use missing::MissingHaulArgs;
 pub(crate) use output::OutputArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use refused::explain;
@@ -38,9 +40,10 @@ const ABOUT: &str =
 
 const AFTER_HELP: &str = "\
 Ends:
-  PATH                          on this machine
-  [user@]host:PATH              on another one, over ssh (haul must be installed there)
+  PATH                            on this machine
+  [user@]host:PATH                on another one, over ssh (over SFTP where haul is not installed)
   ssh://[user@]host[:port]/PATH
+  sftp://[user@]host[:port]/PATH  over SFTP in any case
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 

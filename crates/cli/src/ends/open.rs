@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haul_backends::local;
-use haul_backends::peer::Peer;
+use haul_backends::peer::{Peer, PeerConfig, ssh};
+use haul_backends::sftp::Sftp;
+use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
-use haul_core::{Location, Place, Result, Sink, SinkOptions, Source};
+use haul_core::{Error, ErrorKind, Location, Place, Result, Side, Sink, SinkOptions, Source};
 
 use crate::settings::LinkSettings;
 
@@ -15,6 +16,14 @@ pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Hears of each session that was opened with another machine.
 pub(crate) type Greeter = Box<dyn FnMut(&SshHost, &Arc<Peer>) -> Result<()>>;
+/// A session with another machine.
+#[derive(Clone)]
+enum Far {
+    /// A haul there.
+    Peer(Arc<Peer>),
+    /// Its SFTP server.
+    Sftp(Arc<Sftp>),
+}
 
 /// Opens ends, and holds the sessions with other machines.
 pub(crate) struct Ends {
@@ -22,13 +31,14 @@ pub(crate) struct Ends {
     note: Note,
     // Dropped before the sessions.
     greeter: Option<Greeter>,
-    peers: HashMap<SshHost, Arc<Peer>>,
+    /// By host, and whether SFTP was asked for.
+    far: HashMap<(SshHost, bool), Far>,
 }
 
 impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note) -> Self {
-        Self { link, note, greeter: None, peers: HashMap::new() }
+        Self { link, note, greeter: None, far: HashMap::new() }
     }
 
     /// Opens an end to read from.
@@ -36,9 +46,10 @@ impl Ends {
     /// # Errors
     /// If its machine cannot be reached or the path not be resolved.
     pub(crate) fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
-        match at {
-            Location::Local(_) => local::open_source(place, false, &self.link.pool),
-            Location::Ssh { host, .. } => self.peer(host)?.open_source(place),
+        match self.far(at)? {
+            None => local::open_source(place, false, &self.link.pool),
+            Some(Far::Peer(peer)) => peer.open_source(place),
+            Some(Far::Sftp(sftp)) => sftp.open_source(place),
         }
     }
 
@@ -52,9 +63,10 @@ impl Ends {
         place: &Place,
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
-        match at {
-            Location::Local(_) => local::open_sink(place, false, options, &self.link.pool),
-            Location::Ssh { host, .. } => self.peer(host)?.open_sink(place, options),
+        match self.far(at)? {
+            None => local::open_sink(place, false, options, &self.link.pool),
+            Some(Far::Peer(peer)) => peer.open_sink(place, options),
+            Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
         }
     }
 
@@ -63,25 +75,75 @@ impl Ends {
         self.greeter = Some(greeter);
     }
 
-    /// The far haul of an end; `None` for an end on this machine.
+    /// Whether there is a haul at the far side of an end.
     ///
     /// # Errors
     /// If its machine cannot be reached.
+    pub(crate) fn is_peer(&mut self, at: &Location) -> Result<bool> {
+        Ok(matches!(self.far(at)?, Some(Far::Peer(_))))
+    }
+
+    /// The far haul of an end; `None` for an end on this machine.
+    ///
+    /// # Errors
+    /// If its machine cannot be reached, or has no haul.
     pub(crate) fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
-        match at {
-            Location::Local(_) => Ok(None),
-            Location::Ssh { host, .. } => self.peer(host).cloned().map(Some),
+        match self.far(at)? {
+            None => Ok(None),
+            Some(Far::Peer(peer)) => Ok(Some(peer)),
+            Some(Far::Sftp(_)) => {
+                let why = "it takes a haul there, which an SFTP server is not";
+                Err(Error::new(ErrorKind::Unsupported, Side::Wire, "measure", why).on(at.to_string()))
+            }
         }
     }
 
-    fn peer(&mut self, host: &SshHost) -> Result<&Arc<Peer>> {
-        if !self.peers.contains_key(host) {
-            let peer = Peer::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))?;
-            if let Some(greeter) = &mut self.greeter {
-                greeter(host, &peer)?;
-            }
-            self.peers.insert(host.clone(), peer);
+    /// The session with the machine of an end; `None` for this one.
+    fn far(&mut self, at: &Location) -> Result<Option<Far>> {
+        let (host, sftp) = match at {
+            Location::Local(_) => return Ok(None),
+            Location::Ssh { host, .. } => (host, false),
+            Location::Sftp { host, .. } => (host, true),
+        };
+        let key = (host.clone(), sftp);
+        if let Some(far) = self.far.get(&key) {
+            return Ok(Some(far.clone()));
         }
-        Ok(&self.peers[host])
+        let far = if sftp { Far::Sftp(self.sftp(host)?) } else { self.peer(host)? };
+        if let (Some(greeter), Far::Peer(peer)) = (&mut self.greeter, &far) {
+            greeter(host, peer)?;
+        }
+        self.far.insert(key, far.clone());
+        Ok(Some(far))
+    }
+
+    fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
+        Sftp::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))
+    }
+
+    /// A far haul. Where there is none it is put there if that was asked for; else, unless one was named, its SFTP
+    /// server must do.
+    fn peer(&self, host: &SshHost) -> Result<Far> {
+        let error = match self.connect(host, &self.link.peer) {
+            Ok(peer) => return Ok(Far::Peer(peer)),
+            Err(error) if ssh::is_missing(&error) => error,
+            Err(error) => return Err(error),
+        };
+        if self.link.bootstrap {
+            let remote_haul = bootstrap(host, &self.link.peer, &self.note)?;
+            return self.connect(host, &PeerConfig { remote_haul, ..self.link.peer.clone() }).map(Far::Peer);
+        }
+        if self.link.haul_named {
+            return Err(error);
+        }
+        (self.note)(&format!("haul is not installed at {host}: going on over SFTP"));
+        self.sftp(host).map(Far::Sftp).map_err(|other| {
+            let hint = "install haul there, or use --bootstrap; SFTP did not work either";
+            error.with_hint(format!("{hint}: {}", other.cause()))
+        })
+    }
+
+    fn connect(&self, host: &SshHost, config: &PeerConfig) -> Result<Arc<Peer>> {
+        Peer::connect(host, config, &self.link.pool, Arc::clone(&self.note))
     }
 }

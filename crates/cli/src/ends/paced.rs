@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source};
+use haul_core::{Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source, Traffic};
 use haul_engine::Cancel;
 
 /// A source with a limit.
@@ -47,6 +47,10 @@ impl Source for Paced {
 
     fn streams(&self) -> u32 {
         self.source.streams()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.source.traffic()
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

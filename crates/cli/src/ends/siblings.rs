@@ -66,13 +66,15 @@ pub(crate) fn split(source: &Location) -> Option<(Location, RelPath)> {
 
 /// Whether it is `host:~user`, a folder whose name haul does not know.
 pub(crate) fn is_home(source: &Location) -> bool {
-    matches!(source, Location::Ssh { path, .. } if path.starts_with(b"~") && !path.contains(&b'/'))
+    let far = matches!(source, Location::Ssh { .. } | Location::Sftp { .. });
+    far && source.path().starts_with(b"~") && !source.path().contains(&b'/')
 }
 
 fn with_path(like: &Location, path: Vec<u8>) -> Location {
     match like {
         Location::Local(_) => Location::Local(path),
         Location::Ssh { host, .. } => Location::Ssh { host: host.clone(), path },
+        Location::Sftp { host, .. } => Location::Sftp { host: host.clone(), path },
     }
 }
 

@@ -33,8 +33,6 @@ pub(crate) struct Measurement {
     pub(crate) estimate: Estimate,
     /// How a copy would compress.
     pub(crate) compress: Option<CompressFigures>,
-    /// The way to compress that would make the link carry most, and how many bytes of content a second that were.
-    pub(crate) worth: Option<(CompressFigures, f64)>,
     /// The command that copies.
     pub(crate) command: String,
 }
@@ -194,14 +192,10 @@ impl Measurement {
         if self.links.is_empty() {
             words.push("no streams, as both ends are here".to_owned());
         } else {
-            match (&self.compress, &self.worth) {
-                (Some(way), _) => words.push(format!("compression with {}", way.method)),
-                (None, Some((way, carried))) => {
-                    let instead = format!("{} would make the link carry {}", way.method, rate(*carried));
-                    words.push(format!("no compression: this version has none ({instead})"));
-                }
-                (None, None) => words.push("no compression: it would not pay".to_owned()),
-            }
+            words.push(match &self.compress {
+                Some(way) => format!("compression with {}", way.method),
+                None => "no compression: it would not pay".to_owned(),
+            });
         }
         words.join(", ")
     }

@@ -9,10 +9,17 @@ use crate::args::{CompressArgs, LinkArgs};
 /// The least memory that haul works with: a few buffers for each end.
 const MIN_MEMORY: u64 = 32 * 1024 * 1024;
 
+/// What starts haul on other machines unless another one is named; as in the definition of the option.
+const DEFAULT_HAUL: &str = "haul";
+
 /// How ends are opened.
 pub(crate) struct LinkSettings {
     /// For ends on other machines.
     pub(crate) peer: PeerConfig,
+    /// Whether to put haul onto machines that have none.
+    pub(crate) bootstrap: bool,
+    /// Whether the person said where haul is on other machines: then nothing else will do.
+    pub(crate) haul_named: bool,
     /// Memory for content of this process.
     pub(crate) pool: BufferPool,
     /// Whether the person said how content is to be packed.
@@ -50,7 +57,13 @@ impl LinkSettings {
             pace: Pace::default(),
             compress: Compress::Auto,
         };
-        Ok(Self { peer, pool: BufferPool::new(args.max_memory), compress_given: false })
+        Ok(Self {
+            peer,
+            bootstrap: args.missing.bootstrap,
+            haul_named: args.remote_haul != DEFAULT_HAUL,
+            pool: BufferPool::new(args.max_memory),
+            compress_given: false,
+        })
     }
 
     /// With content packed as these words say.

@@ -32,6 +32,7 @@ mod reruns;
 mod routes;
 mod scene;
 mod selection;
+mod sftp;
 mod space;
 mod sync;
 
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         memory::cases(),
         digests::cases(),
         compression::cases(),
+        sftp::cases(),
         output::cases(),
         probe::cases(),
     ];

@@ -26,6 +26,8 @@ const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
 struct Call {
     /// Asks about a control master, or only for one.
     control: bool,
+    /// The command is the name of a subsystem.
+    subsystem: bool,
     host: OsString,
     command: Vec<OsString>,
 }
@@ -40,6 +42,7 @@ impl Call {
                 [b'-', options @ ..] => {
                     for (at, option) in options.iter().enumerate() {
                         call.control |= b"OMNG".contains(option);
+                        call.subsystem |= *option == b's';
                         if WITH_VALUE.contains(option) {
                             if at + 1 == options.len() {
                                 arguments.next();
@@ -105,8 +108,14 @@ fn start(plan: &FaultPlan, call: &Call) -> io::Result<Child> {
     let mut command = if let Some(ssh) = &plan.through {
         let mut words = ssh.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
-        command.args(words).arg(&call.host).args(&call.command);
+        command.args(words);
+        if call.subsystem {
+            command.arg("-s");
+        }
+        command.arg(&call.host).args(&call.command);
         command
+    } else if call.subsystem {
+        Command::new(crate::sshd::sftp_server())
     } else {
         let mut command = Command::new("sh");
         command.arg("-c").arg(call.command.join(OsStr::new(" ")));
@@ -130,6 +139,7 @@ fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCo
         // Detached: a thread that waits for bytes from the near end must not hold up the end of the process.
         thread::spawn(move || {
             let how = pump(&mut io::stdin(), far_in, &up);
+            // A far command that does not listen any more ends by itself, and with a status of its own.
             let _ = at_end.send(if how == End::Cut { End::Cut } else { End::NearIsDone });
         });
         scope.spawn(move || {
@@ -141,7 +151,7 @@ fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCo
                 Ok(End::NearIsDone) => {}
                 Ok(End::Done) => break,
                 // Leaving at once closes both pipes, as a lost connection does.
-                Ok(End::Cut) | Err(_) => leave(),
+                Ok(End::Cut | End::Deaf) | Err(_) => leave(),
             }
         }
     });
@@ -165,6 +175,8 @@ enum End {
     Done,
     /// The connection is to be cut.
     Cut,
+    /// Nobody takes the bytes any more.
+    Deaf,
 }
 
 /// Moves bytes until there are no more or a fault says so. Dropping `to` closes it.
@@ -207,7 +219,7 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault]) -> En
         }
         thread::sleep(pause);
         if to.write_all(&block[..len]).and_then(|()| to.flush()).is_err() {
-            return End::Cut;
+            return End::Deaf;
         }
         offset += len as u64;
     }

@@ -1,4 +1,4 @@
-//! Lanes that are ssh processes.
+//! Connections that are ssh processes: lanes to a far haul, and those to an SFTP server.
 //!
 //! The first lane may ask the person for a password, on the terminal, by itself. Further lanes must not: they log in
 //! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
@@ -8,6 +8,7 @@ mod options;
 mod process;
 mod trouble;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,12 +18,24 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::Streams;
 use tempfile::TempDir;
 
-use super::dial::{Dial, Link, Refused, Trouble, Way};
+use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 use super::{Note, PeerConfig};
 use options::Options;
 use process::Process;
 
 pub use process::abandon;
+pub use trouble::is_missing;
+
+/// What an ssh process is started for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// A lane to the far haul, which these words start there.
+    Agent(String),
+    /// The SFTP server there.
+    Sftp,
+    /// A command there, as its login shell reads it.
+    Command(String),
+}
 
 /// Further lanes are connections of their own.
 const DIRECT: u8 = 0;
@@ -35,7 +48,7 @@ const NONE: u8 = 2;
 pub struct SshDialer {
     shell: Vec<String>,
     host: SshHost,
-    remote_haul: String,
+    errand: Errand,
     options: Options,
     /// Where the first lane's control socket is. `None` where the command is not ours to add to, and at the end.
     dir: Mutex<Option<TempDir>>,
@@ -50,7 +63,7 @@ impl SshDialer {
     ///
     /// # Errors
     /// If there is no such program.
-    pub fn new(host: &SshHost, config: &PeerConfig, note: Note) -> Result<Self> {
+    pub fn new(host: &SshHost, config: &PeerConfig, errand: Errand, note: Note) -> Result<Self> {
         let Some(program) = config.shell.first() else {
             return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
         };
@@ -65,7 +78,7 @@ impl SshDialer {
         Ok(Self {
             shell: config.shell.clone(),
             host: host.clone(),
-            remote_haul: config.remote_haul.clone(),
+            errand,
             options,
             dir: Mutex::new(dir),
             further: AtomicU8::new(DIRECT),
@@ -114,14 +127,23 @@ impl SshDialer {
         if let Some(port) = self.host.port {
             words.extend(["-p".to_owned(), port.to_string()]);
         }
+        if self.errand == Errand::Sftp {
+            words.push("-s".to_owned());
+        }
         words.push(self.host.destination.clone());
-        words.push(format!("{} agent", self.remote_haul));
+        words.push(match &self.errand {
+            Errand::Agent(haul) => format!("{haul} agent"),
+            Errand::Sftp => "sftp".to_owned(),
+            Errand::Command(command) => command.clone(),
+        });
         words
     }
-}
 
-impl Dial for SshDialer {
-    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+    /// Starts ssh for a lane.
+    ///
+    /// # Errors
+    /// If it cannot be tried.
+    pub(crate) fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
         let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
         let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
         if let Some(socket) = self.socket()
@@ -142,12 +164,32 @@ impl Dial for SshDialer {
             return Err(refused(Trouble::Fatal, ended()));
         }
         drop(processes);
-        let streams = Streams::plain(from, to).map_err(|error| {
-            process.kill();
-            refused(Trouble::Later, Error::io(Side::Local, "connect to", &error))
-        })?;
-        let helper = process::SshHelper { process, name: self.name(), remote_haul: self.remote_haul.clone() };
-        Ok(Link { streams, helper: Some(Arc::new(helper)) })
+        let helper = process::SshHelper { process, name: self.name(), errand: self.errand.clone() };
+        Ok(Pipes { from, to, helper: Arc::new(helper) })
+    }
+}
+
+/// An ssh that was started.
+pub(crate) struct Pipes {
+    /// Its standard output.
+    pub(crate) from: OwnedFd,
+    /// Its standard input.
+    pub(crate) to: OwnedFd,
+    /// The process.
+    pub(crate) helper: Arc<dyn Helper>,
+}
+
+impl Dial for SshDialer {
+    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+        let Pipes { from, to, helper } = self.start(way)?;
+        match Streams::plain(from, to) {
+            Ok(streams) => Ok(Link { streams, helper: Some(helper) }),
+            Err(error) => {
+                helper.kill();
+                let error = Error::io(Side::Local, "connect to", &error).on(self.name());
+                Err(Refused { trouble: Trouble::Later, error })
+            }
+        }
     }
 
     fn fall_back(&self) -> bool {

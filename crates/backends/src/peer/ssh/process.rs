@@ -13,7 +13,7 @@ use haul_core::path::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::trouble;
+use super::{Errand, trouble};
 use crate::peer::Note;
 use crate::peer::dial::{Helper, Refused};
 
@@ -226,7 +226,7 @@ impl Drop for Process {
 pub(super) struct SshHelper {
     pub(super) process: Arc<Process>,
     pub(super) name: String,
-    pub(super) remote_haul: String,
+    pub(super) errand: Errand,
 }
 
 impl Helper for SshHelper {
@@ -254,7 +254,7 @@ impl Helper for SshHelper {
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let code = state.status.and_then(|status| status.code());
         let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
-        Some(trouble::explain(code, &lines, &self.name, &self.remote_haul))
+        Some(trouble::explain(code, &lines, &self.name, &self.errand))
     }
 
     fn settled(&self) {

@@ -2,7 +2,17 @@
 
 use haul_core::{Error, ErrorKind, Side};
 
+use super::Errand;
 use crate::peer::dial::{Refused, Trouble};
+
+/// What was being done when there is no haul there.
+const START: &str = "start haul at";
+
+/// Whether this says that there is no haul at the far end.
+#[must_use]
+pub fn is_missing(error: &Error) -> bool {
+    error.operation() == START && error.kind() == ErrorKind::Unreachable
+}
 
 /// The status that ssh ends with for reasons of its own, as opposed to those of the command.
 const SSH_FAILED: i32 = 255;
@@ -28,11 +38,17 @@ const HOPELESS: [&str; 5] = [
 ];
 
 /// Reads the status and the last lines of an ssh process whose far end did not greet.
-pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, remote_haul: &str) -> Refused {
+pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> Refused {
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
     let last = lines.last().copied().unwrap_or_default();
     let unreachable = |operation: &str, cause: String| {
         Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(name)
+    };
+    let remote_haul = match errand {
+        Errand::Agent(haul) => haul,
+        Errand::Sftp | Errand::Command(_) => {
+            return explain_other(code, last, &said, &|cause| unreachable("connect to", cause), errand);
+        }
     };
     match code {
         Some(127 | 126) => {
@@ -41,18 +57,11 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, remote_haul
                 last => format!("`{remote_haul}` was not found there ({last})"),
             };
             let hint = "install haul there, or say where it is with `--remote-haul PATH`";
-            Refused { trouble: Trouble::Fatal, error: unreachable("start haul at", cause).with_hint(hint) }
+            Refused { trouble: Trouble::Fatal, error: unreachable(START, cause).with_hint(hint) }
         }
         Some(SSH_FAILED) | None => {
-            let trouble = if said(&LOGIN) {
-                Trouble::Login
-            } else if said(&HOPELESS) {
-                Trouble::Fatal
-            } else {
-                Trouble::Later
-            };
             let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
-            Refused { trouble, error: unreachable("connect to", cause.to_owned()) }
+            Refused { trouble: trouble(&said), error: unreachable("connect to", cause.to_owned()) }
         }
         Some(code) => {
             let cause = match last {
@@ -60,7 +69,47 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, remote_haul
                 last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
             };
             let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
-            Refused { trouble: Trouble::Fatal, error: unreachable("start haul at", cause).with_hint(hint) }
+            Refused { trouble: Trouble::Fatal, error: unreachable("run haul at", cause).with_hint(hint) }
+        }
+    }
+}
+
+/// What it means that ssh itself has failed.
+fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
+    if said(&LOGIN) {
+        Trouble::Login
+    } else if said(&HOPELESS) {
+        Trouble::Fatal
+    } else {
+        Trouble::Later
+    }
+}
+
+/// The end of a process that was to run something else than haul.
+fn explain_other(
+    code: Option<i32>,
+    last: &str,
+    said: &dyn Fn(&[&str]) -> bool,
+    unreachable: &dyn Fn(String) -> Error,
+    errand: &Errand,
+) -> Refused {
+    if *errand == Errand::Sftp && said(&["subsystem request failed"]) {
+        let error = unreachable("the server there offers no SFTP".to_owned());
+        let hint = "install haul there (`--bootstrap` does it), or have its sshd offer the subsystem sftp";
+        return Refused { trouble: Trouble::Fatal, error: error.with_hint(hint) };
+    }
+    match code {
+        Some(SSH_FAILED) | None => {
+            let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
+            Refused { trouble: trouble(said), error: unreachable(cause.to_owned()) }
+        }
+        Some(code) => {
+            let what = if *errand == Errand::Sftp { "the SFTP server" } else { "the command" };
+            let cause = match last {
+                "" => format!("{what} there ended with status {code}"),
+                last => format!("{what} there ended with status {code}: {last}"),
+            };
+            Refused { trouble: Trouble::Fatal, error: unreachable(cause) }
         }
     }
 }
@@ -70,7 +119,7 @@ mod tests {
     use super::*;
 
     fn trouble(code: i32, line: &str) -> (Trouble, String) {
-        let refused = explain(Some(code), &[line], "db1", "haul");
+        let refused = explain(Some(code), &[line], "db1", &Errand::Agent("haul".to_owned()));
         (refused.trouble, refused.error.to_string())
     }
 

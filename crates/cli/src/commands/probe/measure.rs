@@ -15,9 +15,6 @@ use crate::render::{Measurement, NamedLink};
 const ONE: Duration = Duration::from_millis(1500);
 const ALL: Duration = Duration::from_secs(2);
 
-/// Whether a copy compresses what it sends by itself.
-const COMPRESSES: bool = true;
-
 impl Probe {
     /// Measures what a copy of `source` to `destination` will meet, and tells it.
     ///
@@ -46,8 +43,8 @@ impl Probe {
         let rates: Vec<LinkRate> = links.iter().map(|link| link.rate).collect();
         let measured = Measured { source: &read, destination: &write, links: &rates };
         let slowest = rates.iter().map(|rate| rate.all).min_by(f64::total_cmp);
-        let worth = slowest.and_then(|rate| model::best_compression(&read.cpu, rate));
-        let compress = worth.map(|(way, _)| way).filter(|_| COMPRESSES);
+        let best = slowest.and_then(|rate| model::best_compression(&read.cpu, rate));
+        let compress = best.map(|(way, _)| way);
         let estimate = model::estimate(&counted.counts, counted.seconds, &measured, compress);
         self.console.measurement(&Measurement {
             source: read,
@@ -58,7 +55,6 @@ impl Probe {
             complete: counted.complete,
             estimate,
             compress,
-            worth,
             command: rerun::copy_command(std::env::args_os()),
         });
         Ok(())
@@ -94,6 +90,6 @@ fn of_work(result: &ProbeResult) -> Result<Work> {
 pub(super) fn host(at: &Location) -> String {
     match at {
         Location::Local(_) => "here".to_owned(),
-        Location::Ssh { host, .. } => host.to_string(),
+        Location::Ssh { host, .. } | Location::Sftp { host, .. } => host.to_string(),
     }
 }

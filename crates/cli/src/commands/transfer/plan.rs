@@ -58,7 +58,7 @@ impl Planner<'_> {
     /// # Errors
     /// What concerns all of them: a machine that cannot be reached, words that make no sense.
     pub(super) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<Planned>> {
-        let remote = |end: &Location| matches!(end, Location::Ssh { .. });
+        let remote = |end: &Location| !matches!(end, Location::Local(_));
         if remote(self.destination) && sources.iter().any(remote) {
             self.console.note("both ends are remote: the data passes through this machine");
         }
@@ -154,25 +154,17 @@ impl Planner<'_> {
     /// Opens a source and finds out what its root is.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
         let mut source = self.ends.source(at, &source_place(at))?;
-        // Connections keep the limit themselves.
-        if !over_link(at) && !over_link(self.destination) {
+        let Some(root) = source.root()? else {
+            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+            return Err(error.on(at.to_string()));
+        };
+        // Connections with a far haul keep the limit themselves.
+        if !self.ends.is_peer(at)? && !self.ends.is_peer(self.destination)? {
             let (limit, cancel) = (Arc::clone(self.limit), self.cancel.clone());
             source = Arc::new(Paced { source, limit, cancel });
         }
-        match source.root()? {
-            Some(entry) => Ok((source, entry.kind)),
-            None => {
-                let error =
-                    Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
-                Err(error.on(at.to_string()))
-            }
-        }
+        Ok((source, root.kind))
     }
-}
-
-/// Whether content of this end goes over connections that keep the limit.
-fn over_link(end: &Location) -> bool {
-    matches!(end, Location::Ssh { .. })
 }
 
 /// Whether an error with one source is one with all.

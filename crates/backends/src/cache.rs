@@ -4,25 +4,25 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// Keeps at most `cap` values; when full, the less recently used half goes.
-pub(super) struct Cache<K, V> {
+pub(crate) struct Cache<K, V> {
     map: HashMap<K, (V, u64)>,
     clock: u64,
     cap: usize,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
-    pub(super) fn new(cap: usize) -> Self {
+    pub(crate) fn new(cap: usize) -> Self {
         Self { map: HashMap::new(), clock: 0, cap }
     }
 
-    pub(super) fn get(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
         self.clock += 1;
         let (value, used) = self.map.get_mut(key)?;
         *used = self.clock;
         Some(value.clone())
     }
 
-    pub(super) fn put(&mut self, key: K, value: V) {
+    pub(crate) fn put(&mut self, key: K, value: V) {
         if self.map.len() >= self.cap {
             let mut ages: Vec<u64> = self.map.values().map(|(_, used)| *used).collect();
             let middle = ages.len() / 2;
@@ -34,7 +34,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
         self.map.insert(key, (value, self.clock));
     }
 
-    pub(super) fn forget(&mut self, gone: impl Fn(&K) -> bool) {
+    pub(crate) fn forget(&mut self, gone: impl Fn(&K) -> bool) {
         self.map.retain(|key, _| !gone(key));
     }
 }

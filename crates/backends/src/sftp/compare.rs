@@ -1,0 +1,61 @@
+//! Is it there already?
+
+use haul_core::{Compare, Entry, EntryKind, Left, Offer, SinkOptions};
+
+use super::meta::seconds;
+use super::packet::Attrs;
+use super::tree::{DIR, FILE, KIND, LINK};
+
+/// What there is to be done about an entry, seen from its content.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing of that name.
+    Missing,
+    /// The same content.
+    Same,
+    /// Something else: other content, or another kind of thing.
+    Differs,
+    /// An option says to leave it.
+    Left(Left),
+    /// It depends on where the link points.
+    Target,
+    /// It depends on the digest of what is there.
+    Digest,
+}
+
+/// Compares an offered entry with `now`, what is at its place.
+pub(super) fn compare(options: &SinkOptions, offer: &Offer, now: Option<&Attrs>) -> Verdict {
+    let entry = &*offer.entry;
+    let Some(now) = now else {
+        return if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing };
+    };
+    let kind = now.mode.map(|mode| mode & KIND);
+    if entry.is_dir() {
+        return if kind == Some(DIR) { Verdict::Same } else { Verdict::Differs };
+    }
+    if options.ignore_existing {
+        return Verdict::Left(Left::Exists);
+    }
+    match &entry.kind {
+        EntryKind::File if kind == Some(FILE) => same_file(options, offer, entry, now),
+        EntryKind::Symlink(_) if kind == Some(LINK) => Verdict::Target,
+        EntryKind::Fifo if kind == Some(0o010_000) => Verdict::Same,
+        EntryKind::Socket if kind == Some(0o140_000) => Verdict::Same,
+        _ => Verdict::Differs,
+    }
+}
+
+fn same_file(options: &SinkOptions, offer: &Offer, entry: &Entry, now: &Attrs) -> Verdict {
+    let modified = now.times.map(|(_, modified)| modified);
+    if options.update && modified.is_some_and(|modified| modified > seconds(entry.mtime)) {
+        return Verdict::Left(Left::Newer);
+    }
+    let same = match options.compare {
+        _ if now.size != Some(entry.len) => false,
+        Compare::SizeOnly => true,
+        Compare::SizeAndTime => modified == Some(seconds(entry.mtime)),
+        Compare::Checksum if offer.digest.is_some() => return Verdict::Digest,
+        Compare::Checksum => false,
+    };
+    if same { Verdict::Same } else { Verdict::Differs }
+}

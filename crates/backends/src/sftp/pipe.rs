@@ -1,0 +1,109 @@
+//! The two ends of ssh's pipes, read and written so that a connection that is given up lets go of both.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+/// How long a wait for a descriptor goes on without looking whether the connection was given up.
+const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// What is known of the life of a connection.
+#[derive(Debug)]
+pub(super) struct Life {
+    origin: Instant,
+    /// Milliseconds after `origin` at which bytes came last.
+    heard: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Life {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { origin: Instant::now(), heard: AtomicU64::new(0), ended: AtomicBool::new(false) })
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes came, or it begins to be waited for them.
+    pub(super) fn heard(&self) {
+        self.heard.store(self.now(), Ordering::Relaxed);
+    }
+
+    pub(super) fn silent_for(&self) -> Duration {
+        Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
+    }
+
+    /// The connection is given up: its reader and its writer end within a second.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// One end of a pipe.
+pub(super) struct Pipe {
+    file: File,
+    life: Arc<Life>,
+}
+
+impl Pipe {
+    pub(super) fn new(fd: OwnedFd, life: Arc<Life>) -> io::Result<Self> {
+        fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+        Ok(Self { file: fd.into(), life })
+    }
+
+    /// Tries until it works, the pipe ends, or the connection is given up.
+    fn patiently(
+        &mut self,
+        flags: PollFlags,
+        mut attempt: impl FnMut(&mut File) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            if self.life.is_ended() {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            match attempt(&mut self.file) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), flags)], Some(&LOOK)) {
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                        Err(errno) => return Err(errno.into()),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.patiently(PollFlags::IN, |file| file.read(buffer))?;
+        self.life.heard();
+        Ok(read)
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patiently(PollFlags::OUT, |file| file.write(bytes))
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.patiently(PollFlags::OUT, |file| file.write_vectored(parts))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! Reading slices: all that a batch needs is asked for before the first answer is waited for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::digest::{SliceHasher, slice_count, slice_len};
+use haul_core::{
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree,
+    RelPath, Result, SLICE_LEN, Slice, SliceData,
+};
+
+use super::conn::{Conn, Fault, Wave};
+use super::packet::{self, Request};
+use super::tree::Tree;
+use super::walk::entries_at;
+
+/// Files hashed by one wave at most.
+const BUNDLE: usize = 256;
+/// Threads that hash for one question, at most: each keeps a connection busy.
+const HASHERS: u32 = 8;
+
+/// Reads the slices of a batch and hashes them.
+pub(super) fn read(tree: &Tree, buffers: &BufferPool, batch: &Arc<Batch>) -> Result<BatchData> {
+    tree.pool().want();
+    tree.pool().on_one(|conn| {
+        let empty = batch.entries.iter().all(|entry| entry.len == 0);
+        let mut content = if empty { Buffer::default() } else { buffers.take() };
+        let items: Vec<(&Arc<Entry>, Slice)> = batch.iter().collect();
+        let mut slices = Vec::with_capacity(items.len());
+        for items in items.chunks(conn.files_at_once()) {
+            read_some(tree, conn, items, &mut content, &mut slices)?;
+        }
+        Ok(BatchData { batch: batch.clone(), slices, content, at_hand: true })
+    })
+}
+
+/// Two waves: the files are opened, then read, looked at and closed.
+fn read_some(
+    tree: &Tree,
+    conn: &Conn,
+    items: &[(&Arc<Entry>, Slice)],
+    content: &mut Buffer,
+    slices: &mut Vec<Result<SliceData>>,
+) -> Result<()> {
+    let _handles = conn.handles(items.len());
+    let mut opens = Wave::new(conn);
+    for (entry, _) in items {
+        opens.ask(&Request::Open { path: &tree.far(&entry.path), flags: packet::READ, mode: 0 });
+    }
+    let mut handles = Vec::with_capacity(items.len());
+    let mut wave = Wave::new(conn);
+    for (entry, slice) in items {
+        let opened = opens.expect().handle();
+        if let Ok(handle) = &opened {
+            let start = u64::from(slice.index) * SLICE_LEN;
+            ask_for(&mut wave, handle, start, slice_len(entry.len, slice.index), conn.server.max_read);
+            wave.ask(&Request::Fstat { handle });
+            wave.ask(&Request::Close { handle });
+        }
+        handles.push(opened);
+    }
+    for ((entry, slice), opened) in items.iter().zip(handles) {
+        let before = content.bytes().len();
+        let read = match opened {
+            Ok(handle) => {
+                let read = take_slice(tree, conn, &mut wave, entry, *slice, &handle, content);
+                let stat = wave.expect().attrs();
+                let _closed = wave.expect();
+                match (read, stat) {
+                    (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
+                    (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
+                    // Checked after the bytes were read: what still has the size and time of the scan was not
+                    // written to, as far as whole seconds tell.
+                    (Ok(Some(data)), Ok(now)) if is_still(entry, &now) => Ok(data),
+                    (Ok(_), Ok(_)) => Err(changed(tree, &entry.path)),
+                }
+            }
+            Err(Fault::Lost(error)) => Err(error),
+            Err(fault) => Err(tree.error("open", &entry.path, fault)),
+        };
+        if let Err(error) = &read {
+            if error.retry() == haul_core::Retry::OtherStream {
+                return Err(error.clone());
+            }
+            content.truncate(before);
+        }
+        slices.push(read);
+    }
+    Ok(())
+}
+
+/// Asks for `len` bytes from `start`, in as many requests as the server wants.
+pub(super) fn ask_for(wave: &mut Wave<'_>, handle: &[u8], start: u64, len: u64, most: u32) {
+    let mut at = 0;
+    while at < len {
+        let step = (len - at).min(u64::from(most)) as u32;
+        wave.ask(&Request::Read { handle, offset: start + at, len: step });
+        at += u64::from(step);
+    }
+}
+
+/// Takes the answers to [`ask_for`] and gives them to `take` in order. `false`: the file is shorter.
+pub(super) fn take_answers(
+    conn: &Conn,
+    wave: &mut Wave<'_>,
+    handle: &[u8],
+    start: u64,
+    len: u64,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Fault> {
+    let most = u64::from(conn.server.max_read);
+    let mut whole = Ok(true);
+    let mut at = 0;
+    while at < len {
+        let step = (len - at).min(most);
+        let answer = wave.expect().data();
+        // All answers are taken, whatever one of them says.
+        if matches!(whole, Ok(true)) {
+            whole = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
+        }
+        at += step;
+    }
+    whole
+}
+
+/// Takes one answer, and asks on where the server gave less than it was asked for.
+fn fill(
+    conn: &Conn,
+    handle: &[u8],
+    mut offset: u64,
+    mut left: u64,
+    mut data: Option<packet::Data>,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Fault> {
+    loop {
+        let Some(part) = data.filter(|part| !part.bytes().is_empty()) else { return Ok(false) };
+        let len = part.bytes().len() as u64;
+        if len > left {
+            let cause = "the server sent more than it was asked for";
+            let error = Error::new(ErrorKind::Protocol, haul_core::Side::Wire, "read", cause);
+            return Err(Fault::Lost(error));
+        }
+        take(part.bytes());
+        offset += len;
+        left -= len;
+        if left == 0 {
+            return Ok(true);
+        }
+        let mut wave = Wave::new(conn);
+        wave.ask(&Request::Read { handle, offset, len: left as u32 });
+        data = wave.expect().data()?;
+    }
+}
+
+/// Takes the content of one slice; `None` if the file is shorter than it was.
+fn take_slice(
+    tree: &Tree,
+    conn: &Conn,
+    wave: &mut Wave<'_>,
+    entry: &Entry,
+    slice: Slice,
+    handle: &[u8],
+    content: &mut Buffer,
+) -> Result<Option<SliceData>, Fault> {
+    let start = u64::from(slice.index) * SLICE_LEN;
+    let len = slice_len(entry.len, slice.index);
+    let mut hasher = SliceHasher::new(entry.len, start);
+    let mut room = true;
+    let whole = take_answers(conn, wave, handle, start, len, &mut |bytes| {
+        hasher.update(bytes);
+        match content.grow(bytes.len()) {
+            Some(space) => space.copy_from_slice(bytes),
+            None => room = false,
+        }
+    })?;
+    if !room {
+        return Err(Fault::Lost(tree.fault(
+            ErrorKind::Protocol,
+            "read",
+            &entry.path,
+            "the batch is too large",
+        )));
+    }
+    let extents = if len == 0 { Vec::new() } else { vec![Extent { start: 0, len: len as u32 }] };
+    Ok(whole.then(|| SliceData { extents, value: hasher.finish() }))
+}
+
+fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
+    let time = now.times.map(|(_, modified)| i64::from(modified));
+    now.size == Some(entry.len) && time.is_none_or(|time| time == entry.mtime.sec)
+}
+
+fn changed(tree: &Tree, path: &RelPath) -> Error {
+    tree.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
+}
+
+/// The digests of whole files as they are now, by reading them over all connections.
+pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+    let found = entries_at(tree, paths)?;
+    let mut entries: Vec<Result<Arc<Entry>>> = Vec::with_capacity(paths.len());
+    for (path, found) in paths.iter().zip(found) {
+        entries.push(match found {
+            Ok(Some(entry)) if entry.is_file() => Ok(Arc::new(entry)),
+            Ok(Some(_)) => Err(changed(tree, path)),
+            Ok(None) => Err(tree.fault(ErrorKind::NotFound, "open", path, "No such file or directory")),
+            Err(error) => Err(error),
+        });
+    }
+    let batches = Mutex::new(cut(&entries).into_iter());
+    let trees: Vec<Mutex<Result<FileTree>>> =
+        entries.into_iter().map(|entry| Mutex::new(entry.map(|entry| FileTree::new(entry.len)))).collect();
+    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<()> {
+        while let Some((batch, owners)) = next() {
+            let data = read(tree, buffers, &batch)?;
+            for ((owner, slice), read) in owners.iter().zip(&data.batch.slices).zip(data.slices) {
+                let mut tree = trees[*owner].lock().unwrap_or_else(PoisonError::into_inner);
+                match (&mut *tree, read) {
+                    (Ok(tree), Ok(data)) => tree.set(slice.index, data.value),
+                    (Ok(_), Err(error)) => *tree = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        Ok(())
+    };
+    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..tree.pool().streams().clamp(2, HASHERS)).map(|_| scope.spawn(work)).collect();
+        let mut ended = vec![work()];
+        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
+        ended
+    });
+    ended.into_iter().collect::<Result<()>>()?;
+    let missing = |path: &RelPath| tree.fault(ErrorKind::Io, "hash", path, "a slice is missing");
+    Ok(trees
+        .into_iter()
+        .zip(paths)
+        .map(|(one, path)| {
+            let one = one.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+            one.digest().ok_or_else(|| missing(path))
+        })
+        .collect())
+}
+
+/// The chaining values of slices of a staged file of a giant of `len` bytes, by reading them over all connections;
+/// `None` for one that could not be read.
+pub(super) fn staged(
+    tree: &Tree,
+    path: &[u8],
+    len: u64,
+    indices: &[u32],
+) -> Result<Vec<Option<ChainingValue>>> {
+    let next = AtomicUsize::new(0);
+    let values = Mutex::new(vec![None; indices.len()]);
+    let work = || -> Result<()> {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(index) = indices.get(at) else { return Ok(()) };
+            let value = tree.pool().on_one(|conn| staged_slice(conn, path, len, *index))?;
+            values.lock().unwrap_or_else(PoisonError::into_inner)[at] = value;
+        }
+    };
+    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..HASHERS).map(|_| scope.spawn(work)).collect();
+        let mut ended = vec![work()];
+        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
+        ended
+    });
+    ended.into_iter().collect::<Result<()>>()?;
+    Ok(values.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {
+    let _handle = conn.handles(1);
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
+    let handle = match wave.expect().handle() {
+        Ok(handle) => handle,
+        Err(Fault::Lost(error)) => return Err(error),
+        Err(Fault::Status(..)) => return Ok(None),
+    };
+    let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
+    let mut hasher = SliceHasher::new(len, start);
+    ask_for(&mut wave, &handle, start, slice, conn.server.max_read);
+    wave.ask(&Request::Close { handle: &handle });
+    let read = take_answers(conn, &mut wave, &handle, start, slice, &mut |bytes| hasher.update(bytes));
+    let _closed = wave.expect();
+    match read {
+        Err(Fault::Lost(error)) => Err(error),
+        read => Ok(matches!(read, Ok(true)).then(|| hasher.finish())),
+    }
+}
+
+/// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
+fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
+    let mut all = Vec::new();
+    let mut bundle = (Batch { entries: Vec::new(), slices: Vec::new() }, Vec::new());
+    let mut bytes = 0;
+    let mut put = |(batch, owners): (Batch, Vec<usize>)| {
+        if !owners.is_empty() {
+            all.push((Arc::new(batch), owners));
+        }
+    };
+    for (number, entry) in entries.iter().enumerate() {
+        let Ok(entry) = entry else { continue };
+        if entry.len > SLICE_LEN {
+            for index in 0..slice_count(entry.len) {
+                let slices = vec![Slice { entry: 0, index }];
+                put((Batch { entries: vec![entry.clone()], slices }, vec![number]));
+            }
+            continue;
+        }
+        if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
+            put(std::mem::replace(
+                &mut bundle,
+                (Batch { entries: Vec::new(), slices: Vec::new() }, Vec::new()),
+            ));
+            bytes = 0;
+        }
+        bytes += entry.len;
+        let (batch, owners) = &mut bundle;
+        batch.slices.push(Slice { entry: owners.len() as u32, index: 0 });
+        batch.entries.push(entry.clone());
+        owners.push(number);
+    }
+    put(bundle);
+    all
+}

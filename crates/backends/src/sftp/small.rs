@@ -1,0 +1,213 @@
+//! Whole small files: many of them are opened by one wave, written by the next, and renamed by the third.
+
+use std::sync::Arc;
+
+use haul_core::digest::SliceHasher;
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
+
+use super::conn::{Conn, Fault, Wave};
+use super::meta::{self, Asked};
+use super::packet::{self, Request};
+use super::read::{ask_for, take_answers};
+use super::sink::{Part, SftpSink};
+
+/// A file with its content.
+pub(super) struct Small<'a> {
+    pub(super) entry: &'a Arc<Entry>,
+    pub(super) data: &'a SliceData,
+    pub(super) content: &'a [u8],
+}
+
+/// Stages, checks and renames files. One outcome for each.
+pub(super) fn write(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<Outcome>> {
+    let mut outcomes = Vec::with_capacity(files.len());
+    for files in files.chunks(conn.files_at_once()) {
+        let _handles = conn.handles(files.len());
+        outcomes.extend(write_some(sink, conn, files));
+    }
+    outcomes
+}
+
+/// A file that is being staged.
+struct Staged<'a, 'b> {
+    file: &'a Small<'b>,
+    part: Part<'a>,
+    handle: Vec<u8>,
+    asked: Option<Asked>,
+}
+
+fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<Outcome>> {
+    let opened = open(sink, conn, files);
+    let mut wave = Wave::new(conn);
+    let mut staged: Vec<Result<Staged<'_, '_>>> = Vec::with_capacity(files.len());
+    let turn = conn.turn();
+    for one in opened {
+        staged.push(one.map(|mut one| {
+            let (handle, file) = (&one.handle[..], one.file);
+            write_extents(&mut wave, conn, handle, 0, file.data, file.content);
+            let written = file.data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
+            let hole = written < file.entry.len;
+            one.asked = Some(meta::ask_file(&mut wave, handle, file.entry, hole));
+            if sink.options.durable && conn.server.fsync {
+                wave.ask(&Request::Fsync { handle });
+            }
+            if sink.options.verify_disk {
+                ask_for(&mut wave, handle, 0, file.entry.len, conn.server.max_read);
+            }
+            wave.ask(&Request::Close { handle });
+            one
+        }));
+    }
+    wave.flush();
+    drop(turn);
+    let checked: Vec<Result<(Staged<'_, '_>, bool)>> = staged
+        .into_iter()
+        .map(|one| one.and_then(|one| take(sink, conn, &mut wave, &one).map(|owned| (one, owned))))
+        .collect();
+    publish(sink, conn, checked)
+}
+
+/// Opens a new staged file for each.
+fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<Result<Staged<'a, 'b>>> {
+    let back = if sink.options.verify_disk { packet::READ } else { 0 };
+    let flags = packet::WRITE | packet::CREATE | packet::EXCLUSIVE | back;
+    let mut wave = Wave::new(conn);
+    let mut parts = Vec::with_capacity(files.len());
+    for file in files {
+        let part = sink.stage(&file.entry.path);
+        wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
+        parts.push(part);
+    }
+    let mut handles: Vec<Result<Vec<u8>, Fault>> = files.iter().map(|_| wave.expect().handle()).collect();
+    let denied =
+        |handle: &Result<Vec<u8>, Fault>| matches!(handle, Err(Fault::Status(packet::PERMISSION_DENIED, _)));
+    let locked = files.iter().zip(&handles).filter(|(_, handle)| denied(handle));
+    let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
+    if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
+        for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
+            wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
+        }
+        for handle in handles.iter_mut().filter(|handle| denied(handle)) {
+            *handle = wave.expect().handle();
+        }
+    }
+    let mut opened = Vec::with_capacity(files.len());
+    for ((file, part), handle) in files.iter().zip(parts).zip(handles) {
+        opened.push(match handle {
+            Ok(handle) => Ok(Staged { file, part, handle, asked: None }),
+            Err(fault) => Err(sink.write_error(conn, "stage", file.entry, fault)),
+        });
+    }
+    opened
+}
+
+/// Asks for the data of a slice to be written where it belongs.
+pub(super) fn write_extents(
+    wave: &mut Wave<'_>,
+    conn: &Conn,
+    handle: &[u8],
+    start: u64,
+    data: &SliceData,
+    content: &[u8],
+) -> usize {
+    let mut used = 0;
+    let mut writes = 0;
+    for extent in &data.extents {
+        let len = extent.len as usize;
+        let mut offset = start + u64::from(extent.start);
+        // The lengths were checked when the content was.
+        for piece in content.get(used..used + len).unwrap_or_default().chunks(conn.server.max_write as usize)
+        {
+            wave.write(handle, offset, piece);
+            offset += piece.len() as u64;
+            writes += 1;
+        }
+        used += len;
+    }
+    writes
+}
+
+/// How many writes [`write_extents`] makes.
+fn writes(conn: &Conn, data: &SliceData) -> usize {
+    data.extents.iter().map(|extent| extent.len.div_ceil(conn.server.max_write) as usize).sum()
+}
+
+/// Takes the answers about one file. Whether its owner is right.
+fn take(sink: &SftpSink, conn: &Conn, wave: &mut Wave<'_>, one: &Staged<'_, '_>) -> Result<bool> {
+    let entry = one.file.entry;
+    let written = take_writes(wave, writes(conn, one.file.data));
+    let owned = match &one.asked {
+        Some(asked) => meta::take_file(asked, wave, entry, &sink.notes, sink.options.owner_by_name),
+        None => Ok(false),
+    };
+    let synced = if sink.options.durable && conn.server.fsync { wave.expect().ok() } else { Ok(()) };
+    let verified = if sink.options.verify_disk {
+        let mut hasher = SliceHasher::new(entry.len, 0);
+        take_answers(conn, wave, &one.handle, 0, entry.len, &mut |bytes| hasher.update(bytes))
+            .map(|whole| whole && hasher.finish() == one.file.data.value)
+    } else {
+        Ok(true)
+    };
+    let closed = wave.expect().ok();
+    written.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
+    let owned = owned.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
+    synced.map_err(|fault| sink.write_error(conn, "sync", entry, fault))?;
+    if !verified.map_err(|fault| sink.tree.error("read back", &entry.path, fault))? {
+        return Err(gave_back_other(sink, entry));
+    }
+    closed.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
+    Ok(owned)
+}
+
+/// Takes the answers to `count` writes; the first that failed counts.
+pub(super) fn take_writes(wave: &mut Wave<'_>, count: usize) -> Result<(), Fault> {
+    let mut all = Ok(());
+    for _ in 0..count {
+        all = all.and(wave.expect().ok());
+    }
+    all
+}
+
+/// What was read back is not what was written.
+pub(super) fn gave_back_other(sink: &SftpSink, entry: &Entry) -> Error {
+    let cause = "the server gave back other content than was sent";
+    sink.tree.fault(ErrorKind::Corrupt, "verify", &entry.path, cause)
+}
+
+/// Gives the files their names.
+fn publish(
+    sink: &SftpSink,
+    conn: &Conn,
+    checked: Vec<Result<(Staged<'_, '_>, bool)>>,
+) -> Vec<Result<Outcome>> {
+    let mut wave = Wave::new(conn);
+    let mut late = Vec::with_capacity(checked.len());
+    for (one, owned) in checked.iter().flatten() {
+        late.push(meta::late_mode(&mut wave, one.part.far(), one.file.entry, *owned));
+        sink.ask_publish(&mut wave, conn, one.part.far(), &one.file.entry.path);
+    }
+    let mut late = late.into_iter();
+    let mut outcomes = Vec::with_capacity(checked.len());
+    for one in checked {
+        outcomes.push(one.and_then(|(one, _)| {
+            let entry = one.file.entry;
+            let mode = if late.next() == Some(true) {
+                meta::take_late_mode(&mut wave, entry, &sink.notes)
+            } else {
+                Ok(())
+            };
+            let renamed = sink.take_publish(&mut wave, conn);
+            mode?;
+            renamed.map_err(|fault| sink.tree.error("give its name to", &entry.path, fault))?;
+            one.part.done();
+            // The proof of a file of one slice is its digest.
+            Ok(Outcome::Committed(Some(Digest(one.file.data.value.0))))
+        }));
+    }
+    outcomes
+}
+
+/// Whether a file is small: one slice.
+pub(super) fn is_small(entry: &Entry) -> bool {
+    entry.len <= SLICE_LEN
+}

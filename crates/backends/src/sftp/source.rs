@@ -1,0 +1,47 @@
+//! The reading end.
+
+use std::sync::Arc;
+
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source};
+
+use super::tree::Tree;
+use super::{read, walk};
+
+/// A tree at an SFTP server, to be read.
+pub(super) struct SftpSource {
+    tree: Tree,
+}
+
+impl SftpSource {
+    pub(super) fn new(tree: Tree) -> Self {
+        Self { tree }
+    }
+}
+
+impl Source for SftpSource {
+    fn root(&self) -> Result<Option<Entry>> {
+        let found = walk::entries_at(&self.tree, &[RelPath::root()])?.pop();
+        found.unwrap_or(Ok(None))
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        walk::walk(&self.tree, options, visit)
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        walk::entries_at(&self.tree, paths)
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        read::read(&self.tree, &self.tree.sftp.buffers, batch)
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        read::digest(&self.tree, &self.tree.sftp.buffers, paths)
+    }
+
+    fn streams(&self) -> u32 {
+        self.tree.pool().streams()
+    }
+}
