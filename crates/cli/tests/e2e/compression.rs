@@ -43,7 +43,8 @@ fn texts(scene: &Scene) -> Tree {
     for number in 0..100 {
         tree.text(format!("small/{number}.log"), log(number * 300, number as u64));
     }
-    tree.sparse("holes", 9 << 20, std::slice::from_ref(&(5 << 20..(5 << 20) + 5000)));
+    let data = 5 << 20..(5 << 20) + 5000;
+    tree.sparse("holes", 9 << 20, &[data]);
     tree
 }
 
