@@ -22,6 +22,7 @@ mod interrupts;
 mod kills;
 mod kit;
 mod memory;
+mod no_haul;
 mod output;
 mod paths;
 mod reach;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         memory::cases(),
         digests::cases(),
         sftp::cases(),
+        no_haul::cases(),
         output::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
