@@ -1,23 +1,20 @@
 //! One connection: requests go out from whoever asks, a thread hands the answers back by their numbers.
 
-use std::collections::{HashMap, VecDeque};
-use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use haul_core::{Error, ErrorKind, Result, Retry, Side};
 
 use super::packet::{self, Attrs, Data, MAX_PACKET, Names, PLAIN_DATA, Request, Response};
 use super::pipe::{Life, Pipe};
+use super::wave::Wave;
 use crate::peer::dial::Helper;
 use crate::peer::ssh::Pipes;
 
-/// Small requests are collected up to so many bytes before they are sent.
-const COLLECT: usize = 48 * 1024;
-/// Data of a write that is shorter is copied to the requests that are collected.
-const COPIED: usize = 8 * 1024;
 /// The most data in one request. OpenSSH allows a little less than a packet.
 const MOST_DATA: u32 = 255 * 1024;
 /// Open files at a time, of a server that does not say how many it has.
@@ -63,7 +60,7 @@ impl Fault {
 
 /// An answer, or why there is none.
 #[derive(Clone, Debug)]
-pub(super) struct Reply(Result<Response>);
+pub(super) struct Reply(pub(super) Result<Response>);
 
 impl Reply {
     fn take<T>(self, wanted: impl FnOnce(Response) -> Option<T>) -> Result<T, Fault> {
@@ -123,7 +120,7 @@ impl Reply {
 /// One ssh process with an SFTP server at its other end.
 pub(super) struct Conn {
     pub(super) server: Server,
-    name: String,
+    pub(super) name: String,
     writer: Mutex<Pipe>,
     pending: Mutex<Pending>,
     next: AtomicU32,
@@ -218,7 +215,7 @@ impl Conn {
         }
         wave.flush();
         let mut took = Duration::ZERO;
-        for _ in 0..wave.sent {
+        for _ in 0..wave.sent() {
             let packet = read_packet(reader).map_err(|e| lost(&self.name, &e.to_string()))?;
             self.answer(packet)?;
             if took.is_zero() {
@@ -277,6 +274,39 @@ impl Conn {
         // Who asked may have had enough.
         let _ = waiting.to.send((waiting.at, Reply(Ok(response))));
         Ok(())
+    }
+
+    /// Registers a request whose answer goes to `to` with the number `at`. The request's own number; `None` if the
+    /// connection is lost, which has been answered.
+    pub(super) fn register(
+        &self,
+        to: &Sender<(usize, Reply)>,
+        at: usize,
+        weight: u64,
+        slow: bool,
+    ) -> Option<u32> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut pending = self.lock();
+        if let Some(error) = pending.lost.clone() {
+            let _ = to.send((at, Reply(Err(error))));
+            return None;
+        }
+        if pending.waiting.is_empty() {
+            self.life.heard();
+        }
+        self.load.fetch_add(weight, Ordering::Relaxed);
+        pending.waiting.insert(id, Waiting { to: to.clone(), at, weight, slow });
+        Some(id)
+    }
+
+    /// Sends bytes, one after the other. If that fails the connection is lost.
+    pub(super) fn send(&self, first: &[u8], second: &[u8]) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = writer.write_both(first, second);
+        drop(writer);
+        if let Err(error) = written {
+            self.lose(lost(&self.name, &error.to_string()));
+        }
     }
 
     /// Gives the connection up. The first reason counts, and is returned.
@@ -378,122 +408,6 @@ impl Drop for Handles<'_> {
         drop(used);
         self.conn.returned.notify_all();
     }
-}
-
-/// Requests that are sent without waiting for answers, and their answers in the order of the requests.
-pub(super) struct Wave<'a> {
-    conn: &'a Conn,
-    buffer: Vec<u8>,
-    to: Sender<(usize, Reply)>,
-    from: Receiver<(usize, Reply)>,
-    sent: usize,
-    taken: usize,
-    /// Answers that came before their turn, from the one that is next on.
-    early: VecDeque<Option<Reply>>,
-}
-
-impl<'a> Wave<'a> {
-    pub(super) fn new(conn: &'a Conn) -> Self {
-        let (to, from) = crossbeam_channel::unbounded();
-        Self { conn, buffer: Vec::new(), to, from, sent: 0, taken: 0, early: VecDeque::new() }
-    }
-
-    /// Adds a request.
-    pub(super) fn ask(&mut self, request: &Request<'_>) {
-        self.enter(request, 0);
-        if self.buffer.len() >= COLLECT {
-            self.flush();
-        }
-    }
-
-    /// Adds a write of `bytes`, which must fit into one request.
-    pub(super) fn write(&mut self, handle: &[u8], offset: u64, bytes: &[u8]) {
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        self.enter(&Request::Write { handle, offset, len }, bytes.len() as u64);
-        if bytes.len() < COPIED {
-            self.buffer.extend_from_slice(bytes);
-            if self.buffer.len() >= COLLECT {
-                self.flush();
-            }
-        } else {
-            self.send(bytes);
-        }
-    }
-
-    fn enter(&mut self, request: &Request<'_>, more: u64) {
-        let conn = self.conn;
-        let id = conn.next.fetch_add(1, Ordering::Relaxed);
-        let weight = request.owes() + more;
-        let slow = matches!(request, Request::Fsync { .. });
-        let waiting = Waiting { to: self.to.clone(), at: self.sent, weight, slow };
-        self.sent += 1;
-        conn.load.fetch_add(weight, Ordering::Relaxed);
-        let mut pending = conn.lock();
-        if let Some(error) = pending.lost.clone() {
-            let _ = waiting.to.send((waiting.at, Reply(Err(error))));
-            return;
-        }
-        if pending.waiting.is_empty() {
-            conn.life.heard();
-        }
-        pending.waiting.insert(id, waiting);
-        drop(pending);
-        request.encode(id, &mut self.buffer);
-    }
-
-    /// Sends what was collected.
-    pub(super) fn flush(&mut self) {
-        self.send(&[]);
-    }
-
-    fn send(&mut self, data: &[u8]) {
-        if self.buffer.is_empty() {
-            return;
-        }
-        let mut writer = self.conn.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = write_both(&mut writer, &self.buffer, data);
-        drop(writer);
-        self.buffer.clear();
-        if let Err(error) = written {
-            self.conn.lose(lost(&self.conn.name, &error.to_string()));
-        }
-    }
-
-    /// The next answer; `None` when all were taken.
-    pub(super) fn next(&mut self) -> Option<Reply> {
-        self.flush();
-        if self.taken == self.sent {
-            return None;
-        }
-        while !matches!(self.early.front(), Some(Some(_))) {
-            let (at, reply) = self.from.recv().ok()?;
-            let at = at - self.taken;
-            if self.early.len() <= at {
-                self.early.resize_with(at + 1, || None);
-            }
-            self.early[at] = Some(reply);
-        }
-        self.taken += 1;
-        self.early.pop_front().flatten()
-    }
-
-    /// The next answer of many that were asked for; one that is missing counts as lost.
-    pub(super) fn expect(&mut self) -> Reply {
-        let missing = || Reply(Err(lost(&self.conn.name, "an answer is missing")));
-        self.next().unwrap_or_else(missing)
-    }
-}
-
-fn write_both(writer: &mut Pipe, first: &[u8], second: &[u8]) -> io::Result<()> {
-    let mut done = 0;
-    while done < first.len() {
-        let written = writer.write_vectored(&[IoSlice::new(&first[done..]), IoSlice::new(second)])?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        done += written;
-    }
-    writer.write_all(&second[done - first.len()..])
 }
 
 /// Reads a packet without its length. Memory is taken once the length is known to be allowed.

@@ -12,12 +12,13 @@ use haul_core::{
     ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, SLICE_LEN, Slice, SliceData,
 };
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::meta::{self, Change, seconds};
 use super::packet::{self, Attrs, Request};
 use super::read::{self, ask_for, take_answers};
 use super::sink::SftpSink;
 use super::small::{gave_back_other, take_writes, write_extents};
+use super::wave::Wave;
 use crate::local::journal::{self, HEADER_LEN, Header, RECORD_LEN};
 use crate::local::stage::{JOURNAL, PART, known_ranges, staging_name};
 

@@ -5,9 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 use haul_core::{Entry, EntryKind, MetaNote, RelPath, Result, Timestamp};
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Request};
 use super::tree::Tree;
+use super::wave::Wave;
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;

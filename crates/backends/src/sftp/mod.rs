@@ -1,6 +1,7 @@
 //! A far end that has no haul, reached over SFTP: several ssh processes with the `sftp` subsystem.
 //!
-//! Read `packet` (the protocol), `conn` (requests and answers on one connection), `pool` (the connections), `tree`
+//! Read `packet` (the protocol), `conn` and `wave` (requests and answers on one
+//! connection), `pool` (the connections), `tree`
 //! (names at the server). Reading: `walk`, `read`, `source`. Writing: `compare` and `offer` (what is needed), `small`
 //! and `giant` (staged, checked, renamed), `meta`, `sink`.
 //!
@@ -22,6 +23,7 @@ mod small;
 mod source;
 mod tree;
 mod walk;
+mod wave;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

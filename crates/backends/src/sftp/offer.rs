@@ -6,11 +6,12 @@ use std::ops::Range;
 use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
 
 use super::compare::{Verdict, compare};
-use super::conn::{Fault, Wave};
+use super::conn::Fault;
 use super::meta::{self, Change};
 use super::packet::{Attrs, Request};
 use super::sink::SftpSink;
 use super::tree::is_dir;
+use super::wave::Wave;
 use super::{giant, read};
 
 /// One offer on the way to its answer.

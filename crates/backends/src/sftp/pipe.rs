@@ -86,6 +86,21 @@ impl Pipe {
     }
 }
 
+impl Pipe {
+    /// Writes all of both.
+    pub(super) fn write_both(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < first.len() {
+            let written = self.write_vectored(&[IoSlice::new(&first[done..]), IoSlice::new(second)])?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            done += written;
+        }
+        self.write_all(&second[done - first.len()..])
+    }
+}
+
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.patiently(PollFlags::IN, |file| file.read(buffer))?;

@@ -22,6 +22,8 @@ const DIALS_AT_ONCE: u32 = 8;
 const RESTARTS: usize = 3;
 /// A restart counts no more after this time.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
+/// Over such a distance further connections are opened at once: logging in takes longer than most of what is asked.
+const FAR: Duration = Duration::from_millis(20);
 /// How long a process may take to end once its connection has.
 const COLLECT: Duration = Duration::from_millis(500);
 
@@ -62,6 +64,9 @@ impl Pool {
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let pool = Arc::new(Self { dialer, note, timeout, streams, state, changed });
         pool.dial(Way::First).map_err(|refused| refused.error)?;
+        if pool.server()?.round_trip >= FAR {
+            pool.want();
+        }
         let keeper = pool.clone();
         let spawned = thread::Builder::new().name("haul-sftp".to_owned()).spawn(move || keeper.keep());
         if let Err(error) = spawned {
@@ -139,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// Ends every connection, giving the server a moment for what it was told.
+    /// Ends every connection.
     pub(super) fn close(&self) {
         let conns = {
             let mut state = self.lock();

@@ -9,10 +9,11 @@ use haul_core::{
     RelPath, Result, SLICE_LEN, Slice, SliceData,
 };
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::packet::{self, Request};
 use super::tree::Tree;
 use super::walk::entries_at;
+use super::wave::Wave;
 
 /// Files hashed by one wave at most.
 const BUNDLE: usize = 256;

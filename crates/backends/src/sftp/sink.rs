@@ -9,12 +9,13 @@ use haul_core::{
     Result, Sink, SinkOptions, WriteDone,
 };
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::giant::{self, Giant};
 use super::meta::{self, Change, Notes};
 use super::packet::{self, Request};
 use super::small::{self, Small, is_small};
 use super::tree::{FILE, KIND, Tree, is_dir};
+use super::wave::Wave;
 use super::{offer, walk};
 use crate::dirs::Dirs;
 use crate::local::stage::{JOURNAL, PART, is_staging_name, proves, staging_name};

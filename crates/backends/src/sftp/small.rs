@@ -5,11 +5,12 @@ use std::sync::Arc;
 use haul_core::digest::SliceHasher;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::meta::{self, Asked};
 use super::packet::{self, Request};
 use super::read::{ask_for, take_answers};
 use super::sink::{Part, SftpSink};
+use super::wave::Wave;
 
 /// A file with its content.
 pub(super) struct Small<'a> {

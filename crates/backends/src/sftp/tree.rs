@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::Sftp;
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::packet::{self, Attrs, Request};
 use super::pool::Pool;
+use super::wave::Wave;
 use crate::cache::Cache;
 
 /// Folders that are known to be folders.

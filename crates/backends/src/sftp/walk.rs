@@ -11,9 +11,10 @@ use haul_core::{
     Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, Timestamp, filter,
 };
 
-use super::conn::{Conn, Fault, Wave};
+use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Names, Request};
 use super::tree::{self, KIND, Tree};
+use super::wave::Wave;
 use crate::local::stage::is_staging_name;
 
 /// Entries handed over at a time.

@@ -24,6 +24,7 @@ mod kills;
 mod kit;
 mod limits;
 mod memory;
+mod no_haul;
 mod output;
 mod paths;
 mod probe;
@@ -108,6 +109,7 @@ fn main() -> ExitCode {
         digests::cases(),
         compression::cases(),
         sftp::cases(),
+        no_haul::cases(),
         output::cases(),
         probe::cases(),
     ];

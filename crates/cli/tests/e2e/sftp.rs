@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use haul_testkit::{
 };
 use std::os::unix::ffi::OsStrExt;
 
-use crate::scene::{FAR, HAUL, Scene, slash, summary};
+use crate::scene::{FAR, Scene, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -29,10 +29,6 @@ pub(crate) fn cases() -> Vec<Case> {
         connections_that_die_cost_no_more_than_what_was_on_them,
         what_is_read_back_finds_a_flipped_byte_and_sends_it_again,
         what_was_staged_is_read_back_before_it_counts,
-        without_haul_there_it_goes_on_over_sftp,
-        a_haul_that_was_named_and_is_missing_is_told,
-        bootstrap_puts_haul_there_once,
-        bootstrap_replaces_no_haul_that_is_installed,
         sync_removes_what_the_source_does_not_have,
         verify_and_hash_read_what_is_there,
         no_path_leads_out_through_a_link,
@@ -53,7 +49,7 @@ fn sftp(path: &Path) -> OsString {
 }
 
 /// The program with its first word, and how the server is reached. No haul is named.
-fn haul(scene: &Scene, word: &str) -> Run {
+pub(crate) fn haul(scene: &Scene, word: &str) -> Run {
     scene.haul(word).args(["-e", &scene.sshd().shell()])
 }
 
@@ -80,7 +76,7 @@ fn assert_same(original: &Path, copy: &Path) {
 }
 
 /// A tree of which SFTP carries everything: whole seconds, no attributes.
-fn plain(scene: &Scene, name: &str, big: &[u64], small: u32) -> Tree {
+pub(crate) fn plain(scene: &Scene, name: &str, big: &[u64], small: u32) -> Tree {
     let tree = Tree::mixed(scene.join(name), 70, big, small);
     whole_seconds(&tree);
     tree
@@ -409,86 +405,6 @@ fn what_was_staged_is_read_back_before_it_counts() {
         summary(&push(&scene, source.path(), &copy).args(["--verify", "disk"]).finish().expect_success());
     assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
     assert_same_tree(source.path(), &copy);
-}
-
-fn without_haul_there_it_goes_on_over_sftp() {
-    let scene = Scene::new();
-    let source = plain(&scene, "src", &[9 << 20], 100);
-    let copy = scene.join("dst");
-    let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
-    let run = haul(&scene, "copy").arg(slash(source.path())).arg(far(&copy)).finish().expect_success();
-    let told: Vec<String> =
-        run.err().lines().filter(|line| line.contains("SFTP")).map(str::to_owned).collect();
-    assert_eq!(told.len(), 1, "it is said in one line: {run}");
-    assert_same_tree(source.path(), &copy);
-    let back = scene.join("back");
-    let _ = haul(&scene, "copy").arg(far(&copy)).arg(slash(&back)).finish().expect_success();
-    assert_same_tree(source.path(), &back);
-    scene.assert_all_gone();
-}
-
-fn a_haul_that_was_named_and_is_missing_is_told() {
-    let scene = Scene::new();
-    let source = plain(&scene, "src", &[], 10);
-    let run = haul(&scene, "copy").args(["--remote-haul", "/no/such/haul"]);
-    let run = run.arg(slash(source.path())).arg(scene.far(scene.join("dst"))).finish().expect_code(4);
-    assert!(run.err().contains("/no/such/haul"), "{run}");
-    assert!(!scene.join("dst").exists());
-}
-
-/// A server whose sessions have a home directory in the scene.
-fn with_home() -> (Scene, PathBuf) {
-    let home = tempfile::tempdir().unwrap().keep();
-    let lines = vec![format!("SetEnv HOME={}", home.display())];
-    (Scene::with_sshd(SshdOptions { lines, ..SshdOptions::default() }), home)
-}
-
-fn bootstrap_puts_haul_there_once() {
-    let scene = Scene::new();
-    let home = scene.home();
-    let cache = home.join(".cache/haul");
-    let plan = FaultPlan::new(scene.join("plan"));
-    let source = plain(&scene, "src", &[9 << 20], 100);
-    let run = |copy: &Path| {
-        let run = scene.haul("copy").args(["-e", &crate::scene::fault_shell(&plan), "--bootstrap"]);
-        run.arg(slash(source.path())).arg(joined(&[FAR.as_bytes(), b":", slash(copy).as_bytes()])).finish()
-    };
-    let first = run(&scene.join("dst")).expect_success();
-    assert!(first.err().contains("putting it into ~/.cache/haul"), "{first}");
-    assert_same_tree(source.path(), &scene.join("dst"));
-    let there = list(&cache);
-    assert_eq!(there.len(), 1, "one program and nothing else: {there:?}");
-    assert!(fs::read(cache.join(&there[0])).unwrap() == fs::read(HAUL).unwrap());
-    let inode = fs::metadata(cache.join(&there[0])).unwrap().ino();
-    let second = run(&scene.join("again")).expect_success();
-    assert!(!second.err().contains("putting it"), "{second}");
-    assert_same_tree(source.path(), &scene.join("again"));
-    assert_eq!(fs::metadata(cache.join(&there[0])).unwrap().ino(), inode, "nothing was copied again");
-    // A program on the way there that is damaged does not get its name.
-    fs::remove_dir_all(&cache).unwrap();
-    let plan = FaultPlan::new(scene.join("bad")).with(Which::Only(2), Direction::Up, Fault::Flip(3_000_000));
-    let run = scene.haul("copy").args(["-e", &crate::scene::fault_shell(&plan), "--bootstrap"]);
-    let run = run.arg(slash(source.path())).arg(joined(&[
-        FAR.as_bytes(),
-        b":",
-        slash(&scene.join("bad-dst")).as_bytes(),
-    ]));
-    let run = run.finish().expect_code(4);
-    assert!(run.err().contains("put haul onto"), "{run}");
-    assert_eq!(list(&cache), [""; 0].map(PathBuf::from), "nothing is left");
-    scene.assert_all_gone();
-}
-
-fn bootstrap_replaces_no_haul_that_is_installed() {
-    let (scene, home) = with_home();
-    let source = plain(&scene, "src", &[], 50);
-    let run = haul(&scene, "copy").args(["--remote-haul", HAUL, "--bootstrap"]);
-    let run =
-        run.arg(slash(source.path())).arg(scene.far(slash(&scene.join("dst")))).finish().expect_success();
-    assert!(!run.err().contains("putting"), "{run}");
-    assert_eq!(list(&home), [""; 0].map(PathBuf::from), "nothing was copied");
-    assert_same_tree(source.path(), &scene.join("dst"));
-    fs::remove_dir_all(home).unwrap();
 }
 
 fn sync_removes_what_the_source_does_not_have() {

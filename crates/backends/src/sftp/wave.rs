@@ -1,0 +1,105 @@
+//! Requests that are sent without waiting, and their answers.
+
+use std::collections::VecDeque;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::conn::{Conn, Reply, lost};
+use super::packet::Request;
+
+/// Small requests are collected up to so many bytes before they are sent.
+const COLLECT: usize = 48 * 1024;
+/// Data of a write that is shorter is copied to the requests that are collected.
+const COPIED: usize = 8 * 1024;
+
+/// Requests that are sent without waiting for answers, and their answers in the order of the requests.
+pub(super) struct Wave<'a> {
+    conn: &'a Conn,
+    buffer: Vec<u8>,
+    to: Sender<(usize, Reply)>,
+    from: Receiver<(usize, Reply)>,
+    sent: usize,
+    taken: usize,
+    /// Answers that came before their turn, from the one that is next on.
+    early: VecDeque<Option<Reply>>,
+}
+
+impl<'a> Wave<'a> {
+    pub(super) fn new(conn: &'a Conn) -> Self {
+        let (to, from) = crossbeam_channel::unbounded();
+        Self { conn, buffer: Vec::new(), to, from, sent: 0, taken: 0, early: VecDeque::new() }
+    }
+
+    /// Adds a request.
+    pub(super) fn ask(&mut self, request: &Request<'_>) {
+        self.enter(request, 0);
+        if self.buffer.len() >= COLLECT {
+            self.flush();
+        }
+    }
+
+    /// Adds a write of `bytes`, which must fit into one request.
+    pub(super) fn write(&mut self, handle: &[u8], offset: u64, bytes: &[u8]) {
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.enter(&Request::Write { handle, offset, len }, bytes.len() as u64);
+        if bytes.len() < COPIED {
+            self.buffer.extend_from_slice(bytes);
+            if self.buffer.len() >= COLLECT {
+                self.flush();
+            }
+        } else {
+            self.send(bytes);
+        }
+    }
+
+    fn enter(&mut self, request: &Request<'_>, more: u64) {
+        let slow = matches!(request, Request::Fsync { .. });
+        let id = self.conn.register(&self.to, self.sent, request.owes() + more, slow);
+        self.sent += 1;
+        if let Some(id) = id {
+            request.encode(id, &mut self.buffer);
+        }
+    }
+
+    /// How many requests were added.
+    pub(super) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// Sends what was collected.
+    pub(super) fn flush(&mut self) {
+        self.send(&[]);
+    }
+
+    fn send(&mut self, data: &[u8]) {
+        // Nothing is in it if the connection is lost.
+        if !self.buffer.is_empty() {
+            self.conn.send(&self.buffer, data);
+            self.buffer.clear();
+        }
+    }
+
+    /// The next answer; `None` when all were taken.
+    pub(super) fn next(&mut self) -> Option<Reply> {
+        self.flush();
+        if self.taken == self.sent {
+            return None;
+        }
+        while !matches!(self.early.front(), Some(Some(_))) {
+            let (at, reply) = self.from.recv().ok()?;
+            let at = at - self.taken;
+            if self.early.len() <= at {
+                self.early.resize_with(at + 1, || None);
+            }
+            self.early[at] = Some(reply);
+        }
+        self.taken += 1;
+        self.early.pop_front().flatten()
+    }
+
+    /// The next answer of many that were asked for; one that is missing counts as lost.
+    pub(super) fn expect(&mut self) -> Reply {
+        let missing = || Reply(Err(lost(&self.conn.name, "an answer is missing")));
+        self.next().unwrap_or_else(missing)
+    }
+}
