@@ -18,7 +18,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use crate::identity::{Identity, PublicKey};
 use crate::pulse::Pulse;
 use crate::stream::{Receive, Streams, Transmit, set_nonblocking, wait, write_all};
-use crate::tcp::set_congestion;
+use crate::tcp::suit;
 
 /// Bytes that are encrypted, or decrypted, at a time; also what one system call moves.
 const CHUNK: usize = 256 * 1024;
@@ -401,7 +401,7 @@ fn handshake(
             Err(error) => return Err(error),
         }
     }
-    set_congestion(&socket, credentials.congestion.as_deref());
+    suit(&socket, credentials.congestion.as_deref());
     let own = socket.try_clone()?;
     let shared = Arc::new(Shared { socket, state: Mutex::new(State { session, owed: Out::new(OWN) }) });
     let mut reader = SecureReader::new(shared.clone());

@@ -69,16 +69,35 @@ fn begin(address: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
 /// halves its own at each (Cardwell et al., ACM Queue 14(5), 2016).
 const FAR: Duration = Duration::from_millis(5);
 
-/// Sets the congestion control of a connection: the one that was asked for, else BBR over a distance, where the
-/// kernel has it for everybody.
-pub(crate) fn set_congestion(socket: impl AsFd, name: Option<&str>) {
-    match name {
-        // That it can be had was checked before.
-        Some(name) => drop(sockopt::set_tcp_congestion(socket, name)),
-        None if info(&socket).is_ok_and(|info| info.rtt >= FAR) => {
-            let _ = sockopt::set_tcp_congestion(socket, "bbr");
-        }
-        None => {}
+/// Bytes that the kernel keeps of a connection over a distance besides what is on its way. With more, a slow connection
+/// holds content that another one could have carried by then; with less, it runs dry while this process is held up.
+const UNSENT: u32 = 512 * 1024;
+
+/// Suits a connection to its distance, which the kernel knows by now. `congestion` is the control that was asked for.
+pub(crate) fn suit(socket: impl AsFd, congestion: Option<&str>) {
+    let far = info(&socket).is_ok_and(|info| info.rtt >= FAR);
+    if let Some(name) = congestion.or(if far { Some("bbr") } else { None }) {
+        // That a named one can be had was checked before.
+        let _ = sockopt::set_tcp_congestion(&socket, name);
+    }
+    if far {
+        set_unsent(&socket, UNSENT);
+    }
+}
+
+/// Has the kernel take no more than `bytes` that it cannot send yet (`TCP_NOTSENT_LOWAT`, tcp(7)).
+#[allow(unsafe_code)]
+fn set_unsent(socket: impl AsFd, bytes: u32) {
+    let len = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(0);
+    // SAFETY: the kernel reads `len` bytes from an integer of that size. A failure leaves things as they were.
+    unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NOTSENT_LOWAT,
+            (&raw const bytes).cast(),
+            len,
+        );
     }
 }
 

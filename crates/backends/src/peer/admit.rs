@@ -5,10 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Side};
-use haul_transport::LinkError;
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
 use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
 
-use super::dial::{Dial, Greeted, Refused, Trouble, Way, greet};
+use super::dial::{Dial, Greeted, Helper, Refused, Trouble, Way, greet};
 use super::lane::Lane;
 use super::reader::{self, COLLECT};
 use super::session::{Session, lost};
@@ -30,64 +30,20 @@ pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
     }
 }
 
-/// Opens one more lane with `dialer`. `direct` says that it goes around ssh.
-pub(super) fn open(
-    session: &Arc<Session>,
-    dialer: &dyn Dial,
-    way: Way,
-    hello: &Hello,
-    direct: bool,
-) -> Result<(), Refused> {
-    let link = dialer.dial(way)?;
+/// Opens one more lane through ssh.
+pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
+    let link = session.dialer.dial(way)?;
     // Only the first login may have to wait for a person.
-    let patience = if way == Way::First && !direct { None } else { Some(session.timeout) };
-    let greeted = greet(link, hello, patience, &session.dialer.name())?;
-    accept(session, greeted, hello, direct)
-}
-
-/// Takes a greeted lane into the session. If the far process is a new one, it is told first what is open.
-fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello, direct: bool) -> Result<(), Refused> {
-    let result = match &greeted.welcome.session {
-        Ok(id) if hello.session.is_some_and(|known| known != *id) => reopen(session, &mut greeted),
-        Ok(_) => Ok(()),
-        Err(why) => {
-            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
-                .on(session.dialer.name());
-            // It may just have ended, and its successor be known in a moment; else this is another machine.
-            let state = session.lock();
-            let other = state.lane_count() > 0 && state.session == hello.session;
-            Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error })
-        }
-    };
-    let Greeted { mut reader, mut writer, pulse, helper, welcome } = greeted;
-    reader.limit(session.pace.inbound.clone());
-    writer.limit(session.pace.outbound.clone());
-    let added = result.and_then(|()| {
-        let mut state = session.lock();
-        if let Ok(id) = welcome.session {
-            state.restarts += u32::from(state.session.is_some_and(|known| known != id));
-            state.session = Some(id);
-            state.answer = welcome.direct;
-        }
-        drop(state);
-        if let Some(helper) = &helper {
-            helper.settled();
-        }
-        let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
-        let lane = session
-            .add(|number| Lane::new(number, direct, writer, pulse, helper.clone()))
-            .ok_or_else(closed)?;
-        let reading = session.clone();
-        let number = lane.number;
-        let spawned = thread::Builder::new()
-            .name(format!("haul-lane-{number}"))
-            .spawn(move || reader::read_lane(&reading, &lane, reader));
-        spawned.map(drop).map_err(|error| {
-            session.reader_ended();
-            session.lose(number, lost(&error.to_string()));
-            Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
-        })
-    });
+    let patience = if way == Way::First { None } else { Some(session.timeout) };
+    let mut greeted = greet(link, hello, patience, &session.dialer.name())?;
+    let accepted = accept(session, &mut greeted, hello);
+    let Greeted { reader, writer, pulse, helper, .. } = greeted;
+    if accepted.is_ok()
+        && let Some(helper) = &helper
+    {
+        helper.settled();
+    }
+    let added = accepted.and_then(|()| enlist(session, reader, writer, pulse, helper.clone(), false));
     if added.is_err()
         && let Some(helper) = &helper
     {
@@ -95,6 +51,74 @@ fn accept(session: &Arc<Session>, mut greeted: Greeted, hello: &Hello, direct: b
         helper.collect(COLLECT);
     }
     added
+}
+
+/// Opens one more lane around ssh. The far end was proved by its key, so what it says to the greeting is not waited
+/// for: that would be a round trip more before the first content.
+pub(super) fn open_direct(
+    session: &Arc<Session>,
+    dialer: &dyn Dial,
+    way: Way,
+    hello: &Hello,
+) -> Result<(), Refused> {
+    let link = dialer.dial(way)?;
+    let pulse = Arc::new(Pulse::default());
+    let reader = FrameReader::new(link.streams.from, pulse.clone());
+    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
+    let refused = |trouble, error: Error| Refused { trouble, error: error.on(dialer.name()) };
+    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    writer
+        .write(&frame, &[])
+        .map_err(|error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", &error)))?;
+    enlist(session, reader, writer, pulse, link.helper, true)
+}
+
+/// Learns from the far end's greeting. If its process is a new one, it is told what is open.
+fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), Refused> {
+    let id = match &greeted.welcome.session {
+        Ok(id) => *id,
+        Err(why) => {
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
+                .on(session.dialer.name());
+            // It may just have ended, and its successor be known in a moment; else this is another machine.
+            let state = session.lock();
+            let other = state.lane_count() > 0 && state.session == hello.session;
+            return Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error });
+        }
+    };
+    if hello.session.is_some_and(|known| known != id) {
+        reopen(session, greeted)?;
+    }
+    let mut state = session.lock();
+    state.restarts += u32::from(state.session.is_some_and(|known| known != id));
+    state.session = Some(id);
+    state.answer = greeted.welcome.direct.take();
+    Ok(())
+}
+
+/// Takes a lane into the session.
+fn enlist(
+    session: &Arc<Session>,
+    mut reader: FrameReader,
+    mut writer: FrameWriter,
+    pulse: Arc<Pulse>,
+    helper: Option<Arc<dyn Helper>>,
+    direct: bool,
+) -> Result<(), Refused> {
+    reader.limit(session.pace.inbound.clone());
+    writer.limit(session.pace.outbound.clone());
+    let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
+    let lane = session.add(|number| Lane::new(number, direct, writer, pulse, helper)).ok_or_else(closed)?;
+    let reading = session.clone();
+    let number = lane.number;
+    let spawned = thread::Builder::new()
+        .name(format!("haul-lane-{number}"))
+        .spawn(move || reader::read_lane(&reading, &lane, reader));
+    spawned.map(drop).map_err(|error| {
+        session.reader_ended();
+        session.lose(number, lost(&error.to_string()));
+        Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
+    })
 }
 
 /// Repeats to a new far process what the old one had open.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Error, ErrorKind, Result};
 use haul_wire::Hello;
 
-use super::admit::open;
+use super::admit::{open, open_direct};
 use super::dial::{Dial, Refused, Trouble, Way};
 use super::direct::Finder;
 use super::lane::Lane;
@@ -82,8 +82,7 @@ impl Keeper {
 
     /// Opens the first lane.
     pub(super) fn first(&mut self) -> Result<()> {
-        open(&self.session, &*self.session.dialer, Way::First, &self.hello, false)
-            .map_err(|refused| refused.error)?;
+        open(&self.session, Way::First, &self.hello).map_err(|refused| refused.error)?;
         self.find_direct();
         Ok(())
     }
@@ -211,8 +210,11 @@ impl Keeper {
         session.lock().dialing += 1;
         let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
             let direct = dialer.is_some();
-            let dialer = dialer.as_deref().unwrap_or(&*session.dialer);
-            let refused = open(&session, dialer, Way::Further, &hello, direct).err();
+            let opened = match dialer {
+                Some(dialer) => open_direct(&session, &*dialer, Way::Further, &hello),
+                None => open(&session, Way::Further, &hello),
+            };
+            let refused = opened.err();
             let _ = tell.send(Outcome { direct, refused });
             session.dialed();
         });
@@ -293,7 +295,7 @@ impl Keeper {
                     return;
                 }
                 let hello = self.hello(true);
-                match open(&self.session, &*self.session.dialer, Way::Again, &hello, false) {
+                match open(&self.session, Way::Again, &hello) {
                     Ok(()) => {
                         self.may_grow = true;
                         self.find_direct();

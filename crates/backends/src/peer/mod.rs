@@ -12,6 +12,7 @@ pub mod dial;
 mod direct;
 mod keeper;
 mod lane;
+mod lanes;
 mod probe;
 mod reader;
 mod session;

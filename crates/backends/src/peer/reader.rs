@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_transport::{FrameReader, LinkError};
-use haul_wire::Kind;
+use haul_wire::{Kind, Welcome, decode_body};
 
 use super::lane::Lane;
 use super::session::{Reply, Session, lost};
@@ -29,6 +29,8 @@ pub(super) fn read_lane(session: &Session, lane: &Lane, mut reader: FrameReader)
 }
 
 fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> LinkError {
+    // A lane through ssh was greeted before it was taken in.
+    let mut greeted = !lane.direct;
     loop {
         let (header, body) = match reader.head() {
             Ok(frame) => frame,
@@ -36,8 +38,18 @@ fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> Link
         };
         match header.kind {
             Kind::Ping => continue,
-            Kind::Response => {}
-            Kind::Hello | Kind::Welcome | Kind::Request => return haul_wire::FrameError::Kind.into(),
+            Kind::Response if greeted => {}
+            Kind::Welcome if !greeted => match decode_body::<Welcome>(&body) {
+                Ok(welcome) if welcome.session.as_ref().ok() == session.lock().session.as_ref() => {
+                    greeted = true;
+                    continue;
+                }
+                Ok(_) => return haul_wire::FrameError::Rule("a greeting from another session").into(),
+                Err(error) => return error.into(),
+            },
+            Kind::Response | Kind::Hello | Kind::Welcome | Kind::Request => {
+                return haul_wire::FrameError::Kind.into();
+            }
         }
         let unasked = haul_wire::FrameError::Rule("an answer to what was not asked");
         let mut content = None;
