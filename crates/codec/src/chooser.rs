@@ -55,6 +55,10 @@ const SAME: f64 = 0.92;
 const FORGET: f64 = 1.004;
 /// Windows within which a step down that had to be taken back counts as a mistake.
 const MISTAKE: u32 = 12;
+/// A link that took this much more than ever before is still coming to speed: its connections begin slowly.
+const RISING: f64 = 1.2;
+/// Windows that a link may take for that.
+const RAMP: u32 = 12;
 /// The most windows that a step down is put off for after mistakes.
 const PATIENCE: u32 = 48;
 
@@ -84,6 +88,9 @@ pub(crate) struct Chooser {
     /// The same as it was last measured, and windows in a row that were quite different.
     firm: Option<f64>,
     odd: u32,
+    /// The most that it took, and windows until it counts as being at speed.
+    most: f64,
+    ramp: u32,
     /// Plain bytes a second that the far end takes, where it was seen to be the limit.
     far: f64,
     /// Windows since the link was the limit.
@@ -106,6 +113,8 @@ impl Default for Chooser {
             link: None,
             firm: None,
             odd: 0,
+            most: 0.0,
+            ramp: RAMP,
             far: f64::INFINITY,
             slack: 0,
             patience: 0,
@@ -159,6 +168,16 @@ impl Chooser {
         self.far *= FORGET;
         let waiting = sight.sending + sight.packing;
         let full = sight.sending >= 0.7 && sight.sending >= 0.6 * waiting;
+        let rising = wire > self.most * RISING;
+        self.most = self.most.max(wire);
+        self.ramp = self.ramp.saturating_sub(1);
+        if full && rising && self.ramp > 0 {
+            // To pack harder now would keep it from ever being filled.
+            self.link = Some(wire);
+            self.choose(sight, plain, wire, false);
+            self.link = None;
+            return;
+        }
         if let Some(mut trial) = self.trial.take() {
             trial.windows += 1;
             if trial.windows < TRIAL {
@@ -166,7 +185,7 @@ impl Chooser {
                 return;
             }
             if self.judge(trial, plain, wire, full) {
-                self.choose(sight, plain, wire);
+                self.choose(sight, plain, wire, true);
                 return;
             }
         }
@@ -195,7 +214,7 @@ impl Chooser {
         if waiting < 0.7 {
             self.far = self.far.min(plain);
         }
-        self.choose(sight, plain, wire);
+        self.choose(sight, plain, wire, true);
         self.far = far;
     }
 
@@ -267,11 +286,12 @@ impl Chooser {
         link.min(processors).min(self.far)
     }
 
-    fn choose(&mut self, sight: &Sight, plain: f64, wire: f64) {
+    /// Takes the best rung, a harder one only if that is `allowed`.
+    fn choose(&mut self, sight: &Sight, plain: f64, wire: f64, allowed: bool) {
         let rates = self.rungs.map(|rung| self.predict(&rung, sight, plain));
         let best = rates.iter().copied().fold(0.0, f64::max);
         let Some(to) = rates.iter().position(|rate| *rate >= best * AS_GOOD) else { return };
-        if to > self.at && rates[to] > rates[self.at] * BETTER {
+        if to > self.at && allowed && rates[to] > rates[self.at] * BETTER {
             if self.since_down < MISTAKE {
                 self.patience = (self.patience * 2).clamp(4, PATIENCE);
             }

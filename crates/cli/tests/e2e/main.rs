@@ -16,6 +16,7 @@ mod changing;
 mod compression;
 mod databases;
 mod digests;
+mod direct;
 mod faults;
 mod filesystems;
 mod hostile;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         reruns::cases(),
         kills::cases(),
         interrupts::cases(),
+        direct::cases(),
         faults::cases(),
         space::cases(),
         hostile::cases(),

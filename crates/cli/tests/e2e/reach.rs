@@ -91,10 +91,11 @@ fn works_with(lines: &[&str], streams: &str) -> usize {
     let scene = Scene::with_sshd(SshdOptions { lines, force_command: None });
     let source = Tree::mixed(scene.join("src"), 21, &[40 << 20, 30 << 20], 1500);
     let copy = scene.join("dst");
-    let run = scene.copy(Way::Push, source.path(), &copy).args(["--streams", streams]).finish();
+    let words = ["--transport", "ssh", "--streams", streams];
+    let run = scene.copy(Way::Push, source.path(), &copy).args(words).finish();
     summary(&run.expect_success()).assert_accounted();
     assert_same_tree(source.path(), &copy);
-    let _ = scene.copy(Way::Pull, source.path(), &scene.join("back")).args(["--streams", streams]).finish();
+    let _ = scene.copy(Way::Pull, source.path(), &scene.join("back")).args(words).finish();
     assert_same_tree(source.path(), &scene.join("back"));
     scene.assert_all_gone();
     scene.sshd().logins()

@@ -1,0 +1,174 @@
+//! Content that goes around ssh: over connections of our own.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use haul_testkit::{Finished, Tree, assert_same_tree};
+
+use crate::scene::{Scene, Way, events, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        content_goes_around_ssh_by_itself_and_one_login_is_enough,
+        ssh_alone_where_that_is_asked_for,
+        the_far_end_connects_to_us_where_we_cannot_connect_to_it,
+        without_a_port_it_goes_through_ssh_or_not_at_all,
+        strangers_at_the_port_get_nothing_and_stop_nothing,
+        words_that_cannot_be_obeyed_are_refused,
+    ];
+    all.extend(cases![crate::Need::Root; connections_that_are_cut_again_and_again]);
+    all
+}
+
+const BOTH: [Way; 2] = [Way::Push, Way::Pull];
+
+/// A tree of some fifty megabytes.
+fn tree(scene: &Scene) -> Tree {
+    Tree::mixed(scene.join("src"), 9, &[33 << 20, (9 << 20) + 1], 500)
+}
+
+/// The sentences of a run.
+fn notes(run: &Finished) -> String {
+    let notes = events(run).into_iter().filter(|event| event["type"] == "note");
+    notes.filter_map(|event| event["text"].as_str().map(str::to_owned)).collect::<Vec<_>>().join("\n")
+}
+
+/// A port that nobody has, and nobody gets while what is returned lives.
+fn held() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    (listener, port)
+}
+
+/// A port that nobody has for the moment.
+fn free() -> String {
+    held().1
+}
+
+fn content_goes_around_ssh_by_itself_and_one_login_is_enough() {
+    for way in BOTH {
+        let scene = Scene::new();
+        let source = tree(&scene);
+        let port = free();
+        let words = ["--ports", &port, "--streams", "6"];
+        let run = scene.copy(way, source.path(), &scene.join("dst")).args(words).finish().expect_success();
+        summary(&run).assert_accounted();
+        assert!(notes(&run).contains(&format!("over TLS connections to port {port} of")), "{way:?}: {run}");
+        assert_same_tree(source.path(), &scene.join("dst"));
+        assert_eq!(scene.sshd().logins(), 1, "{way:?}");
+        scene.assert_all_gone();
+    }
+}
+
+fn ssh_alone_where_that_is_asked_for() {
+    let scene = Scene::new();
+    let source = tree(&scene);
+    let run = scene.copy(Way::Push, source.path(), &scene.join("dst")).args(["--transport", "ssh"]).finish();
+    assert_eq!(notes(&run.expect_success()), "");
+    assert_same_tree(source.path(), &scene.join("dst"));
+}
+
+fn the_far_end_connects_to_us_where_we_cannot_connect_to_it() {
+    for way in BOTH {
+        let scene = Scene::new();
+        let source = tree(&scene);
+        // Nobody can listen there on the one port that may be used; here there is another address.
+        let (_taken, port) = held();
+        let words = ["--ports", &port, "--bind", "127.0.0.2", "--transport", "tls", "--streams", "5"];
+        let run = scene.copy(way, source.path(), &scene.join("dst")).args(words).finish().expect_success();
+        assert!(notes(&run).contains(&format!("to our port {port}")), "{way:?}: {run}");
+        assert_same_tree(source.path(), &scene.join("dst"));
+        scene.assert_all_gone();
+    }
+}
+
+fn without_a_port_it_goes_through_ssh_or_not_at_all() {
+    let scene = Scene::new();
+    let source = tree(&scene);
+    let (_taken, port) = held();
+    let run = |how: &str, to: &str| {
+        let words = ["--ports", &port, "--bind", "127.0.0.1", "--transport", how];
+        scene.copy(Way::Push, source.path(), &scene.join(to)).args(words).finish()
+    };
+    let through = run("auto", "dst").expect_success();
+    assert!(notes(&through).contains("through ssh, as there is no direct way"), "{through}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    let none = run("tls", "none").expect_code(4);
+    assert!(none.err().contains("--transport tls"), "the way out is told: {none}");
+    assert_eq!(summary(&none).of("sent_bytes"), 0);
+}
+
+fn strangers_at_the_port_get_nothing_and_stop_nothing() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 9, &[60 << 20], 500);
+    let port = free();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut strangers = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(mut stranger) = TcpStream::connect(format!("127.0.0.1:{port}")) {
+                    let _ = stranger.write_all(b"GET / HTTP/1.0\r\n\r\n");
+                    strangers.push(stranger);
+                    strangers.truncate(200);
+                }
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        let words = ["--ports", &port, "--transport", "tls", "--bwlimit", "30M"];
+        let run = scene.copy(Way::Push, source.path(), &scene.join("dst")).args(words).finish();
+        stop.store(true, Ordering::Relaxed);
+        summary(&run.expect_success()).assert_accounted();
+    });
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+fn connections_that_are_cut_again_and_again() {
+    for way in BOTH {
+        let scene = Scene::new();
+        let source = tree(&scene);
+        let port = free();
+        let cut = || {
+            let words =
+                ["-K", "-H", "-t", "( dport =", &format!(":{port}"), "or sport =", &format!(":{port}"), ")"];
+            Command::new("ss").args(words).output().is_ok_and(|out| !out.stdout.is_empty())
+        };
+        let stop = AtomicBool::new(false);
+        let mut cuts = 0;
+        std::thread::scope(|scope| {
+            let cutter = scope.spawn(|| {
+                let mut cuts = 0;
+                while !stop.load(Ordering::Relaxed) && cuts < 4 {
+                    std::thread::sleep(Duration::from_millis(700));
+                    cuts += u32::from(cut());
+                }
+                cuts
+            });
+            let words = ["--ports", &port, "--streams", "4", "--bwlimit", "12M"];
+            let run = scene.copy(way, source.path(), &scene.join("dst")).args(words).finish();
+            stop.store(true, Ordering::Relaxed);
+            cuts = cutter.join().unwrap();
+            summary(&run.expect_success()).assert_accounted();
+        });
+        assert!(cuts > 0, "{way:?}: nothing was cut");
+        assert_same_tree(source.path(), &scene.join("dst"));
+        scene.assert_all_gone();
+    }
+}
+
+fn words_that_cannot_be_obeyed_are_refused() {
+    let scene = Scene::new();
+    let source = tree(&scene);
+    for words in [["--ports", "9-1"], ["--transport", "pigeon"], ["--bind", "here"], ["--congestion", "none"]]
+    {
+        let run =
+            scene.copy(Way::Push, source.path(), &scene.join("dst")).args(words).finish().expect_code(2);
+        assert!(run.err().contains(words[1]), "{words:?}: {run}");
+    }
+    assert!(!scene.join("dst").exists());
+}
