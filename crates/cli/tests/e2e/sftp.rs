@@ -53,7 +53,7 @@ pub(crate) fn haul(scene: &Scene, word: &str) -> Run {
     scene.haul(word).args(["-e", &scene.sshd().shell()])
 }
 
-fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
+pub(crate) fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
     haul(scene, "copy").arg("--json").arg(slash(from)).arg(sftp(to))
 }
 
