@@ -19,6 +19,8 @@ use crate::peer::ssh::Pipes;
 const MOST_DATA: u32 = 255 * 1024;
 /// Open files at a time, of a server that does not say how many it has.
 const FEW_HANDLES: usize = 64;
+/// A server may be silent for so many times longer while it waits for its disk.
+const DISK: u32 = 4;
 /// Handles that are left to journals and the odd listing, if there are so many.
 const SPARE_HANDLES: u64 = 64;
 
@@ -340,14 +342,14 @@ impl Conn {
         self.lock().lost.is_some()
     }
 
-    /// For how long answers are owed and nothing was heard; waiting for a disk counts a tenth.
+    /// For how long answers are owed and nothing was heard; waiting for a disk counts a quarter.
     pub(super) fn silent_for(&self) -> Duration {
         let pending = self.lock();
         if pending.waiting.is_empty() {
             self.life.heard();
         }
         let slow = pending.waiting.values().any(|waiting| waiting.slow);
-        self.life.silent_for() / if slow { 10 } else { 1 }
+        self.life.silent_for() / if slow { DISK } else { 1 }
     }
 
     pub(super) fn heard(&self) {

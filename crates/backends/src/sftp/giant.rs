@@ -5,7 +5,7 @@
 //! no staged file, and makes none.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
@@ -28,6 +28,8 @@ pub(super) struct Giant {
     part: Vec<u8>,
     journal: Vec<u8>,
     progress: Mutex<Progress>,
+    /// The journal was opened, or could not be.
+    opened: Condvar,
     /// What became of it in the end.
     ended: OnceLock<Digest>,
 }
@@ -72,6 +74,7 @@ impl Giant {
             part: sink.tree.beside(&entry.path, &staging_name(name, PART)),
             journal: sink.tree.beside(&entry.path, &staging_name(name, JOURNAL)),
             progress: Mutex::new(progress),
+            opened: Condvar::new(),
             ended: OnceLock::new(),
         }
     }
@@ -305,13 +308,14 @@ fn record(conn: &Arc<Conn>, giant: &Giant) {
         drop(progress);
         let opened = open_journal(conn, &giant.journal);
         progress = giant.lock();
-        progress.journal = Journal::Closed;
-        let Ok(handle) = opened else { return };
-        progress.journal = Journal::Open(conn.clone(), handle);
+        progress.journal = match opened {
+            Ok(handle) => Journal::Open(conn.clone(), handle),
+            Err(_) => Journal::Closed,
+        };
+        giant.opened.notify_all();
         // What the last one was told on a connection that was lost may not have arrived.
         progress.recorded = 0;
-        if progress.finishing {
-            close_journal(conn, giant, progress);
+        if progress.finishing || matches!(progress.journal, Journal::Closed) {
             return;
         }
     }
@@ -344,7 +348,10 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
 }
 
 /// Closes the journal and removes it. There is none if all went too fast for one; one that stays does no harm.
-fn close_journal(conn: &Conn, giant: &Giant, mut progress: MutexGuard<'_, Progress>) {
+fn close_journal(sink: &SftpSink, giant: &Giant) {
+    let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
+    let waited = giant.opened.wait_while(giant.lock(), opening);
+    let mut progress = waited.unwrap_or_else(PoisonError::into_inner);
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
     if let Journal::Open(conn, handle) = open {
@@ -352,9 +359,8 @@ fn close_journal(conn: &Conn, giant: &Giant, mut progress: MutexGuard<'_, Progre
         wave.ask(&Request::Close { handle: &handle });
         let _closed = wave.expect();
     }
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Remove { path: &giant.journal });
-    let _removed = wave.expect();
+    // Asked again elsewhere if its connection is lost.
+    let _ = sink.remove_all(std::slice::from_ref(&giant.journal));
 }
 
 /// Metadata, the final name, and the end of the journal.
@@ -378,11 +384,7 @@ fn finish(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<()> {
         Err(fault) if fault.is_missing() => return settle_missing(sink, conn, giant).map(drop),
         Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
     }
-    let progress = giant.lock();
-    // Who is opening it removes it.
-    if !matches!(progress.journal, Journal::Opening) {
-        close_journal(conn, giant, progress);
-    }
+    close_journal(sink, giant);
     Ok(())
 }
 
@@ -403,7 +405,7 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<Outcome
         Some(digest) if renamed => {
             let _ = giant.ended.set(digest);
             sink.drop_giant(&entry.path);
-            let _ = sink.remove_all(std::slice::from_ref(&giant.journal));
+            close_journal(sink, giant);
             sink.set_all(&[Change { entry, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{
     Answer, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath,
-    Result, Sink, SinkOptions, WriteDone,
+    Result, SLICE_LEN, Sink, SinkOptions, WriteDone,
 };
 
 use super::conn::{Conn, Fault};
@@ -20,6 +20,8 @@ use super::{offer, walk};
 use crate::dirs::Dirs;
 use crate::local::stage::{JOURNAL, PART, is_staging_name, proves, staging_name};
 
+/// A disk with less room than this is full when a write fails.
+const FULL: u64 = 1024 * 1024;
 /// Entries whose metadata one wave sets.
 const SET_AT_ONCE: usize = 1024;
 
@@ -167,8 +169,10 @@ impl SftpSink {
 
     /// An error of writing. A server has no word for a full disk, so it is asked what room there is.
     pub(super) fn write_error(&self, conn: &Conn, operation: &str, entry: &Entry, fault: Fault) -> Error {
+        // Others may have given some room back meanwhile.
+        let wanted = entry.len.clamp(FULL, SLICE_LEN);
         let full = matches!(fault, Fault::Status(packet::FAILURE, _))
-            && self.tree.room(conn).is_some_and(|(bytes, files)| bytes < entry.len.max(1) || files == 0);
+            && self.tree.room(conn).is_some_and(|(bytes, files)| bytes < wanted || files == 0);
         if full {
             let cause = "No space left on device";
             return self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);

@@ -7,19 +7,26 @@ use std::path::{Path, PathBuf};
 
 use haul_testkit::process::joined;
 use haul_testkit::tree::list;
-use haul_testkit::{Direction, Fault, FaultPlan, SshdOptions, Which, assert_same_tree};
+use haul_testkit::{
+    Direction, Fault, FaultPlan, FileSystem, Mount, Need, SshdOptions, Which, assert_no_half_files,
+    assert_same_tree,
+};
 
-use crate::scene::{FAR, HAUL, Scene, fault_shell, slash};
-use crate::sftp::{haul, plain};
+use crate::scene::{FAR, HAUL, Scene, fault_shell, slash, summary};
+use crate::sftp::{haul, plain, push};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
-    cases![
+    let mut all = cases![
         without_haul_there_it_goes_on_over_sftp,
         a_haul_that_was_named_and_is_missing_is_told,
         bootstrap_puts_haul_there_once,
         bootstrap_replaces_no_haul_that_is_installed,
-    ]
+    ];
+    all.extend(
+        cases![Need::Tmpfs; a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room],
+    );
+    all
 }
 
 fn without_haul_there_it_goes_on_over_sftp() {
@@ -100,4 +107,23 @@ fn bootstrap_replaces_no_haul_that_is_installed() {
     assert_eq!(list(&home), [""; 0].map(PathBuf::from), "nothing was copied");
     assert_same_tree(source.path(), &scene.join("dst"));
     fs::remove_dir_all(home).unwrap();
+}
+
+fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room() {
+    let trees: [(&[u64], u32, u64); 2] = [(&[14 << 20, 13 << 20, 12 << 20], 500, 24), (&[], 4000, 8)];
+    for (big, small, room) in trees {
+        let scene = Scene::new();
+        let source = plain(&scene, "src", big, small);
+        let disk = Mount::new(FileSystem::Tmpfs, room << 20);
+        let copy = disk.join("dst");
+        let run = push(&scene, source.path(), &copy).finish().expect_code(5);
+        assert_no_half_files(source.path(), &copy);
+        assert!(run.err().contains("No space left"), "it is said: {run}");
+        disk.resize_tmpfs(120 << 20);
+        let again = summary(&push(&scene, source.path(), &copy).finish().expect_success());
+        again.assert_accounted();
+        assert!(again.of("same_bytes") + again.of("resumed_bytes") > 0, "{again:?}");
+        assert_same_tree(source.path(), &copy);
+        scene.assert_all_gone();
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) fn haul(scene: &Scene, word: &str) -> Run {
     scene.haul(word).args(["-e", &scene.sshd().shell()])
 }
 
-fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
+pub(crate) fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
     haul(scene, "copy").arg("--json").arg(slash(from)).arg(sftp(to))
 }
 
@@ -351,9 +351,9 @@ fn connections_that_die_cost_no_more_than_what_was_on_them() {
         let plan = FaultPlan::new(scene.join("plan"))
             .with(Which::Only(2), Direction::Up, Fault::Cut(3_000_000))
             .with(Which::Only(2), Direction::Down, Fault::Cut(3_000_000))
-            .with(Which::Only(3), Direction::Down, Fault::Cut(40_000))
+            .with(Which::Only(3), Direction::Down, Fault::Stall(4_000))
             .with(Which::Only(4), Direction::Up, Fault::Refuse);
-        let run = scene.haul_fault("copy", &plan).arg("--json").args(["--streams", "4"]);
+        let run = scene.haul_fault("copy", &plan).args(["--json", "--streams", "4", "--timeout", "3"]);
         let (from, to) =
             if push { (slash(source.path()), sftp(&copy)) } else { (sftp(source.path()), slash(&copy)) };
         let run = summary(&run.arg(from).arg(to).finish().expect_success());
