@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::packing::Method;
+use crate::packing::{Method, Tcp};
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
 
@@ -39,6 +39,8 @@ pub struct Progress {
     pub streams: u32,
     /// How content is packed on its way at the moment; `None` where it travels as it is.
     pub method: Option<Method>,
+    /// What the kernel here knows of the connections, where they are haul's own.
+    pub tcp: Option<Tcp>,
     /// What holds the run back.
     pub limit: Limit,
     /// Seconds left; `None` while nothing can be said. Before `scan_done` it is a lower bound.

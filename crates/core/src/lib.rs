@@ -32,7 +32,7 @@ pub use event::{Event, Limit, Progress, Reporter};
 pub use limit::{Limiter, Pace};
 pub use location::{Location, Place, PlaceRoot};
 pub use options::{Compare, ScanOptions, SinkOptions};
-pub use packing::{Compress, Method, Packing, Traffic};
+pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;
 pub use pressure::Pressure;
 pub use report::{Failure, MetaNote, Report, Totals};

@@ -50,4 +50,27 @@ pub struct Traffic {
     pub wire_bytes: u64,
     /// How the last batch was packed; `None` if it was not, or if none has travelled yet.
     pub method: Option<Method>,
+    /// What the kernel here knows of the connections, where they are haul's own.
+    pub tcp: Option<Tcp>,
+}
+
+/// What the kernel knows of TCP connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tcp {
+    /// The round-trip time, in microseconds; the mean over the connections.
+    pub rtt_micros: u32,
+    /// Segments that this end had to send again.
+    pub retransmits: u64,
+    /// What held this end's sending back for most of the time, besides the network itself.
+    pub held_by: Option<HeldBy>,
+}
+
+/// What holds a connection back, besides the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBy {
+    /// The receive window of the other end (its `net.ipv4.tcp_rmem`).
+    Window,
+    /// The send buffer of this end (`net.ipv4.tcp_wmem`).
+    Buffer,
 }

@@ -312,6 +312,7 @@ impl Run<'_> {
             writes: to > 0,
             wire_bytes: came.wire_bytes + went.wire_bytes,
             method: went.method.or(came.method),
+            tcp: went.tcp.or(came.tcp),
         }
     }
 }

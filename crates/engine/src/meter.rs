@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::event::Action;
-use haul_core::{Error, ErrorKind, Event, Failure, Limit, Method, Progress, RelPath, Reporter, Totals};
+use haul_core::{Error, ErrorKind, Event, Failure, Limit, Method, Progress, RelPath, Reporter, Tcp, Totals};
 
 /// The rate is that of so much time past.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -46,6 +46,8 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
     /// How content is packed on its way.
     pub(crate) method: Option<Method>,
+    /// What the kernel knows of them.
+    pub(crate) tcp: Option<Tcp>,
 }
 
 /// What a worker spends its time on.
@@ -157,8 +159,9 @@ impl<'a> Meter<'a> {
         let left = needed.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
         let eta_seconds = (rate > 0.0 && (left > 0 || scan_done)).then(|| left as f64 / rate);
         let seconds = self.seconds();
-        let Link { streams, method, .. } = *link;
-        let progress = Progress { totals, scan_done, seconds, rate, streams, method, limit, eta_seconds };
+        let Link { streams, method, tcp, .. } = *link;
+        let progress =
+            Progress { totals, scan_done, seconds, rate, streams, method, tcp, limit, eta_seconds };
         self.reporter.event(&Event::Progress(progress));
     }
 }

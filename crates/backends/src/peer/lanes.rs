@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::{HeldBy, Tcp};
+use haul_transport::tcp::TcpInfo;
+
 use super::lane::Lane;
 use super::session::{Pick, State};
 
@@ -23,6 +26,27 @@ impl State {
     pub(super) fn count(&self, direct: bool) -> u32 {
         let lanes = self.lanes.iter().filter(|up| up.lane.direct == direct);
         u32::try_from(lanes.count()).unwrap_or(u32::MAX)
+    }
+
+    /// What the kernel knows of the lanes that go around ssh.
+    pub(super) fn tcp(&self) -> Option<Tcp> {
+        let lanes = self.lanes.iter().filter_map(|up| up.lane.helper.as_ref()?.tcp());
+        let lanes: Vec<TcpInfo> = lanes.collect();
+        let count = u32::try_from(lanes.len()).ok().filter(|count| *count > 0)?;
+        let sum = |of: fn(&TcpInfo) -> Duration| lanes.iter().map(of).sum::<Duration>();
+        let busy = sum(|lane| lane.busy);
+        let held_by = if sum(|lane| lane.window_limited) * 2 > busy {
+            Some(HeldBy::Window)
+        } else if sum(|lane| lane.buffer_limited) * 2 > busy {
+            Some(HeldBy::Buffer)
+        } else {
+            None
+        };
+        Some(Tcp {
+            rtt_micros: u32::try_from((sum(|lane| lane.rtt) / count).as_micros()).unwrap_or(u32::MAX),
+            retransmits: lanes.iter().map(|lane| u64::from(lane.retransmits)).sum(),
+            held_by: held_by.filter(|_| !busy.is_zero()),
+        })
     }
 
     /// Whether a round trip takes its time.

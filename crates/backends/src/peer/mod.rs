@@ -277,6 +277,12 @@ impl Travelled {
     }
 }
 
+impl Root {
+    fn traffic(&self) -> Traffic {
+        Traffic { tcp: self.peer.session.lock().tcp(), ..self.travelled.get() }
+    }
+}
+
 impl Drop for Root {
     fn drop(&mut self) {
         let session = &self.peer.session;

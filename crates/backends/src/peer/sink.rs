@@ -204,7 +204,7 @@ impl Sink for PeerSink {
     }
 
     fn traffic(&self) -> Traffic {
-        self.root.travelled.get()
+        self.root.traffic()
     }
 }
 

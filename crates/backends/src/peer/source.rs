@@ -102,7 +102,7 @@ impl Source for PeerSource {
     }
 
     fn traffic(&self) -> Traffic {
-        self.root.travelled.get()
+        self.root.traffic()
     }
 }
 

@@ -1,6 +1,6 @@
 //! How progress is shown, and in which words.
 
-use haul_core::Progress;
+use haul_core::{HeldBy, Limit, Progress};
 use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, entries, limit, rate};
@@ -62,14 +62,20 @@ pub(super) fn pace(progress: &Progress) -> String {
         parts.push(count(u64::from(progress.streams), "stream", "streams"));
     }
     parts.extend(progress.method.map(|method| method.to_string()));
-    parts.push(format!("limit: {}", limit(progress.limit)));
+    let held_by = progress.tcp.and_then(|tcp| tcp.held_by).filter(|_| progress.limit == Limit::Link);
+    let why = match held_by {
+        None => "",
+        Some(HeldBy::Window) => " (the other end's receive window)",
+        Some(HeldBy::Buffer) => " (the send buffer)",
+    };
+    parts.push(format!("limit: {}{why}", limit(progress.limit)));
     parts.join(" · ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{Limit, Method, Totals};
+    use haul_core::{Method, Tcp, Totals};
 
     #[test]
     fn says_what_is_known_and_no_more() {
@@ -88,11 +94,16 @@ mod tests {
             rate: 1024.0,
             streams: 8,
             method: Some(Method::Zstd(3)),
+            tcp: None,
             limit: Limit::Link,
             eta_seconds: Some(10.0),
         };
         assert_eq!(amount(&progress), "1 of 4 entries… · 2.00 KiB of 4.00 KiB…");
         assert_eq!(pace(&progress), "1.00 KiB/s · at least 10.0 s left · 8 streams · zstd:3 · limit: link");
+        let held_by = Some(HeldBy::Window);
+        progress.tcp = Some(Tcp { rtt_micros: 60_000, retransmits: 3, held_by });
+        assert!(pace(&progress).ends_with("limit: link (the other end's receive window)"));
+        progress.tcp = None;
         progress.scan_done = true;
         progress.eta_seconds = None;
         progress.streams = 0;

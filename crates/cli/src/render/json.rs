@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::event::Action;
 use haul_core::path::printable;
-use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Totals};
+use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Tcp, Totals};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -84,6 +84,8 @@ enum Line<'a> {
         streams: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         packed: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tcp: Option<Tcp>,
         limit: Limit,
         eta_seconds: Option<f64>,
         totals: Totals,
@@ -210,6 +212,7 @@ impl View for Json {
             rate: progress.rate,
             streams: progress.streams,
             packed: progress.method.map(|method| method.to_string()),
+            tcp: progress.tcp,
             limit: progress.limit,
             eta_seconds: progress.eta_seconds,
             totals: progress.totals,

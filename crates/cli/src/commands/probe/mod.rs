@@ -193,6 +193,7 @@ fn show(console: &Console, since: Instant, counts: &Counts) {
         rate: 0.0,
         streams: 0,
         method: None,
+        tcp: None,
         limit: Limit::Scan,
         eta_seconds: None,
     });
