@@ -94,6 +94,14 @@ const fn gbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
     Some(LinkSpec::new(rate * 1_000_000_000, Duration::from_millis(rtt_ms)))
 }
 
+/// The same with a probability of losing a segment.
+const fn lossy(rate: u64, rtt_ms: u64, loss: f64) -> Option<LinkSpec> {
+    match gbit(rate, rtt_ms) {
+        Some(link) => Some(LinkSpec { loss, ..link }),
+        None => None,
+    }
+}
+
 const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
@@ -120,6 +128,18 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: gbit(5, 60),
+        passes: Passes::First,
+        tools: REMOTE,
+        timeout: minutes(10),
+    },
+    Case {
+        name: "loss1g",
+        about: "the same over a long line that loses one segment in ten thousand",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: lossy(1, 100, 0.0001),
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),

@@ -16,6 +16,12 @@ use super::tuner::{self, Tuner};
 
 /// How often heartbeats are sent and lanes looked at.
 const TICK: Duration = Duration::from_secs(1);
+/// A lane is given up after so long without a sign of life if others go on: what was on it goes elsewhere.
+const STALLED: Duration = Duration::from_secs(6);
+/// The same for one that takes nothing of what is written to it. A limit may hold up each for some seconds.
+const STUCK: Duration = Duration::from_secs(18);
+/// A lane that showed signs of life within this time goes on.
+const LIVELY: Duration = Duration::from_secs(2);
 /// If this process itself was held up for longer, silence says nothing about the others.
 const HELD_UP: Duration = Duration::from_secs(4);
 /// Attempts to open lanes through ssh at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
@@ -125,14 +131,22 @@ impl Keeper {
     }
 
     fn look_after(&self, lanes: &[Arc<Lane>], elapsed: Duration) {
+        let is_lively = |lane: &&Arc<Lane>| lane.pulse.silent_for() < LIVELY;
+        let lively = lanes.iter().filter(is_lively).count();
         for lane in lanes {
             if elapsed > HELD_UP {
                 lane.pulse.heard();
             }
             lane.heartbeat();
             let silent = lane.pulse.silent_for();
-            if silent > self.session.timeout {
+            // A far end that is held up is silent on all.
+            let limit = if lively > 0 { STALLED.min(self.session.timeout) } else { self.session.timeout };
+            let stuck = if lively > 1 { lane.stuck_for() } else { Duration::ZERO };
+            if silent > limit {
                 let why = format!("no sign of life for {} seconds", silent.as_secs());
+                self.session.lose(lane.number, lost(&why));
+            } else if stuck > STUCK {
+                let why = format!("it has taken nothing for {} seconds", stuck.as_secs());
                 self.session.lose(lane.number, lost(&why));
             }
         }

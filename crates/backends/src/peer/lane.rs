@@ -60,6 +60,14 @@ impl Lane {
         }
     }
 
+    /// For how long a frame that is being written has not moved.
+    pub(super) fn stuck_for(&self) -> Duration {
+        match self.writer.try_lock() {
+            Err(TryLockError::WouldBlock) => self.pulse.quiet_for(),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Ends what we say: the far end sees the end of its input. A lane that is being written to is left as it is.
     pub(super) fn close(&self) {
         let writer = match self.writer.try_lock() {

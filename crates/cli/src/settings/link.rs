@@ -1,6 +1,6 @@
 //! How far ends are reached, from the words about it.
 
-use haul_backends::peer::{PeerConfig, Ports};
+use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Pace, Result};
 
 use super::{usage, words::split_words};
@@ -22,8 +22,8 @@ pub(crate) struct LinkSettings {
     pub(crate) haul_named: bool,
     /// Memory for content of this process.
     pub(crate) pool: BufferPool,
-    /// Whether the person said how content is to be packed.
-    pub(crate) compress_given: bool,
+    /// Options that were given and matter only where another machine is an end.
+    pub(crate) remote_only: Vec<&'static str>,
 }
 
 impl LinkSettings {
@@ -43,6 +43,15 @@ impl LinkSettings {
         if args.max_memory < MIN_MEMORY {
             return Err(usage("obey --max-memory", "haul needs 32MiB at least"));
         }
+        let given = [
+            ("-e", args.rsh.is_some()),
+            ("--streams", args.streams.is_some()),
+            ("--transport", Transport::from(args.transport) != Transport::Auto),
+            ("--ports", args.ports.is_some()),
+            ("--bind", args.bind.is_some()),
+            ("--congestion", args.congestion.is_some()),
+        ];
+        let remote_only = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
         let peer = PeerConfig {
             transport: args.transport.into(),
             ports: args.ports,
@@ -62,14 +71,14 @@ impl LinkSettings {
             bootstrap: args.missing.bootstrap,
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(args.max_memory),
-            compress_given: false,
+            remote_only,
         })
     }
 
     /// With content packed as these words say.
     pub(crate) fn packed(mut self, args: &CompressArgs) -> Self {
         let wish = args.wish();
-        self.compress_given = wish.is_some();
+        self.remote_only.extend(wish.map(|_| "--compress"));
         self.peer.compress = wish.unwrap_or_default();
         self
     }

@@ -98,7 +98,7 @@ fn without_a_port_it_goes_through_ssh_or_not_at_all() {
     assert!(notes(&through).contains("through ssh, as there is no direct way"), "{through}");
     assert_same_tree(source.path(), &scene.join("dst"));
     let none = run("tls", "none").expect_code(4);
-    assert!(none.err().contains("--transport tls"), "the way out is told: {none}");
+    assert!(none.out().contains("--transport tls"), "the way out is told: {none}");
     assert_eq!(summary(&none).of("sent_bytes"), 0);
 }
 

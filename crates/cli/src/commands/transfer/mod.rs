@@ -72,8 +72,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
     }
     let is_local = |end: &Location| matches!(end, Location::Local(_));
-    if link.compress_given && is_local(&destination) && sources.iter().all(is_local) {
-        console.note("--compress has no effect: both ends are on this machine");
+    if !link.remote_only.is_empty() && is_local(&destination) && sources.iter().all(is_local) {
+        let options = link.remote_only.join(", ");
+        let verb = if link.remote_only.len() == 1 { "has" } else { "have" };
+        console.note(&format!("{options} {verb} no effect: both ends are on this machine"));
     }
     let begun = Instant::now();
     let noted = Arc::clone(&console);
