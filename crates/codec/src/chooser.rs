@@ -58,7 +58,7 @@ const MISTAKE: u32 = 12;
 /// A link that took this much more than ever before is still coming to speed: its connections begin slowly.
 const RISING: f64 = 1.2;
 /// Windows that a link may take for that.
-const RAMP: u32 = 12;
+const RAMP: u32 = 6;
 /// The most windows that a step down is put off for after mistakes.
 const PATIENCE: u32 = 48;
 
