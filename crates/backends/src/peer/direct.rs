@@ -3,6 +3,7 @@
 //! Tried are: connecting to the far end, and, where something between the two lets nobody in there, having the far
 //! end connect to us. Content goes through ssh until one of them works.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -119,13 +120,8 @@ fn addresses(told: Option<IpAddr>, hosts: &[String], port: u16) -> Vec<SocketAdd
     for host in hosts {
         all.extend((host.as_str(), port).to_socket_addrs().into_iter().flatten());
     }
-    let mut seen = Vec::new();
-    all.retain(|address| {
-        !seen.contains(address) && {
-            seen.push(*address);
-            true
-        }
-    });
+    let mut seen = HashSet::new();
+    all.retain(|address| seen.insert(*address));
     all
 }
 
@@ -144,8 +140,8 @@ struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
     credentials: Credentials,
-    /// The connection that showed that there is a way, until it becomes a lane.
-    reached: Mutex<Option<TcpStream>>,
+    /// The connection that showed that there is a way, and since when it waits to become a lane.
+    reached: Mutex<Option<(TcpStream, Instant)>>,
     name: String,
 }
 
@@ -155,7 +151,7 @@ impl Forward {
         let begun = Instant::now();
         let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
         session.measured(begun.elapsed());
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some((socket, Instant::now()));
         Ok(())
     }
 }
@@ -164,8 +160,9 @@ impl Dial for Forward {
     fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
         let connected = match reached {
-            Some(socket) => Ok(socket),
-            None => tcp::connect_any(&self.addresses, self.from, PATIENCE),
+            // The far end waits for us to prove ourselves, but not for ever.
+            Some((socket, since)) if since.elapsed() < PATIENCE => Ok(socket),
+            _ => tcp::connect_any(&self.addresses, self.from, PATIENCE),
         };
         connected
             .and_then(|socket| self.credentials.connect(socket, PATIENCE))
