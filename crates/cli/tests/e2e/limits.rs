@@ -27,14 +27,14 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const MIB: u64 = 1 << 20;
 
-/// Fails unless so many bytes per second went through as were allowed. The first connection and the end of the run
-/// are in its seconds, and take away some.
+/// Fails if more bytes per second went through than were allowed, or less than half. The first connection and the end
+/// of the run are in its seconds, and take away some, on a busy machine more.
 #[track_caller]
 fn assert_rate(what: &str, summary: &Summary, limit: u64) {
     let seconds = summary.0["seconds"].as_f64().unwrap();
     let share = summary.of("sent_bytes") as f64 / seconds / limit as f64;
     eprintln!("limits: {what}: {:.1} % of the limit in {seconds:.2} s", share * 100.0);
-    assert!((0.80..=1.05).contains(&share), "{what}: {share:.3} of the limit, {summary:?}");
+    assert!((0.50..=1.05).contains(&share), "{what}: {share:.3} of the limit, {summary:?}");
 }
 
 /// Data that no layer makes smaller.
