@@ -55,7 +55,9 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
     }
     if entry.len > SLICE_LEN && !sink.options().dry_run {
         sink.let_go(&entry.path);
-        stage::clean(at);
+        if !stage::clean(at) {
+            sink.clean_later(entry);
+        }
     }
     if sink.metadata().is_same(at, now, entry).map_err(failed)? {
         return Ok(Answer::Same);

@@ -26,6 +26,8 @@ pub(super) struct LocalSink {
     options: SinkOptions,
     dirs: Dirs,
     committer: Arc<Committer>,
+    /// Files that are there, while something is staged of them that was held when they were looked at.
+    unclean: Mutex<Vec<Arc<Entry>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -38,7 +40,8 @@ impl LocalSink {
             std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
         };
         let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
-        Ok(Self { options, dirs: Dirs::default(), committer, thread: Mutex::new(Some(thread)) })
+        let unclean = Mutex::default();
+        Ok(Self { options, dirs: Dirs::default(), committer, unclean, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) fn options(&self) -> &SinkOptions {
@@ -215,6 +218,7 @@ impl Sink for LocalSink {
     fn finish(&self) -> Result<FinishReport> {
         self.committer.drain();
         if !self.options.dry_run {
+            self.clean();
             self.dirs.finish(&|entries| entries.iter().try_for_each(|entry| self.set_dir(entry)))?;
             if self.options.durable {
                 self.sync_root()?;
@@ -229,6 +233,33 @@ impl Sink for LocalSink {
 }
 
 impl LocalSink {
+    /// What is staged of a file that is there is to be removed at the end.
+    pub(super) fn clean_later(&self, entry: &Entry) {
+        let mut unclean = self.unclean.lock().unwrap_or_else(PoisonError::into_inner);
+        unclean.push(Arc::new(entry.clone()));
+    }
+
+    /// Removes what is staged of files that are there. A slice that was sent again may have come after its file was
+    /// finished, by this process or by one that had its place before.
+    fn clean(&self) {
+        let slots =
+            std::mem::take(&mut *self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut entries = std::mem::take(&mut *self.unclean.lock().unwrap_or_else(PoisonError::into_inner));
+        for slot in slots.into_values() {
+            let giant = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            entries.extend(giant.map(|giant| giant.entry.clone()));
+        }
+        for entry in entries {
+            let at = self.root().at(&entry.path);
+            let there = |at: &At| {
+                stat::statx(at).is_ok_and(|now| now.stx_size == entry.len && stat::mtime(&now) == entry.mtime)
+            };
+            if let Some(at) = at.ok().filter(there) {
+                stage::clean(&at);
+            }
+        }
+    }
+
     /// Sets the metadata of a folder at the end.
     fn set_dir(&self, entry: &Entry) -> Result<()> {
         match self.root().at(&entry.path).and_then(|at| self.metadata().set(&On::Name(&at), entry)) {

@@ -341,22 +341,24 @@ impl Giant {
 
 /// Removes what is staged of a file that is there already: its journal, if a run was killed in the moment after the
 /// file got its name, and what a far end that had lost its connections still wrote. It does no harm where it is, so
-/// failing is no error.
-pub(super) fn clean(at: &At) {
+/// failing is no error; `false` says that somebody holds it at the moment.
+pub(super) fn clean(at: &At) -> bool {
     let part = part_of(at);
     match part.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
         Err(Errno::NOENT) => {}
         Ok(file) => {
-            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-            let stale =
-                locked && stat::statx_file(&file).is_ok_and(|now| is_ours(&now) && is_named(&now, &part));
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                return false;
+            }
+            let stale = stat::statx_file(&file).is_ok_and(|now| is_ours(&now) && is_named(&now, &part));
             if !stale || remove(&part).is_err() {
-                return;
+                return true;
             }
         }
-        Err(_) => return,
+        Err(_) => return true,
     }
     let _ = remove(&journal_of(at));
+    true
 }
 
 /// The slices of `entry` that an interrupted run left durable, as ranges.
