@@ -18,11 +18,6 @@ const BUNDLE: usize = 512;
 const MAX_SMALL: usize = 8192;
 /// Weight of the small files that wait at most, in bytes of memory.
 const MAX_WEIGHT: usize = 8 * 1024 * 1024;
-/// Bytes of small files that are kept for the end, where there are giants: when the last slices are under way, bundles
-/// of any size fill what streams are free.
-const RESERVE: u64 = 64 * 1024 * 1024;
-/// A bundle of the end has so many bytes at least.
-const LAST_BUNDLE: u64 = 256 * 1024;
 /// Giant files that wait at most.
 const MAX_GIANTS: usize = 1024;
 
@@ -41,7 +36,6 @@ pub(crate) struct Queue {
 struct State {
     small: VecDeque<Arc<Entry>>,
     small_weight: usize,
-    small_bytes: u64,
     giants: VecDeque<Giant>,
     /// Slices that are to be sent again come first.
     again: Vec<(Arc<Entry>, u32)>,
@@ -90,7 +84,6 @@ impl Queue {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.small_weight += entry.weight();
-            state.small_bytes += entry.len;
             state.small.push_back(entry);
         }
         drop(state);
@@ -191,8 +184,7 @@ impl State {
         if let Some((entry, index)) = self.again.pop() {
             return Some(one_slice(entry, index));
         }
-        let turn = !self.was_small && !self.is_reserve();
-        if !self.small.is_empty() && (turn || self.giants.is_empty()) {
+        if !self.small.is_empty() && (!self.was_small || self.giants.is_empty()) {
             self.was_small = true;
             return Some(self.bundle());
         }
@@ -209,25 +201,15 @@ impl State {
         Some(batch)
     }
 
-    /// Whether the small files that wait are few, and may wait for the end of the giants. Whoever adds them must not
-    /// have to wait for that.
-    fn is_reserve(&self) -> bool {
-        let room = self.small.len() < MAX_SMALL / 2 && self.small_weight < MAX_WEIGHT / 2;
-        room && self.small_bytes <= RESERVE
-    }
-
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
     fn bundle(&mut self) -> Batch {
-        let workers = self.workers.max(1);
-        let fair = (self.small.len() / workers).clamp(16, BUNDLE);
-        let most = (self.small_bytes / (2 * workers as u64)).clamp(LAST_BUNDLE, BUFFER_LEN as u64);
+        let fair = (self.small.len() / self.workers.max(1)).clamp(16, BUNDLE);
         let mut batch = Batch { entries: Vec::with_capacity(fair), slices: Vec::with_capacity(fair) };
         let mut bytes = 0;
         while batch.entries.len() < fair
-            && let Some(entry) = self.small.pop_front_if(|entry| bytes == 0 || bytes + entry.len <= most)
+            && let Some(entry) = self.small.pop_front_if(|entry| bytes + entry.len <= BUFFER_LEN as u64)
         {
             bytes += entry.len;
-            self.small_bytes -= entry.len;
             self.small_weight = self.small_weight.saturating_sub(entry.weight());
             batch.slices.push(Slice { entry: batch.entries.len() as u32, index: 0 });
             batch.entries.push(entry);
@@ -287,17 +269,7 @@ mod tests {
         let giant: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();
         assert_eq!(giant, [0, 3], "slices that are there are not sent");
         assert_eq!(batches.iter().flatten().filter(|(n, _)| n != "g").count(), 40);
-        assert_eq!(batches[0][0].0, "g", "a few small files are kept for the end");
-    }
-
-    #[test]
-    fn many_small_files_do_not_wait_for_the_giants() {
-        let queue = Queue::default();
-        queue.add_giant(file("g", 100 * SLICE_LEN), Vec::new());
-        queue.add_small((0..6000).map(|i| file(&format!("s{i}"), 1000)).collect());
-        let first: Vec<String> =
-            (0..4).filter_map(|_| queue.take(0, |_| ())).map(|b| b.entries[0].path.to_string()).collect();
-        assert_eq!(first.iter().filter(|name| *name == "g").count(), 2, "{first:?}");
+        assert!(batches[0][0].0 != batches[1][0].0 && batches[..2].iter().flatten().any(|(n, _)| n == "g"));
     }
 
     #[test]

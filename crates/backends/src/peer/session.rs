@@ -209,6 +209,8 @@ impl Session {
             if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
                 return Err(lost.with_retry(Retry::Never));
             }
+            // The other lanes may be about to be found dead too.
+            std::thread::sleep(Duration::from_millis(100) * attempt);
             attempt += 1;
         }
     }

@@ -133,7 +133,10 @@ fn a_server_starts_on_a_copy_of_its_data_that_was_killed_and_finished() {
     let copy = scene.join("restored");
     // Over the real server, held back so that the kill lands in the middle.
     let plan = FaultPlan::new(scene.join("plan")).slow(25_000_000).through(scene.sshd().shell());
-    let mut run = scene.fault_copy(Way::Pull, &plan, &data, &copy).args(["--streams", "4"]).start();
+    let mut run = scene
+        .fault_copy(Way::Pull, &plan, &data, &copy)
+        .args(["--streams", "4", "--transport", "ssh", "--compress", "none"])
+        .start();
     run.wait_until("half of it has arrived", || allocated(&copy) > 120_000_000);
     kill(run.pid());
     assert!(run.finish().was_killed());
