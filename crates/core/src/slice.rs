@@ -22,12 +22,14 @@ pub struct Slice {
 }
 
 /// What one stream takes at a time: one slice of a giant file, or hundreds of whole small files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// The files, with all that the destination needs to commit them.
     pub entries: Vec<Arc<Entry>>,
     /// The slices, in the order in which their bytes follow each other.
     pub slices: Vec<Slice>,
+    /// Whether they were sent before, and what became of that is not known: they may be there.
+    pub again: bool,
 }
 
 impl Batch {

@@ -182,7 +182,7 @@ impl State {
 
     fn next_batch(&mut self) -> Option<Batch> {
         if let Some((entry, index)) = self.again.pop() {
-            return Some(one_slice(entry, index));
+            return Some(Batch { again: true, ..one_slice(entry, index) });
         }
         if !self.small.is_empty() && (!self.was_small || self.giants.is_empty()) {
             self.was_small = true;
@@ -204,7 +204,8 @@ impl State {
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
     fn bundle(&mut self) -> Batch {
         let fair = (self.small.len() / self.workers.max(1)).clamp(16, BUNDLE);
-        let mut batch = Batch { entries: Vec::with_capacity(fair), slices: Vec::with_capacity(fair) };
+        let mut batch =
+            Batch { entries: Vec::with_capacity(fair), slices: Vec::with_capacity(fair), again: false };
         let mut bytes = 0;
         while batch.entries.len() < fair
             && let Some(entry) = self.small.pop_front_if(|entry| bytes + entry.len <= BUFFER_LEN as u64)
@@ -219,7 +220,7 @@ impl State {
 }
 
 fn one_slice(entry: Arc<Entry>, index: u32) -> Batch {
-    Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index }] }
+    Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index }], again: false }
 }
 
 /// Whether a file is sent slice by slice.

@@ -15,7 +15,7 @@ use super::commit::{Committer, Item, Ticket, What};
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::stage::{self, Giant};
-use super::{clone, offer, stat, threads};
+use super::{clone, digest, offer, stat, threads};
 use crate::dirs::Dirs;
 
 /// Threads that compare for one question, at most.
@@ -67,20 +67,24 @@ impl LocalSink {
         slice: Slice,
         data: &SliceData,
         content: &[u8],
-        at_hand: bool,
+        how: How,
     ) -> Result<Taken> {
-        if !at_hand && !stage::proves(entry, slice, data, content) {
+        if !how.at_hand && !stage::proves(entry, slice, data, content) {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
         }
         if entry.len <= SLICE_LEN {
-            let staged = stage::stage_small(self.root(), entry, data, content)?;
+            // The proof of a file of one slice is its digest.
+            let digest = Digest(data.value.0);
+            let is_there = |at: &At| how.again && self.is_there(at, entry, digest);
+            let Some(staged) = stage::stage_small(self.root(), entry, data, content, &is_there)? else {
+                return Ok(Taken::Already(digest));
+            };
             if let Err(errno) = self.metadata().set(&On::File(&staged.file, &staged.now), entry) {
                 let _ = stage::remove(&staged.part);
                 return Err(self.root().error("set the metadata of", &entry.path, errno));
             }
-            // The proof of a file of one slice is its digest.
-            return Ok(Taken::Wait(What::Small(Box::new(staged), entry.clone(), Digest(data.value.0))));
+            return Ok(Taken::Wait(What::Small(Box::new(staged), entry.clone(), digest)));
         }
         let giant = match self.giant(entry)? {
             Ok(giant) => giant,
@@ -90,6 +94,15 @@ impl LocalSink {
             .write(slice, data, content)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         Ok(Taken::Wait(What::Slice(giant)))
+    }
+
+    /// Whether a small file is there, with this content and all that is known of it.
+    fn is_there(&self, at: &At, entry: &Entry, digest: Digest) -> bool {
+        stat::statx(at).is_ok_and(|now| {
+            now.stx_size == entry.len
+                && stat::mtime(&now) == entry.mtime
+                && self.metadata().is_same(at, &now, entry).unwrap_or(false)
+        }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
     }
 
     /// The staged file of a giant, or the digest that it was committed with a moment ago.
@@ -147,6 +160,15 @@ impl LocalSink {
     }
 }
 
+/// How content came.
+#[derive(Clone, Copy)]
+struct How {
+    /// It was read by this process, and needs no proof.
+    at_hand: bool,
+    /// It may have come before.
+    again: bool,
+}
+
 /// What became of a slice that was taken.
 enum Taken {
     /// It waits to be durable.
@@ -168,6 +190,7 @@ impl Sink for LocalSink {
 
     fn write(&self, data: BatchData, done: WriteDone) {
         let ticket = Ticket::new(data.slices.len(), done);
+        let how = How { at_hand: data.at_hand, again: data.batch.again };
         let mut used = 0;
         let mut items = Vec::with_capacity(data.slices.len());
         for (at, ((entry, slice), read)) in data.batch.iter().zip(&data.slices).enumerate() {
@@ -177,7 +200,7 @@ impl Sink for LocalSink {
                     let len = read.data_len() as usize;
                     let content = data.content.bytes().get(used..used + len).unwrap_or_default();
                     used += len;
-                    self.take(entry, slice, read, content, data.at_hand).map(|taken| (taken, len as u64))
+                    self.take(entry, slice, read, content, how).map(|taken| (taken, len as u64))
                 }
             };
             match outcome {
@@ -289,5 +312,75 @@ impl Drop for LocalSink {
             // A panic there has been printed; here is nobody to tell.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use haul_core::digest::SliceHasher;
+    use haul_core::{Batch, BufferPool, EntryKind, Extent, Timestamp};
+
+    use super::super::place::Base;
+    use super::*;
+
+    fn entry(len: u64) -> Arc<Entry> {
+        Arc::new(Entry {
+            path: RelPath::new(b"f").unwrap(),
+            kind: EntryKind::File,
+            len,
+            mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
+            atime: Timestamp { sec: 1_000_000_000, nsec: 1 },
+            mode: 0o640,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            names: None,
+            dev: 1,
+            ino: 1,
+            nlink: 1,
+            allocated: 4096,
+            xattrs: Vec::new(),
+        })
+    }
+
+    fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
+        let entry = entry(content.len() as u64);
+        let mut hasher = SliceHasher::new(entry.len, 0);
+        hasher.update(content);
+        let extents = vec![Extent { start: 0, len: content.len() as u32 }];
+        let mut buffer = BufferPool::new(1 << 20).take();
+        buffer.grow(content.len()).unwrap().copy_from_slice(content);
+        let data = BatchData {
+            batch: Arc::new(Batch {
+                entries: vec![entry],
+                slices: vec![Slice { entry: 0, index: 0 }],
+                again,
+            }),
+            slices: vec![Ok(SliceData { extents, value: hasher.finish() })],
+            content: buffer,
+            at_hand: false,
+        };
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
+        sink.flush();
+        receiver.recv().unwrap().remove(0).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(Base { dir: dir.path().into(), name: b".".to_vec() }, Side::Destination);
+        let options = SinkOptions::default();
+        let sink = LocalSink::new(root, options).unwrap();
+        let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();
+        let first = write(&sink, b"one", false);
+        assert_eq!(first, Outcome::Committed(Some(Digest::of(b"one"))));
+        let there = inode();
+        assert_eq!(write(&sink, b"one", true), first);
+        assert_eq!(inode(), there, "it was not written again");
+        assert_eq!(write(&sink, b"two", true), Outcome::Committed(Some(Digest::of(b"two"))));
+        assert_ne!(inode(), there, "it has other content");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

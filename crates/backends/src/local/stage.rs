@@ -73,11 +73,19 @@ pub(super) struct Staged {
 impl Staged {
     /// Makes the staged file of the entry at `path`, or takes over the one that is there.
     pub(super) fn open(root: &Root, path: &RelPath) -> Result<Self> {
+        Self::open_unless(root, path, &|_| false)?.ok_or_else(|| restless(root, path))
+    }
+
+    /// The same, or `None` if the entry itself `is_there`: somebody else may be finishing it at this moment.
+    fn open_unless(root: &Root, path: &RelPath, is_there: &dyn Fn(&At) -> bool) -> Result<Option<Self>> {
         let failed = |errno| root.error("stage", path, errno);
         let at = root.at_made(path).map_err(failed)?;
         let part = part_of(&at);
         // A few rounds: somebody else may be finishing the same file.
         for _ in 0..32 {
+            if is_there(&at) {
+                return Ok(None);
+            }
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             let (file, found) = match part.open(new, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => (file, false),
@@ -109,10 +117,15 @@ impl Staged {
                 remove(&part).map_err(failed)?;
                 continue;
             }
+            // It may have got its name between the look and the making.
+            if is_there(&at) {
+                remove(&part).map_err(failed)?;
+                return Ok(None);
+            }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
-            return Ok(Self { at, part, file: file.into(), dev, now, found });
+            return Ok(Some(Self { at, part, file: file.into(), dev, now, found }));
         }
-        Err(root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still"))
+        Err(restless(root, path))
     }
 
     /// Gives it its final name.
@@ -128,6 +141,10 @@ impl Staged {
             other => other,
         }
     }
+}
+
+fn restless(root: &Root, path: &RelPath) -> Error {
+    root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still")
 }
 
 /// Locks a staged file. It may be held for a moment by the end of a run that was killed, or by an earlier write of
@@ -209,9 +226,15 @@ pub(super) fn write_extents(file: &File, start: u64, data: &SliceData, content: 
     Ok(())
 }
 
-/// Stages a whole small file.
-pub(super) fn stage_small(root: &Root, entry: &Entry, data: &SliceData, content: &[u8]) -> Result<Staged> {
-    let staged = Staged::open(root, &entry.path)?;
+/// Stages a whole small file. `None` if it `is_there`.
+pub(super) fn stage_small(
+    root: &Root,
+    entry: &Entry,
+    data: &SliceData,
+    content: &[u8],
+    is_there: &dyn Fn(&At) -> bool,
+) -> Result<Option<Staged>> {
+    let Some(staged) = Staged::open_unless(root, &entry.path, is_there)? else { return Ok(None) };
     let write = || -> io::Result<()> {
         if staged.found {
             remove(&journal_of(&staged.at))?;
@@ -222,7 +245,7 @@ pub(super) fn stage_small(root: &Root, entry: &Entry, data: &SliceData, content:
         if written < entry.len { staged.file.set_len(entry.len) } else { Ok(()) }
     };
     match write() {
-        Ok(()) => Ok(staged),
+        Ok(()) => Ok(Some(staged)),
         Err(e) => {
             let _ = remove(&staged.part);
             Err(Error::io(root.side(), "write", &e).on(root.shown(&entry.path)))

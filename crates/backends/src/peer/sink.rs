@@ -291,7 +291,7 @@ impl Part {
 
 /// Some slices of a batch, with only the entries that they are of.
 fn part_of(batch: &Batch, from: usize, count: usize) -> Batch {
-    let mut part = Batch { entries: Vec::new(), slices: Vec::new() };
+    let mut part = Batch { again: batch.again, ..Batch::default() };
     let mut kept = None;
     for (entry, mut slice) in batch.iter().skip(from).take(count) {
         if kept != Some(slice.entry) {

@@ -296,7 +296,7 @@ fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option
 /// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
 fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
     let mut all = Vec::new();
-    let mut bundle = (Batch { entries: Vec::new(), slices: Vec::new() }, Vec::new());
+    let mut bundle = (Batch::default(), Vec::new());
     let mut bytes = 0;
     let mut put = |(batch, owners): (Batch, Vec<usize>)| {
         if !owners.is_empty() {
@@ -308,15 +308,12 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
         if entry.len > SLICE_LEN {
             for index in 0..slice_count(entry.len) {
                 let slices = vec![Slice { entry: 0, index }];
-                put((Batch { entries: vec![entry.clone()], slices }, vec![number]));
+                put((Batch { entries: vec![entry.clone()], slices, again: false }, vec![number]));
             }
             continue;
         }
         if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
-            put(std::mem::replace(
-                &mut bundle,
-                (Batch { entries: Vec::new(), slices: Vec::new() }, Vec::new()),
-            ));
+            put(std::mem::take(&mut bundle));
             bytes = 0;
         }
         bytes += entry.len;

@@ -81,8 +81,8 @@ fn slices() -> impl Strategy<Value = Vec<haul_core::Result<SliceData>>> {
 
 fn batch() -> impl Strategy<Value = Arc<Batch>> {
     let slice = (any::<u32>(), any::<u32>()).prop_map(|(entry, index)| Slice { entry, index });
-    (vec(entry().prop_map(Arc::new), 0..10), vec(slice, 0..10))
-        .prop_map(|(entries, slices)| Arc::new(Batch { entries, slices }))
+    (vec(entry().prop_map(Arc::new), 0..10), vec(slice, 0..10), any::<bool>())
+        .prop_map(|(entries, slices, again)| Arc::new(Batch { entries, slices, again }))
 }
 
 fn method() -> impl Strategy<Value = Method> {

@@ -80,7 +80,7 @@ fn batches_name_what_is_there() {
     refused(Batch { slices: vec![Slice { entry: u32::MAX, index: 0 }], ..batch() });
     refused(Batch { slices: vec![Slice { entry: 0, index: 2 }], ..batch() });
     refused(Batch { slices: vec![Slice { entry: 0, index: 0 }; MAX_BATCH_SLICES + 1], ..batch() });
-    refused(Batch { entries: vec![batch().entries[0].clone(); MAX_BATCH_SLICES + 1], slices: Vec::new() });
+    refused(Batch { entries: vec![batch().entries[0].clone(); MAX_BATCH_SLICES + 1], ..Batch::default() });
     refused(Batch { entries: vec![Arc::new(entry("d", EntryKind::Dir))], ..batch() });
 }
 

@@ -47,6 +47,7 @@ pub(super) fn batch() -> Batch {
     Batch {
         entries: vec![Arc::new(entry("a/b", EntryKind::File))],
         slices: vec![Slice { entry: 0, index: 1 }, Slice { entry: 0, index: 0 }],
+        again: true,
     }
 }
 
