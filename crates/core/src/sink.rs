@@ -101,7 +101,8 @@ pub trait Sink: Send + Sync {
     /// Slices that could not be read come back with their error.
     fn write(&self, data: BatchData, done: WriteDone);
 
-    /// Makes durable and commits now what was taken so far, instead of in a while.
+    /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than
+    /// what is being written. Said again and again until the end.
     fn flush(&self);
 
     /// Lets go of what is staged of files that will not be completed.

@@ -61,6 +61,9 @@ pub trait Source: Send + Sync {
     /// If the end as a whole cannot answer.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
 
+    /// Nothing more will be read than what is being read. Said again and again until the end.
+    fn ending(&self) {}
+
     /// Connections that are up; 0 for an end on this machine.
     fn streams(&self) -> u32 {
         0

@@ -44,6 +44,7 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
             Err(RecvTimeoutError::Timeout) => {
                 let waiting = run.in_flight() > 0 && run.queue.is_empty();
                 if waiting && (run.fed.load(Ordering::Acquire) || run.stopped()) {
+                    run.source.ending();
                     run.sink.flush();
                 }
             }

@@ -96,7 +96,7 @@ impl FrameReader {
                 Ok(0) => break,
                 Ok(n) => {
                     filled += n;
-                    self.pulse.heard();
+                    self.pulse.received(n);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pulse.listen();

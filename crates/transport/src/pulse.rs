@@ -11,6 +11,8 @@ pub struct Pulse {
     /// Whether the reader waits for bytes. While it does something else, silence is our own.
     listening: AtomicBool,
     sent: AtomicU64,
+    /// Bytes that were sent or received, ever.
+    moved: AtomicU64,
     /// When the lane is given up by itself, in milliseconds; 0 is never.
     deadline: AtomicU64,
     ended: AtomicBool,
@@ -23,6 +25,7 @@ impl Default for Pulse {
             heard: AtomicU64::new(0),
             listening: AtomicBool::new(false),
             sent: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
@@ -51,9 +54,22 @@ impl Pulse {
         self.listening.store(false, Ordering::Relaxed);
     }
 
-    /// Bytes were taken on the way to the other end.
-    pub fn sent(&self) {
+    /// So many bytes came from the other end.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.heard();
+    }
+
+    /// So many bytes were taken on the way to the other end.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
         self.sent.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Bytes that were sent or received, ever.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
     }
 
     /// For how long we listened and nothing was heard. What was sent is no sign of life: pipes take it from us for a

@@ -215,7 +215,7 @@ pub(crate) fn write_all<W: Write>(
         match output.write_vectored(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => {
-                pulse.sent();
+                pulse.sent(n);
                 IoSlice::advance_slices(&mut rest, n);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

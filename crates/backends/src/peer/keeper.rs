@@ -12,8 +12,11 @@ use super::dial::{Dial, Refused, Trouble, Way};
 use super::direct::Finder;
 use super::lane::Lane;
 use super::session::{Direct, Session, State, lost};
+use super::straggler::Stragglers;
 use super::tuner::{self, Tuner};
 
+/// How often lanes are looked at when only what they have is to be done.
+const END_TICK: Duration = Duration::from_millis(100);
 /// How often heartbeats are sent and lanes looked at.
 const TICK: Duration = Duration::from_secs(1);
 /// A lane is given up after so long without a sign of life if others go on: what was on it goes elsewhere.
@@ -44,6 +47,8 @@ pub(super) struct Keeper {
     /// Lanes asked for; 0 lets haul find out how many help.
     streams: u32,
     tuner: Option<Tuner>,
+    stragglers: Stragglers,
+    begun: Instant,
     /// Bytes that had been moved at the tuner's last tick, and when that was.
     tuned: (u64, Instant),
     /// Until when no further lane is tried.
@@ -74,6 +79,8 @@ impl Keeper {
             finder,
             streams,
             tuner: None,
+            stragglers: Stragglers::default(),
+            begun: Instant::now(),
             tuned: (0, Instant::now()),
             not_before: Instant::now(),
             backoff: TICK,
@@ -102,6 +109,7 @@ impl Keeper {
                 let idle = |state: &mut State| !state.closed && !state.urgent;
                 let next = TICK.saturating_sub(last.elapsed());
                 let next = next.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
+                let next = if state.is_ending() { next.min(END_TICK) } else { next };
                 let (mut state, _) = self
                     .session
                     .keeper
@@ -122,9 +130,10 @@ impl Keeper {
             }
             self.hear_outcomes();
             self.tune();
+            let ending = self.hurry();
             if gone {
                 self.recover();
-            } else if wants {
+            } else if wants && !ending {
                 self.grow();
             }
         }
@@ -170,6 +179,19 @@ impl Keeper {
         }
     }
 
+    /// At the end, gives up a lane that would take far longer than others that are free. Whether it is the end.
+    fn hurry(&mut self) -> bool {
+        let (lanes, ending, round_trip) = {
+            let state = self.session.lock();
+            (state.seen(), state.is_ending(), state.round_trip.unwrap_or_default())
+        };
+        self.stragglers.watch(self.begun.elapsed().as_secs_f64(), &lanes);
+        if ending && let Some(slow) = self.stragglers.find(&lanes, round_trip.as_secs_f64()) {
+            self.session.lose(slow, lost("the others have nothing to do, and it is far slower"));
+        }
+        ending
+    }
+
     /// Lets the tuner see what was moved.
     fn tune(&mut self) {
         if self.tuned.1.elapsed() < tuner::TICK {
@@ -182,9 +204,10 @@ impl Keeper {
         if self.streams > 0 || state.count(true) == 0 {
             return;
         }
-        let first = || Tuner::new(tuner::first(state.round_trip));
+        let held = state.tcp().is_some_and(|tcp| tcp.held_by.is_some());
+        let first = || Tuner::new(tuner::first(state.round_trip), state.is_far());
         let tuner = self.tuner.get_or_insert_with(first);
-        tuner.tick(moved, state.count(true).min(tuner.active()), waited);
+        tuner.tick(moved, state.count(true).min(tuner.active()), waited, held);
         state.active = tuner.active();
     }
 

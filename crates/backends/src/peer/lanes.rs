@@ -7,10 +7,13 @@ use haul_core::{HeldBy, Tcp};
 use haul_transport::tcp::TcpInfo;
 
 use super::lane::Lane;
-use super::session::{Pick, State};
+use super::session::{Pick, State, Up};
+use super::straggler::Seen;
 
 /// A round trip that makes further connections worth opening before the first one is seen to be too slow.
 const FAR: Duration = Duration::from_millis(5);
+/// It is said again within this time as long as it is so.
+const SAID: Duration = Duration::from_millis(300);
 
 impl State {
     /// The lanes that are up.
@@ -47,6 +50,22 @@ impl State {
             retransmits: lanes.iter().map(|lane| u64::from(lane.retransmits)).sum(),
             held_by: held_by.filter(|_| !busy.is_zero()),
         })
+    }
+
+    /// Whether the lanes have all that is to be done.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some_and(|said| said.elapsed() < SAID)
+    }
+
+    /// What the lanes that content goes over look like.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        let direct = self.count(true) > 0;
+        let lanes = self.lanes.iter().filter(|up| up.lane.direct == direct);
+        let seen = |up: &Up| {
+            let moved = up.lane.pulse.moved();
+            Seen { number: up.lane.number, moved, due: up.due.max(moved), owes: up.owes }
+        };
+        lanes.map(seen).collect()
     }
 
     /// Whether a round trip takes its time.

@@ -19,6 +19,7 @@ mod session;
 mod sink;
 mod source;
 pub mod ssh;
+mod straggler;
 mod tuner;
 
 use std::net::IpAddr;

@@ -63,6 +63,8 @@ pub(super) struct Up {
     pub(super) writing: bool,
     /// Bytes of content in requests without response.
     pub(super) owes: u64,
+    /// What the lane will have moved when it has moved all of that.
+    pub(super) due: u64,
     pub(super) pending: HashMap<u64, Pending>,
 }
 
@@ -101,6 +103,8 @@ pub(super) struct State {
     pub(super) dialing: u32,
     /// Threads that read from a lane.
     pub(super) readers: u32,
+    /// When it was last said that the lanes have all that is to be done.
+    pub(super) ending: Option<Instant>,
 }
 
 /// Whether content goes around ssh.
@@ -166,6 +170,7 @@ impl Session {
                 urgent: false,
                 dialing: 0,
                 readers: 0,
+                ending: None,
             }),
             free: Condvar::new(),
             keeper: Condvar::new(),
@@ -279,6 +284,7 @@ impl Session {
                     let up = &mut state.lanes[at];
                     up.writing |= matches!(pick, Pick::Write(_));
                     up.owes += owes;
+                    up.due = up.due.max(up.lane.pulse.moved()) + owes;
                     up.pending.insert(id, Pending { on_reply, buffer, owes });
                     let lane = up.lane.clone();
                     drop(state);
@@ -325,6 +331,9 @@ impl Session {
             };
             let Some(pending) = up.pending.remove(&id) else { return false };
             up.owes -= pending.owes;
+            if up.owes == 0 {
+                up.due = 0;
+            }
             state.moved += reply.payload_len as u64;
             pending
         };
@@ -341,7 +350,7 @@ impl Session {
         let number = state.next_lane;
         state.next_lane += 1;
         let lane = Arc::new(make(number));
-        state.lanes.push(Up { lane: lane.clone(), writing: false, owes: 0, pending: HashMap::new() });
+        state.lanes.push(Up { lane: lane.clone(), writing: false, owes: 0, due: 0, pending: HashMap::new() });
         state.readers += 1;
         self.free.notify_all();
         Some(lane)
@@ -370,6 +379,15 @@ impl Session {
     fn wake_keeper(&self, state: &mut State) {
         state.urgent = true;
         self.keeper.notify_all();
+    }
+
+    /// The lanes have all that is to be done.
+    pub(super) fn is_ending(&self) {
+        let mut state = self.lock();
+        if !state.is_ending() {
+            self.wake_keeper(&mut state);
+        }
+        state.ending = Some(Instant::now());
     }
 
     /// An attempt to open a lane has ended.

@@ -136,6 +136,7 @@ impl Sink for PeerSink {
 
     fn flush(&self) {
         let session = &self.peer().session;
+        session.is_ending();
         // On each lane that owes answers, behind the writes that they are for: a lone request on another lane would
         // overtake them.
         let mut lanes: Vec<Pick> = session.lock().lanes_owing().into_iter().map(Pick::Lane).collect();

@@ -24,6 +24,10 @@ pub(super) struct PeerSource {
 }
 
 impl Source for PeerSource {
+    fn ending(&self) {
+        self.root.peer.session.is_ending();
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         match self.root.peer.call(&Request::Root { root: self.root.id })? {
             Response::Root(entry) => Ok(entry),

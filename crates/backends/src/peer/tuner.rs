@@ -10,7 +10,7 @@ use std::time::Duration;
 const IN_FLIGHT: f64 = 4.0 * 1024.0 * 1024.0;
 /// The link that the guess is made for, in bytes per second: 10 Gbit/s.
 const LINK: f64 = 1.25e9;
-const FIRST: std::ops::RangeInclusive<u32> = 4..=16;
+const FEWEST: u32 = 4;
 /// Connections at most.
 pub(super) const MOST: u32 = 32;
 
@@ -19,7 +19,7 @@ pub(super) const TICK: Duration = Duration::from_millis(500);
 /// Ticks that a rate is averaged over, and those before it that do not count: connections have to speed up first.
 const MEASURED: u32 = 3;
 const SETTLE: u32 = 1;
-/// Ticks before the first change.
+/// Ticks before the first change, where the number is not known to be enough.
 const BEGIN: u32 = 4;
 /// Ticks between attempts once more has not helped.
 const HOLD: u32 = 20;
@@ -30,7 +30,7 @@ const LOSS: f64 = 0.98;
 /// How many connections to begin with.
 pub(super) fn first(round_trip: Option<Duration>) -> u32 {
     let seconds = round_trip.map_or(0.0, |time| time.as_secs_f64());
-    ((LINK * seconds / IN_FLIGHT).ceil() as u32).clamp(*FIRST.start(), *FIRST.end())
+    ((LINK * seconds / IN_FLIGHT).ceil() as u32).clamp(FEWEST, MOST)
 }
 
 /// Finds the number by trying.
@@ -39,6 +39,8 @@ pub(super) struct Tuner {
     active: u32,
     /// The number before the last step, and its rate; `None` while the present number's own is not known.
     before: Option<(u32, f64)>,
+    /// Whether the number is the first one, and taken to be enough.
+    guessed: bool,
     /// Ticks to wait, to settle, measured.
     wait: u32,
     settle: u32,
@@ -49,8 +51,11 @@ pub(super) struct Tuner {
 }
 
 impl Tuner {
-    pub(super) fn new(active: u32) -> Self {
-        Self { active, before: None, wait: BEGIN, settle: 0, measured: 0, bytes: 0, up: true }
+    /// Begins with `active` connections. Where each takes its time to speed up (`far`), the first step waits and is
+    /// one back: further ones would hold up the end of a short run.
+    pub(super) fn new(active: u32, far: bool) -> Self {
+        let wait = if far { HOLD } else { BEGIN };
+        Self { active, before: None, guessed: far, wait, settle: 0, measured: 0, bytes: 0, up: !far }
     }
 
     /// How many connections content may go over.
@@ -59,8 +64,11 @@ impl Tuner {
     }
 
     /// `bytes` were moved over `lanes` connections since the last tick; `waited` says that more would have been, had
-    /// there been a free one.
-    pub(super) fn tick(&mut self, bytes: u64, lanes: u32, waited: bool) {
+    /// there been a free one; `held`, that the connections' own buffers hold them back.
+    pub(super) fn tick(&mut self, bytes: u64, lanes: u32, waited: bool, held: bool) {
+        if held && std::mem::take(&mut self.guessed) {
+            (self.wait, self.up) = (self.wait.min(BEGIN), true);
+        }
         if self.wait > 0 {
             self.wait -= 1;
             return;
@@ -123,27 +131,27 @@ mod tests {
     fn run(tuner: &mut Tuner, ticks: u32, rate: impl Fn(u32) -> f64) {
         for _ in 0..ticks {
             let active = tuner.active();
-            tuner.tick(rate(active) as u64, active, true);
+            tuner.tick(rate(active) as u64, active, true, false);
         }
     }
 
     #[test]
     fn begins_with_what_the_round_trip_asks_for() {
         let first = |ms| first(Some(Duration::from_millis(ms)));
-        assert_eq!((first(0), first(20), first(60), first(300)), (4, 6, 16, 16));
+        assert_eq!((first(0), first(20), first(60), first(300)), (4, 6, 18, 32));
         assert_eq!(super::first(None), 4);
     }
 
     #[test]
     fn climbs_while_it_helps_and_stays_near_what_is_enough() {
-        let mut tuner = Tuner::new(4);
+        let mut tuner = Tuner::new(4, false);
         run(&mut tuner, 60, |n| f64::from(n.min(20)) * 50e6);
         assert!((18..=30).contains(&tuner.active()), "{tuner:?}");
     }
 
     #[test]
     fn goes_back_when_fewer_do_as_well() {
-        let mut tuner = Tuner::new(16);
+        let mut tuner = Tuner::new(16, true);
         run(&mut tuner, 400, |n| f64::from(n.min(2)) * 50e6);
         assert!(tuner.active() <= 4, "{tuner:?}");
         // And up again when the link has changed.
@@ -152,11 +160,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_back_gets_more_at_once() {
+        for (held, more) in [(false, false), (true, true)] {
+            let mut tuner = Tuner::new(16, true);
+            for _ in 0..8 {
+                tuner.tick(500_000_000, tuner.active(), true, held);
+            }
+            assert_eq!(tuner.active() > 16, more, "{tuner:?}");
+        }
+    }
+
+    #[test]
     fn nothing_is_learnt_while_the_link_is_not_the_limit() {
-        let mut tuner = Tuner::new(6);
+        let mut tuner = Tuner::new(6, false);
         for _ in 0..100 {
-            tuner.tick(1_000_000, 6, false);
-            tuner.tick(1_000_000, 5, true);
+            tuner.tick(1_000_000, 6, false, false);
+            tuner.tick(1_000_000, 5, true, false);
         }
         assert_eq!(tuner.active(), 6);
     }

@@ -45,6 +45,10 @@ impl Source for Paced {
         self.source.digest(paths)
     }
 
+    fn ending(&self) {
+        self.source.ending();
+    }
+
     fn streams(&self) -> u32 {
         self.source.streams()
     }

@@ -37,6 +37,10 @@ impl Source for Rootless {
         self.0.digest(paths)
     }
 
+    fn ending(&self) {
+        self.0.ending();
+    }
+
     fn streams(&self) -> u32 {
         self.0.streams()
     }
