@@ -10,6 +10,7 @@ use haul_wire::Hello;
 use super::admit::{open, open_direct};
 use super::dial::{Dial, Refused, Trouble, Way};
 use super::direct::Finder;
+use super::hint::Hint;
 use super::lane::Lane;
 use super::session::{Direct, Session, State, lost};
 use super::straggler::Stragglers;
@@ -47,6 +48,7 @@ pub(super) struct Keeper {
     /// Lanes asked for; 0 lets haul find out how many help.
     streams: u32,
     tuner: Option<Tuner>,
+    hint: Option<Hint>,
     stragglers: Stragglers,
     begun: Instant,
     /// Bytes that had been moved at the tuner's last tick, and when that was.
@@ -64,6 +66,12 @@ pub(super) struct Keeper {
     tell: crossbeam_channel::Sender<Outcome>,
 }
 
+/// How many direct lanes to begin with.
+fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
+    let known = hint.and_then(|hint| hint.load(round_trip));
+    known.map_or_else(|| tuner::first(round_trip), |known| known.clamp(1, tuner::MOST))
+}
+
 /// What became of an attempt to open a lane.
 struct Outcome {
     direct: bool,
@@ -71,7 +79,13 @@ struct Outcome {
 }
 
 impl Keeper {
-    pub(super) fn new(session: Arc<Session>, hello: Hello, streams: u32, finder: Option<Finder>) -> Self {
+    pub(super) fn new(
+        session: Arc<Session>,
+        hello: Hello,
+        streams: u32,
+        finder: Option<Finder>,
+        hint: Option<Hint>,
+    ) -> Self {
         let (tell, outcomes) = crossbeam_channel::unbounded();
         Self {
             session,
@@ -79,6 +93,7 @@ impl Keeper {
             finder,
             streams,
             tuner: None,
+            hint,
             stragglers: Stragglers::default(),
             begun: Instant::now(),
             tuned: (0, Instant::now()),
@@ -205,10 +220,15 @@ impl Keeper {
             return;
         }
         let held = state.tcp().is_some_and(|tcp| tcp.held_by.is_some());
-        let first = || Tuner::new(tuner::first(state.round_trip), state.is_far());
+        let first = || Tuner::new(first(self.hint.as_ref(), state.round_trip), state.is_far());
         let tuner = self.tuner.get_or_insert_with(first);
         tuner.tick(moved, state.count(true).min(tuner.active()), waited, held);
         state.active = tuner.active();
+        let round_trip = state.round_trip;
+        drop(state);
+        if let (Some(found), Some(hint)) = (tuner.found(), &self.hint) {
+            hint.save(found, round_trip);
+        }
     }
 
     /// Opens further lanes as far as it is wanted.
@@ -224,7 +244,8 @@ impl Keeper {
         let (dialer, wanted, at_once) = match direct {
             Direct::Trying => return,
             Direct::On(dialer) => {
-                let tuned = self.tuner.as_ref().map_or_else(|| tuner::first(round_trip), Tuner::active);
+                let first = || first(self.hint.as_ref(), round_trip);
+                let tuned = self.tuner.as_ref().map_or_else(first, Tuner::active);
                 (Some(dialer), tuned, DIRECT_AT_ONCE)
             }
             Direct::Off if self.may_grow => (None, through_ssh(round_trip), DIALS_AT_ONCE),

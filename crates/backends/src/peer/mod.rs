@@ -10,6 +10,7 @@
 mod admit;
 pub mod dial;
 mod direct;
+mod hint;
 mod keeper;
 mod lane;
 mod lanes;
@@ -23,6 +24,7 @@ mod straggler;
 mod tuner;
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -90,6 +92,8 @@ pub struct PeerConfig {
     pub pace: Pace,
     /// How content is packed on its way.
     pub compress: Compress,
+    /// A folder in which is kept between runs how many connections helped; `None`: nowhere.
+    pub hints: Option<PathBuf>,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
@@ -110,7 +114,10 @@ impl Peer {
     pub fn connect(host: &SshHost, config: &PeerConfig, pool: &BufferPool, note: Note) -> Result<Arc<Self>> {
         let errand = ssh::Errand::Agent(config.remote_haul.clone());
         let dialer = ssh::SshDialer::new(host, config, errand, note.clone())?;
-        Self::over(Box::new(dialer), config, pool, note)
+        let name = host.to_string();
+        let words: Vec<&str> = config.shell.iter().map(String::as_str).chain([&name[..]]).collect();
+        let hint = config.hints.as_deref().map(|folder| hint::Hint::of(folder, &words));
+        Self::begin(Box::new(dialer), config, hint, pool, note)
     }
 
     /// The same over lanes of another making.
@@ -120,6 +127,16 @@ impl Peer {
     pub fn over(
         dialer: Box<dyn dial::Dial>,
         config: &PeerConfig,
+        pool: &BufferPool,
+        note: Note,
+    ) -> Result<Arc<Self>> {
+        Self::begin(dialer, config, None, pool, note)
+    }
+
+    fn begin(
+        dialer: Box<dyn dial::Dial>,
+        config: &PeerConfig,
+        hint: Option<hint::Hint>,
         pool: &BufferPool,
         note: Note,
     ) -> Result<Arc<Self>> {
@@ -139,7 +156,7 @@ impl Peer {
         let direct = direct::Finder::new(config)?;
         let mut hello = admit::hello(config.max_memory, config.streams, timeout);
         hello.direct = direct.as_ref().map(direct::Finder::offer);
-        let mut keeper = Keeper::new(session, hello, config.streams, direct);
+        let mut keeper = Keeper::new(session, hello, config.streams, direct, hint);
         keeper.first()?;
         thread::Builder::new()
             .name("haul-keeper".to_owned())

@@ -48,6 +48,8 @@ pub(super) struct Tuner {
     bytes: u64,
     /// Whether the next attempt is upwards.
     up: bool,
+    /// Whether the present number was found by trying, and nobody was told.
+    found: bool,
 }
 
 impl Tuner {
@@ -55,12 +57,27 @@ impl Tuner {
     /// one back: further ones would hold up the end of a short run.
     pub(super) fn new(active: u32, far: bool) -> Self {
         let wait = if far { HOLD } else { BEGIN };
-        Self { active, before: None, guessed: far, wait, settle: 0, measured: 0, bytes: 0, up: !far }
+        Self {
+            active,
+            before: None,
+            guessed: far,
+            wait,
+            settle: 0,
+            measured: 0,
+            bytes: 0,
+            up: !far,
+            found: false,
+        }
     }
 
     /// How many connections content may go over.
     pub(super) fn active(&self) -> u32 {
         self.active
+    }
+
+    /// The number, when it has just been found by trying.
+    pub(super) fn found(&mut self) -> Option<u32> {
+        std::mem::take(&mut self.found).then_some(self.active)
     }
 
     /// `bytes` were moved over `lanes` connections since the last tick; `waited` says that more would have been, had
@@ -104,6 +121,7 @@ impl Tuner {
             self.step(rate);
         } else {
             self.active = active;
+            self.found = true;
             self.up = !went_up;
             self.wait = HOLD;
         }
@@ -145,7 +163,9 @@ mod tests {
     #[test]
     fn climbs_while_it_helps_and_stays_near_what_is_enough() {
         let mut tuner = Tuner::new(4, false);
+        assert_eq!(tuner.found(), None);
         run(&mut tuner, 60, |n| f64::from(n.min(20)) * 50e6);
+        assert_eq!(tuner.found(), Some(tuner.active()));
         assert!((18..=30).contains(&tuner.active()), "{tuner:?}");
     }
 

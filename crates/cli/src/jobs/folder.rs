@@ -1,4 +1,4 @@
-//! Where the records are: `$XDG_STATE_HOME/haul/jobs`, by default `~/.local/state/haul/jobs`.
+//! Where records are: folders in `$XDG_STATE_HOME/haul`, by default `~/.local/state/haul`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,16 +17,28 @@ const MAX_LEN: u64 = 4 * 1024 * 1024;
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder of this user; made where it is not there.
+    /// The folder of this user's jobs; made where it is not there.
     ///
     /// # Errors
     /// If it cannot be made, or is somebody else's.
     pub(crate) fn open() -> io::Result<Self> {
+        Self::called("jobs")
+    }
+
+    /// The folder in which is kept what helped with which host.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub(crate) fn hosts() -> io::Result<PathBuf> {
+        Ok(Self::called("hosts")?.0)
+    }
+
+    fn called(name: &str) -> io::Result<Self> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
         let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
-        Self::at(state.join("haul/jobs"))
+        Self::at(state.join("haul").join(name))
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {

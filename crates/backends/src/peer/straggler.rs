@@ -1,0 +1,117 @@
+//! Which lane holds up the end of a run.
+//!
+//! Connections share a link unevenly. In the middle of a run that does no harm, as each takes the next batch when it is
+//! done with the last. At the end the run waits for the slowest: one that would take far longer for what it has than
+//! those that have nothing to do any more is given up, and what it has goes to them.
+
+use std::collections::HashMap;
+
+/// A rate is measured over so many seconds at least.
+const WINDOW: f64 = 0.25;
+/// A lane is given up if it would take this many times as long as another.
+const TIMES: f64 = 2.0;
+/// What it takes to notice and to ask again, in seconds, beside the round trips.
+const MOVING: f64 = 0.2;
+
+/// What a lane looks like at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) number: u64,
+    /// Bytes that it has moved, ever.
+    pub(super) moved: u64,
+    /// What `moved` will be when it has moved all that it has.
+    pub(super) due: u64,
+    /// Bytes of content that it has or still owes an answer for.
+    pub(super) owes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    at: f64,
+    moved: u64,
+    /// Bytes a second, when it last had something to move.
+    rate: Option<f64>,
+}
+
+/// Watches lanes.
+#[derive(Debug, Default)]
+pub(super) struct Stragglers {
+    tracks: HashMap<u64, Track>,
+}
+
+impl Stragglers {
+    /// Takes in what the lanes look like `now`, in seconds.
+    pub(super) fn watch(&mut self, now: f64, lanes: &[Seen]) {
+        self.tracks.retain(|number, _| lanes.iter().any(|lane| lane.number == *number));
+        for lane in lanes {
+            let new = Track { at: now, moved: lane.moved, rate: None };
+            let track = self.tracks.entry(lane.number).or_insert(new);
+            let seconds = now - track.at;
+            if seconds >= WINDOW {
+                let rate = (lane.moved - track.moved) as f64 / seconds;
+                // What it did while it had nothing to do says nothing.
+                let rate = if lane.due > lane.moved { Some(rate) } else { track.rate };
+                *track = Track { at: now, moved: lane.moved, rate };
+            }
+        }
+    }
+
+    /// A lane to be given up, where nothing but what the lanes have is to be done any more. `round_trip` is in seconds.
+    pub(super) fn find(&self, lanes: &[Seen], round_trip: f64) -> Option<u64> {
+        let rate = |lane: &Seen| self.tracks.get(&lane.number)?.rate;
+        let mut idle: Vec<f64> = lanes.iter().filter(|lane| lane.owes == 0).filter_map(rate).collect();
+        idle.sort_by(f64::total_cmp);
+        let typical = *idle.get(idle.len() / 2)?;
+        let late = |lane: &Seen| {
+            let left = lane.due.saturating_sub(lane.moved) as f64 / rate(lane)?.max(1.0);
+            let elsewhere = lane.owes as f64 / typical.max(1.0) + 2.0 * round_trip + MOVING;
+            (left > TIMES * elsewhere).then_some((left, lane.number))
+        };
+        lanes.iter().filter_map(late).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, number)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: u64 = 4 << 20;
+
+    /// Three lanes: two that have moved `fast` bytes and are done, and one that has moved `slow` and has a slice.
+    fn lanes(fast: u64, slow: u64) -> Vec<Seen> {
+        let done = |number| Seen { number, moved: fast, due: fast, owes: 0 };
+        vec![done(0), done(1), Seen { number: 2, moved: slow, due: slow.max(1) + SLICE, owes: SLICE }]
+    }
+
+    fn busy(moved: u64) -> Vec<Seen> {
+        (0..3).map(|number| Seen { number, moved, due: moved + SLICE, owes: SLICE }).collect()
+    }
+
+    #[test]
+    fn a_lane_that_is_far_slower_is_given_up_at_the_end() {
+        let mut stragglers = Stragglers::default();
+        stragglers.watch(0.0, &busy(0));
+        let mut now = busy(10_000_000);
+        now[2].moved = 100_000;
+        stragglers.watch(1.0, &now);
+        assert_eq!(stragglers.find(&now, 0.06), None, "nobody else is free");
+        assert_eq!(stragglers.find(&lanes(12_000_000, 100_000), 0.06), Some(2));
+        assert_eq!(
+            stragglers.find(&lanes(12_000_000, 100_000), 20.0),
+            None,
+            "it is done before it is asked again"
+        );
+    }
+
+    #[test]
+    fn a_lane_like_the_others_is_left_alone() {
+        let mut stragglers = Stragglers::default();
+        stragglers.watch(0.0, &busy(0));
+        stragglers.watch(1.0, &busy(5_000_000));
+        assert_eq!(stragglers.find(&lanes(6_000_000, 5_000_000), 0.06), None);
+        // What was done while there was nothing to do is not its rate.
+        stragglers.watch(2.0, &lanes(6_000_000, 9_000_000));
+        stragglers.watch(9.0, &lanes(6_000_000, 44_000_000));
+        assert_eq!(stragglers.find(&lanes(6_000_000, 44_000_000), 0.06), None);
+    }
+}
