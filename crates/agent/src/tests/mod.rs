@@ -39,6 +39,7 @@ fn config(streams: u32) -> PeerConfig {
         max_memory: 64 * MIB,
         pace: haul_core::Pace::default(),
         compress: Compress::Never,
+        defer: false,
     }
 }
 

@@ -65,6 +65,7 @@ impl LinkSettings {
             max_memory: args.max_memory,
             pace: Pace::default(),
             compress: Compress::Auto,
+            defer: false,
         };
         Ok(Self {
             peer,
