@@ -12,6 +12,7 @@ mod leftovers;
 mod link;
 mod measure;
 mod peers;
+mod picture;
 mod process;
 mod record;
 mod report;
@@ -119,6 +120,9 @@ struct RunArgs {
     /// Write the raw results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the throughput over time of each case as a picture, CASE.svg, in a folder.
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
     /// Print the table in Markdown.
     #[arg(long)]
     markdown: bool,
@@ -260,6 +264,9 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
         // After each case, so that an interrupted series leaves something.
         if let Some(path) = &args.json {
             record.write(path)?;
+        }
+        if let Some(dir) = &args.pictures {
+            picture::write(&record, dir)?;
         }
     }
     let table = if args.markdown { report::markdown(&record) } else { report::plain(&record) };

@@ -143,9 +143,13 @@ impl<'a> Meters<'a> {
     /// Looks at what is due; how long to wait for the next time.
     fn look(&mut self) -> Duration {
         let now = Instant::now();
+        let mut passed = 0;
         while now >= self.next_value {
-            self.note_traffic();
+            passed += 1;
             self.next_value += INTERVAL;
+        }
+        if passed > 0 {
+            self.note_traffic(passed);
         }
         if now >= self.next_look {
             self.near.sample();
@@ -161,18 +165,21 @@ impl<'a> Meters<'a> {
         next.saturating_duration_since(Instant::now())
     }
 
-    fn note_traffic(&mut self) {
+    /// Notes what was delivered in the intervals that have passed: where it looks late, evenly in each of them.
+    fn note_traffic(&mut self, passed: u64) {
         let Some(link) = self.link else {
             return;
         };
         for (way, traffic) in link.traffic().iter().enumerate() {
-            self.series[way].push(traffic.bytes - self.last[way]);
+            let bytes = traffic.bytes - self.last[way];
+            let each = |at: u64| bytes * (at + 1) / passed - bytes * at / passed;
+            self.series[way].extend((0..passed).map(each));
             self.last[way] = traffic.bytes;
         }
     }
 
     fn finish(mut self, time: Duration, outcome: Outcome) -> RunRecord {
-        self.note_traffic();
+        self.note_traffic(1);
         let link = self.link.map(|link| {
             let [there, back] = link.traffic();
             let [there_series, back_series] = self.series;

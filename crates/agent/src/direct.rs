@@ -9,6 +9,7 @@ use haul_transport::{Credentials, Identity, Listener, Ports, Streams, tcp};
 use haul_wire::{DirectAnswer, DirectOffer};
 
 use crate::hub::Hub;
+use crate::pairs::Guest;
 use crate::read_hello;
 
 /// How long connecting to the near end may take, and how long proving it.
@@ -16,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a session has for direct lanes.
 pub(crate) struct Direct {
-    credentials: Credentials,
+    pub(crate) credentials: Credentials,
+    /// The ports that may be listened on.
+    pub(crate) ports: Option<Ports>,
     /// Where ssh came from.
     near: Option<IpAddr>,
     pub(crate) answer: DirectAnswer,
@@ -35,17 +38,20 @@ impl Direct {
         let congestion = offer.congestion.clone();
         let credentials = Credentials { identity, peer: offer.key.clone(), congestion };
         let (near, address) = ssh_addresses();
-        let listener = listen(offer, address, &credentials, hub);
+        let ports = offer.ports.map(|(first, last)| Ports { first, last });
+        let listener = listen(offer, ports, address, &credentials, hub);
         let (port, listener) = match listener {
             Ok(listener) => (Ok(listener.port()), Some(listener)),
             Err(error) => (Err(error.to_string()), None),
         };
-        Ok(Self { credentials, near, answer: DirectAnswer { key, port, address }, _listener: listener })
+        let answer = DirectAnswer { key, port, address };
+        Ok(Self { credentials, ports, near, answer, _listener: listener })
     }
 }
 
 fn listen(
     offer: &DirectOffer,
+    ports: Option<Ports>,
     address: Option<IpAddr>,
     credentials: &Credentials,
     hub: &Arc<Hub>,
@@ -55,20 +61,19 @@ fn listen(
             std::io::Error::other(format!("congestion control `{name}` cannot be had there: {error}"))
         })?;
     }
-    let ports = offer.ports.map(|(first, last)| Ports { first, last });
     let hub = Arc::downgrade(hub);
-    Listener::open(address, ports, credentials.clone(), Box::new(move |streams| take(&hub, streams)))
+    Listener::open(address, ports, credentials.clone(), Box::new(move |streams| take(&hub, streams, None)))
 }
 
-/// Takes a lane into the session. What does not greet is dropped.
-fn take(hub: &Weak<Hub>, streams: Streams) {
+/// Takes a lane into the session, that of the near end or of a guest. What does not greet is dropped.
+pub(crate) fn take(hub: &Weak<Hub>, streams: Streams, guest: Option<Arc<Guest>>) {
     let Streams { from, to, socket } = streams;
     let Ok((greeting, from)) = read_hello(from) else { return };
     if let (Some(hub), Ok(hello)) = (hub.upgrade(), greeting.hello)
         && hello.session == Some(hub.session)
     {
         // Its failure is the end of the lane; the near end opens others.
-        let _: std::io::Result<()> = hub.add(Streams { from, to, socket }, None);
+        let _: std::io::Result<()> = hub.take_in(Streams { from, to, socket }, guest, None);
     }
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn connect(hub: &Arc<Hub>, address: Option<IpAddr>, port: u16) -> Res
     let hub = Arc::downgrade(hub);
     // The near end greets only when it has heard that we are through.
     let spawned =
-        std::thread::Builder::new().name("haul-greet".to_owned()).spawn(move || take(&hub, streams));
+        std::thread::Builder::new().name("haul-greet".to_owned()).spawn(move || take(&hub, streams, None));
     spawned.map(drop).map_err(|error| failed(error.to_string()))
 }
 

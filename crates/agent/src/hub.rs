@@ -14,6 +14,7 @@ use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
 
 use crate::direct::Direct;
 use crate::lane::{self, Lane};
+use crate::pairs::{Guest, Pairs};
 use crate::scan::Scan;
 use crate::workers::Workers;
 
@@ -59,7 +60,12 @@ pub struct Hub {
     pub(crate) ends: Box<dyn Ends>,
     pub(crate) pool: BufferPool,
     pub(crate) packer: Arc<Packer>,
+    pub(crate) max_memory: u64,
     pub(crate) workers: Workers,
+    /// For what is fetched from other far ends, so that nothing else has to wait for these.
+    pub(crate) fetchers: Workers,
+    /// Other far ends.
+    pub(crate) pairs: Pairs,
     /// Silence after which a lane is given up. Longer than at the near end, which knows better and can act.
     patience: Duration,
     /// What opens lanes that do not go through ssh.
@@ -94,7 +100,10 @@ impl Hub {
             ends,
             packer: Packer::new(&pool, 0),
             pool,
+            max_memory: hello.max_memory,
             workers: Workers::default(),
+            fetchers: Workers::default(),
+            pairs: Pairs::default(),
             patience: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
             direct: Mutex::default(),
             roots: Mutex::default(),
@@ -110,6 +119,16 @@ impl Hub {
     /// # Errors
     /// If it cannot be set up.
     pub fn add(self: &Arc<Self>, streams: Streams, keep: Option<Box<dyn Send + Sync>>) -> io::Result<()> {
+        self.take_in(streams, None, keep)
+    }
+
+    /// The same; the lane may be that of a guest, who may do little.
+    pub(crate) fn take_in(
+        self: &Arc<Self>,
+        streams: Streams,
+        guest: Option<Arc<Guest>>,
+        keep: Option<Box<dyn Send + Sync>>,
+    ) -> io::Result<()> {
         let number = {
             let mut lanes = lock(&self.lanes);
             lanes.next += 1;
@@ -117,7 +136,7 @@ impl Hub {
         };
         let mut welcome = Welcome::new(Ok(self.session));
         welcome.direct = self.direct().map(|direct| direct.answer.clone());
-        let (lane, threads) = lane::set_up(number, streams, &welcome)?;
+        let (lane, threads) = lane::set_up(number, streams, guest, &welcome)?;
         {
             let mut lanes = lock(&self.lanes);
             if lanes.closed {
@@ -152,12 +171,12 @@ impl Hub {
         self.changed.notify_all();
     }
 
-    /// Waits until the last lane is gone.
+    /// Waits until the near end's last lane is gone.
     pub fn wait(&self) {
         let tick = (self.patience / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         let mut looked = Instant::now();
         let mut lanes = lock(&self.lanes);
-        while !lanes.up.is_empty() {
+        while lanes.up.values().any(|lane| lane.guest.is_none()) {
             (lanes, _) = self.changed.wait_timeout(lanes, tick).unwrap_or_else(PoisonError::into_inner);
             let elapsed = looked.elapsed();
             looked = Instant::now();
@@ -177,6 +196,7 @@ impl Hub {
     /// Makes durable what was taken, and lets go of everything.
     pub fn close(&self) {
         lock(&self.direct).take();
+        self.pairs.close();
         for scan in std::mem::take(&mut *lock(&self.scans)).into_values() {
             scan.cancel();
         }

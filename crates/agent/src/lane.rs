@@ -12,6 +12,7 @@ use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
 use haul_wire::{FrameError, Kind, Request, Response, Welcome, check, decode_body, encode, encode_ping};
 
 use crate::hub::Hub;
+use crate::pairs::Guest;
 use crate::serve;
 
 /// A Ping is sent after this long without a frame.
@@ -36,6 +37,8 @@ enum Out {
 /// Where responses go. Handing one over never waits for the network: it is called from threads of sinks.
 pub(crate) struct Lane {
     number: u64,
+    /// Who speaks on it, if it is not the near end.
+    pub(crate) guest: Option<Arc<Guest>>,
     pub(crate) pulse: Arc<Pulse>,
     out: Sender<Out>,
 }
@@ -47,14 +50,19 @@ pub(crate) struct Threads {
     responses: Receiver<Out>,
 }
 
-pub(crate) fn set_up(number: u64, streams: Streams, welcome: &Welcome) -> io::Result<(Arc<Lane>, Threads)> {
+pub(crate) fn set_up(
+    number: u64,
+    streams: Streams,
+    guest: Option<Arc<Guest>>,
+    welcome: &Welcome,
+) -> io::Result<(Arc<Lane>, Threads)> {
     let pulse = Arc::new(Pulse::default());
     let (out, responses) = unbounded();
     let frame = encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?;
     let _ = out.send(Out::Frame(frame, None));
     let reader = FrameReader::new(streams.from, pulse.clone());
     let writer = FrameWriter::new(streams.to, pulse.clone());
-    Ok((Arc::new(Lane { number, pulse, out }), Threads { reader, writer, responses }))
+    Ok((Arc::new(Lane { number, guest, pulse, out }), Threads { reader, writer, responses }))
 }
 
 impl Lane {
@@ -113,13 +121,20 @@ fn read_frames(hub: &Arc<Hub>, lane: &Arc<Lane>, reader: &mut FrameReader) -> Re
         drop(body);
         let payload_len = header.payload_len as usize;
         check::request(&request, payload_len)?;
+        if let Some(guest) = &lane.guest {
+            guest.check(&request)?;
+        }
         let mut content = Buffer::default();
         if payload_len > 0 {
             // Waits while the sinks hold all memory: then the lane is not read and the near end has to wait too.
             content = hub.pool.take();
             reader.payload(&header, &mut content)?;
         }
-        serve::serve(hub, Reply { lane: Some(lane.clone()), id: header.id }, request, content);
+        let reply = Reply { lane: Some(lane.clone()), id: header.id };
+        match &lane.guest {
+            Some(guest) if matches!(request, Request::Connect { .. }) => guest.reconnect(hub, reply),
+            _ => serve::serve(hub, reply, request, content),
+        }
     }
 }
 

@@ -5,13 +5,14 @@
 //! session's name, hands over its streams (`join`) and waits. The hub ends when its last lane is gone, whichever
 //! that is; what it has taken is made durable first.
 //!
-//! Read [`hub`] (the session), `lane` (its threads), `direct` (lanes that do not go through ssh), `serve` (what each request does) and `scan` (walks that are
+//! Read [`hub`] (the session), `lane` (its threads), `direct` (lanes that do not go through ssh), `pairs` (other far ends), `serve` (what each request does) and `scan` (walks that are
 //! pulled from afar).
 
 mod direct;
 pub mod hub;
 mod join;
 mod lane;
+mod pairs;
 mod scan;
 mod serve;
 mod workers;

@@ -11,6 +11,7 @@ use haul_wire::{Request, Response, RootId};
 use crate::direct;
 use crate::hub::{Hub, Open, lock};
 use crate::lane::{Outgoing, Reply};
+use crate::pairs::{self, Fetch};
 use crate::scan::Scan;
 
 /// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
@@ -41,6 +42,10 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
                 scan.cancel();
             }
             reply.send(&Response::Done);
+        }
+        Request::Fetch { root, pair, source, batch, compress, ticket } => {
+            let (own, fetch) = (hub.clone(), Fetch { pair, source, sink: root, batch, compress, ticket });
+            hub.fetchers.run(Box::new(move || pairs::fetch(&own, &fetch, reply)));
         }
         slow => {
             let own = hub.clone();
@@ -76,7 +81,7 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Digest { root, paths } => {
             source(hub, root, |source| source.digest(&paths).map(Response::Digest))
         }
-        Request::Read { root, batch, compress } => {
+        Request::Read { root, batch, compress } | Request::Pull { root, batch, compress, .. } => {
             let data = hub.source(root).map(|source| source.read(&batch));
             match data {
                 Some(Ok(data)) => {
@@ -110,9 +115,15 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
             }
             return reply.send_with(&Response::Produced, Outgoing { content, ..Outgoing::default() });
         }
+        Request::Admit { .. }
+        | Request::Expect { .. }
+        | Request::Visit { .. }
+        | Request::Meet { .. }
+        | Request::Rate { .. } => pairs::serve(hub, request),
         Request::Nothing
         | Request::Swallow
         | Request::Write { .. }
+        | Request::Fetch { .. }
         | Request::ScanNext { .. }
         | Request::ScanEnd { .. } => Response::Done,
     };

@@ -22,9 +22,11 @@ pub struct Totals {
     pub copied_bytes: u64,
     /// Bytes of content that were read and sent: less than `copied_bytes` with holes and resumed files.
     pub sent_bytes: u64,
-    /// Bytes of content as they went over connections, packed or not, those that were sent again too; where both ends
-    /// are on other machines, those of both ways. 0 where both ends are on this machine.
+    /// Bytes of content as they went over connections, packed or not, those that were sent again too; those that
+    /// passed through this machine, between two others, both ways. 0 where both ends are on one machine.
     pub wire_bytes: u64,
+    /// Of these, those that came here only to go on to another machine.
+    pub relayed_bytes: u64,
     /// Bytes of content that an interrupted run had left at the destination, and were not sent again.
     pub resumed_bytes: u64,
     /// Directories, symbolic links and special files that were made.
@@ -107,6 +109,7 @@ impl Totals {
         self.copied_bytes += other.copied_bytes;
         self.sent_bytes += other.sent_bytes;
         self.wire_bytes += other.wire_bytes;
+        self.relayed_bytes += other.relayed_bytes;
         self.resumed_bytes += other.resumed_bytes;
         self.made += other.made;
         self.linked += other.linked;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::packing::Traffic;
 use crate::path::RelPath;
 use crate::report::MetaNote;
-use crate::slice::BatchData;
+use crate::slice::{Batch, BatchData};
 
 /// An entry of the source, offered ahead of its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,12 @@ pub trait Sink: Send + Sync {
     /// is complete. Returns when the content has been taken; `done` is called when it is durable.
     /// Slices that could not be read come back with their error.
     fn write(&self, data: BatchData, done: WriteDone);
+
+    /// Does the same with content that it fetches from the source by itself, where it can: then that never passes this
+    /// process. `done` comes back where it cannot (now), and [`Sink::write`] has to do.
+    fn fetch(&self, _batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
+        Some(done)
+    }
 
     /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than
     /// what is being written. Said again and again until the end.

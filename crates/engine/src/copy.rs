@@ -246,7 +246,9 @@ fn copy_part(
     }
     let link = run.link();
     meter.progress(&link);
-    meter.totals().wire_bytes += link.wire_bytes;
+    let mut totals = meter.totals();
+    totals.wire_bytes += link.wire_bytes;
+    totals.relayed_bytes += link.relayed_bytes;
 }
 
 /// Scan to commit: every thread is started here, and each stage ends when the one before it has.
@@ -311,6 +313,7 @@ impl Run<'_> {
             reads: from > 0,
             writes: to > 0,
             wire_bytes: came.wire_bytes + went.wire_bytes,
+            relayed_bytes: if to > 0 { came.wire_bytes } else { 0 },
             method: went.method.or(came.method),
             tcp: went.tcp.or(came.tcp),
         }

@@ -44,6 +44,8 @@ pub(crate) struct Link {
     pub(crate) writes: bool,
     /// Bytes of content that went over them.
     pub(crate) wire_bytes: u64,
+    /// Of these, those that came here from one far end to go on to another.
+    pub(crate) relayed_bytes: u64,
     /// How content is packed on its way.
     pub(crate) method: Option<Method>,
     /// What the kernel knows of them.
@@ -132,6 +134,7 @@ impl<'a> Meter<'a> {
     pub(crate) fn progress(&self, link: &Link) {
         let mut totals = *self.totals();
         totals.wire_bytes += link.wire_bytes;
+        totals.relayed_bytes += link.relayed_bytes;
         let done = totals.sent_bytes + totals.same_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };

@@ -16,14 +16,20 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
         && let Some(batch) = run.queue.take(number, |batch| run.taken(batch))
     {
         since = run.meter.spent(Spent::Waiting, since);
+        let done = {
+            let (settled, batch) = (settled.clone(), batch.clone());
+            // The ledger may be gone when an interrupted run does not wait any longer.
+            Box::new(move |outcomes| drop(settled.send((batch, outcomes))))
+        };
+        let Some(done) = run.sink.fetch(&batch, done) else {
+            since = run.meter.spent(Spent::Writing, since);
+            continue;
+        };
         let read = run.source.read(&batch);
         since = run.meter.spent(Spent::Reading, since);
-        let settled = settled.clone();
         match read {
             Ok(data) => {
-                let batch = data.batch.clone();
-                // The ledger may be gone when an interrupted run does not wait any longer.
-                run.sink.write(data, Box::new(move |outcomes| drop(settled.send((batch, outcomes)))));
+                run.sink.write(data, done);
                 since = run.meter.spent(Spent::Writing, since);
             }
             Err(error) => {
@@ -31,8 +37,7 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
                 if gone {
                     run.abort(error.clone());
                 }
-                let outcomes = batch.slices.iter().map(|_| Err(error.clone())).collect();
-                drop(settled.send((batch, outcomes)));
+                done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             }
         }
     }

@@ -19,7 +19,11 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             self::batch(batch)?;
             contents(batch, slices, plain_len(*packing, payload_len)?)
         }
-        Request::Read { batch, .. } if payload_len == 0 => self::batch(batch),
+        Request::Read { batch, .. } | Request::Pull { batch, .. } | Request::Fetch { batch, .. }
+            if payload_len == 0 =>
+        {
+            self::batch(batch)
+        }
         Request::Swallow => Ok(()),
         Request::Produce { bytes } if *bytes as usize > MAX_PAYLOAD => {
             Err(FrameError::Rule("more bytes than a frame holds"))

@@ -72,6 +72,16 @@
 //! sink before a request that follows it on the same lane is begun. So a [`Request::Flush`] covers the writes before
 //! it on its lane. Nothing else is ordered; who needs order waits for the response.
 //!
+//! # Two far ends
+//!
+//! Where the source is at one far end, A, and the sink at another, B, content may go from A to B by lanes between these
+//! two. The near end tells each the other's public key, has A listen ([`Request::Admit`]) and B connect
+//! ([`Request::Meet`]); if B cannot reach A, B listens ([`Request::Expect`]) and A connects ([`Request::Visit`]), for the
+//! first lane; for more of them B says [`Request::Connect`] on that one. On these lanes B is what the near end is on
+//! others: it says Hello with A's session, and then [`Request::Pull`]. The near end goes on saying what is to be copied: it sends B
+//! a [`Request::Fetch`] in the place of a [`Request::Write`]. A reads for B only what a ticket of the near end is for
+//! ([`ticket`]), and does not live on for B's lanes alone.
+//!
 //! # Repeating
 //!
 //! Every request is idempotent. When a lane dies, each request on it that has no response may have been carried out
@@ -89,7 +99,7 @@
 //!
 //! # Security
 //!
-//! Neither end trusts the other. Lengths are bounded before memory is taken for them. Paths are [`haul_core::RelPath`]:
+//! Neither end trusts the other, nor one far end another one. Lengths are bounded before memory is taken for them. Paths are [`haul_core::RelPath`]:
 //! they cannot be absolute nor hold `..`. Batches and extents are checked against each other and against the payload
 //! ([`check`]) before they reach a source or a sink. Unpacking writes into one buffer and no further, whatever a frame
 //! claims to hold. The digest of what was written is computed by who writes it.
@@ -104,17 +114,18 @@
 pub mod check;
 pub mod frame;
 pub mod message;
+pub mod ticket;
 
 pub use frame::{
     FrameError, HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,
 };
 pub use message::{
-    DirectAnswer, DirectOffer, Hello, Request, Response, RootId, ScanId, ScanPart, SessionId, Welcome,
-    peek_version,
+    DirectAnswer, DirectOffer, Hello, Neighbour, PairId, Reach, Request, Response, RootId, ScanId, ScanPart,
+    SessionId, Welcome, peek_version,
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 #[cfg(test)]
 mod tests;

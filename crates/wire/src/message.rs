@@ -6,12 +6,13 @@ use std::sync::Arc;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Place,
-    Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Method, Offer, Outcome, Packing,
+    Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::VERSION;
+use crate::ticket::Ticket;
 
 /// A session: all lanes of one near end at one far end. Random, so that nobody else can guess it.
 pub type SessionId = [u8; 16];
@@ -21,6 +22,38 @@ pub type RootId = u32;
 
 /// A scan, numbered by the near end.
 pub type ScanId = u32;
+
+/// Two far ends that were introduced to each other, numbered by the near end.
+pub type PairId = u32;
+
+/// Where an end that listens may be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Its addresses, as its system sees them.
+    pub addresses: Vec<IpAddr>,
+    /// Names that it bears elsewhere.
+    pub hosts: Vec<String>,
+    /// The port.
+    pub port: u16,
+}
+
+/// What the end of a sink has to know of the end of a source to fetch content from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its name, for people.
+    pub name: String,
+    /// Its public key.
+    #[serde(with = "serde_bytes")]
+    pub key: Vec<u8>,
+    /// Its session with the near end.
+    pub session: SessionId,
+    /// Lanes to open; 0 lets the end of the sink find out how many help.
+    pub streams: u32,
+    /// Seconds of silence after which a lane is given up.
+    pub timeout: u32,
+    /// Bytes per second that all lanes together may bring; `None` is no limit.
+    pub rate: Option<u64>,
+}
 
 /// The first message on a lane, from the near end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,6 +262,74 @@ pub enum Request {
         /// Its port.
         port: u16,
     },
+    /// To the end of a source: listens for the end of a sink, whose lanes may only bring [`Request::Pull`] and
+    /// [`Request::Connect`]. Again with the same number: it begins anew.
+    Admit {
+        /// The number that the two get.
+        pair: PairId,
+        /// The public key of the end of the sink.
+        #[serde(with = "serde_bytes")]
+        key: Vec<u8>,
+        /// What the near end makes tickets with.
+        secret: [u8; 32],
+    },
+    /// To the end of a sink: listens for the end of a source, where that could not be reached.
+    Expect {
+        /// The number of the two.
+        pair: PairId,
+        /// The public key of the end of the source.
+        #[serde(with = "serde_bytes")]
+        key: Vec<u8>,
+    },
+    /// To the end of a source: connects to the end of the sink for one lane.
+    Visit {
+        /// The number of the two.
+        pair: PairId,
+        /// Where the end of the sink listens.
+        at: Reach,
+    },
+    /// To the end of a sink: opens lanes to the end of a source.
+    Meet {
+        /// The number of the two.
+        pair: PairId,
+        /// Who that is.
+        with: Neighbour,
+        /// Where it listens; `None`: it has come by itself.
+        at: Option<Reach>,
+    },
+    /// To the end of a sink: another limit for what it fetches.
+    Rate {
+        /// From whom.
+        pair: PairId,
+        /// Bytes per second that all lanes together may bring; `None` is no limit.
+        rate: Option<u64>,
+    },
+    /// To the end of a sink: [`haul_core::Sink::write`] with content that it reads from the source by itself.
+    Fetch {
+        /// To which sink.
+        root: RootId,
+        /// The end of the source; `None`: it is here.
+        pair: Option<PairId>,
+        /// Which source, by its number there.
+        source: RootId,
+        /// What is read and written.
+        batch: Arc<Batch>,
+        /// How content is to be packed on its way.
+        compress: Compress,
+        /// Shows the end of the source that the near end wants this.
+        ticket: Ticket,
+    },
+    /// From the end of a sink: [`Request::Read`], of no more than a ticket is for.
+    Pull {
+        /// From which source.
+        root: RootId,
+        /// What is read.
+        batch: Arc<Batch>,
+        /// How the content of the response is to be packed.
+        compress: Compress,
+        /// What the near end gave for it.
+        ticket: Ticket,
+    },
     /// To be nice to what else the machine does, from now on, and to tell how it fares.
     Nice,
     /// Measures something or looks it up.
@@ -281,6 +382,19 @@ pub enum Response {
     Answers(Vec<Result<Answer>>),
     /// To [`Request::Write`].
     Write(Vec<Result<Outcome>>),
+    /// To [`Request::Fetch`].
+    Fetched {
+        /// One for each slice.
+        outcomes: Vec<Result<Outcome>>,
+        /// Bytes of content as they travelled between the two ends.
+        wire_bytes: u64,
+        /// How they were packed.
+        method: Option<Method>,
+        /// Lanes between the two ends.
+        streams: u32,
+    },
+    /// To [`Request::Admit`] and [`Request::Expect`]: where it listens.
+    Listening(DirectAnswer),
     /// To [`Request::Remove`].
     Removed(Vec<Result<()>>),
     /// To [`Request::Finish`].

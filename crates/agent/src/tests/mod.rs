@@ -40,6 +40,7 @@ fn config(streams: u32) -> PeerConfig {
         pace: haul_core::Pace::default(),
         compress: Compress::Never,
         hints: None,
+        defer: false,
     }
 }
 

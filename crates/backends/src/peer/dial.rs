@@ -97,6 +97,32 @@ pub trait Dial: Send + Sync {
     fn name(&self) -> String;
 }
 
+impl<D: Dial + ?Sized> Dial for Arc<D> {
+    fn dial(&self, way: Way) -> Result<Link, Refused> {
+        (**self).dial(way)
+    }
+
+    fn fall_back(&self) -> bool {
+        (**self).fall_back()
+    }
+
+    fn stop(&self) {
+        (**self).stop();
+    }
+
+    fn clean(&self) {
+        (**self).clean();
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        (**self).hosts()
+    }
+
+    fn name(&self) -> String {
+        (**self).name()
+    }
+}
+
 /// A lane after the greeting.
 pub(super) struct Greeted {
     pub(super) reader: FrameReader,

@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::tcp::{self, TcpInfo};
 use haul_transport::{Credentials, Identity, Listener, Ports, Streams};
-use haul_wire::{DirectAnswer, DirectOffer, Kind, Request, Response, decode_body, encode};
+use haul_wire::{DirectAnswer, DirectOffer, Kind, Reach, Request, Response, decode_body, encode};
 
 use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 use super::session::{Pick, Session};
@@ -20,13 +20,59 @@ use super::{PeerConfig, Transport};
 
 /// How long an answer is waited for while the way is being looked for: with two ways to try, content is through ssh
 /// alone for two seconds at most.
-const FIND: Duration = Duration::from_secs(1);
+pub(super) const FIND: Duration = Duration::from_secs(1);
 /// How long it is waited for later, and how long the other end may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Holds a search back until it is known whether it is needed.
+#[derive(Clone)]
+pub(super) struct Gate(Arc<(Mutex<Passage>, Condvar)>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    Shut,
+    Open,
+    /// The run has ended.
+    Never,
+}
+
+impl Gate {
+    pub(super) fn new(open: bool) -> Self {
+        let passage = if open { Passage::Open } else { Passage::Shut };
+        Self(Arc::new((Mutex::new(passage), Condvar::new())))
+    }
+
+    pub(super) fn open(&self) {
+        self.set(Passage::Open);
+    }
+
+    /// Who waits gives up.
+    pub(super) fn end(&self) {
+        self.set(Passage::Never);
+    }
+
+    fn set(&self, to: Passage) {
+        let mut passage = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *passage != Passage::Never {
+            *passage = to;
+        }
+        self.0.1.notify_all();
+    }
+
+    /// Waits; `false` if it will never open.
+    fn pass(&self) -> bool {
+        let passage = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shut = |passage: &mut Passage| *passage == Passage::Shut;
+        *self.0.1.wait_while(passage, shut).unwrap_or_else(PoisonError::into_inner) == Passage::Open
+    }
+}
 
 /// Looks for a way around ssh.
 #[derive(Clone)]
 pub(super) struct Finder {
+    pub(super) gate: Gate,
+    /// The way, where it was found before.
+    known: Option<Arc<dyn Dial>>,
     identity: Identity,
     ports: Option<Ports>,
     bind: Option<IpAddr>,
@@ -50,11 +96,19 @@ impl Finder {
             })?;
         }
         Ok(Some(Self {
+            gate: Gate::new(!config.defer),
+            known: None,
             identity: Identity::generate()?,
             ports: config.ports,
             bind: config.bind,
             congestion: config.congestion.clone(),
         }))
+    }
+
+    /// One that knows the way.
+    pub(super) fn knows(way: Arc<dyn Dial>, identity: Identity) -> Self {
+        let gate = Gate::new(true);
+        Self { gate, known: Some(way), identity, ports: None, bind: None, congestion: None }
     }
 
     /// What the far end has to know.
@@ -73,6 +127,12 @@ impl Finder {
         session: &Arc<Session>,
         answer: &DirectAnswer,
     ) -> std::result::Result<(Arc<dyn Dial>, String), String> {
+        if let Some(way) = &self.known {
+            return Ok((way.clone(), format!("to {}", way.name())));
+        }
+        if !self.gate.pass() {
+            return Err("the run has ended".to_owned());
+        }
         let credentials = Credentials {
             identity: self.identity.clone(),
             peer: answer.key.clone(),
@@ -82,25 +142,29 @@ impl Finder {
         let there = match &answer.port {
             Err(why) => format!("it cannot listen ({why})"),
             Ok(port) => {
-                let addresses = addresses(answer.address, &session.dialer.hosts(), *port);
-                let forward = Arc::new(Forward {
-                    addresses,
-                    from: self.bind,
-                    credentials: credentials.clone(),
-                    reached: Mutex::default(),
-                    name: name.clone(),
-                });
-                match forward.reach(session) {
-                    Ok(()) => return Ok((forward, format!("to port {port} of {name}"))),
+                let at = Reach {
+                    addresses: answer.address.into_iter().collect(),
+                    hosts: session.dialer.hosts(),
+                    port: *port,
+                };
+                let forward =
+                    Arc::new(Forward::new(addresses(&at), self.bind, credentials.clone(), name.clone()));
+                match forward.reach() {
+                    Ok(time) => {
+                        session.measured(time);
+                        return Ok((forward, format!("to port {port} of {name}")));
+                    }
                     Err(error) => format!("port {port} there: {error}"),
                 }
             }
         };
-        let back = Back::listen(session, self, credentials).map_err(|error| error.to_string());
+        let back = Back::listen(self.bind, self.ports, credentials, name.clone());
+        let back = back.map_err(|error| error.to_string());
         let here = match back {
             Err(why) => format!("no port here ({why})"),
             Ok(back) => {
-                let port = back.listener.port();
+                back.asks(session);
+                let port = back.port();
                 match back.reach() {
                     Ok(()) => {
                         let how = format!("from {name} to our port {port} (the other way: {there})");
@@ -114,11 +178,12 @@ impl Finder {
     }
 }
 
-/// Where the far end may be: what its system says ssh reached it at, and what ssh here was told.
-fn addresses(told: Option<IpAddr>, hosts: &[String], port: u16) -> Vec<SocketAddr> {
-    let mut all: Vec<SocketAddr> = told.map(|ip| SocketAddr::new(ip, port)).into_iter().collect();
-    for host in hosts {
-        all.extend((host.as_str(), port).to_socket_addrs().into_iter().flatten());
+/// Where an end may be: what its system says that its addresses are, and what names it bears here.
+#[must_use]
+pub fn addresses(at: &Reach) -> Vec<SocketAddr> {
+    let mut all: Vec<SocketAddr> = at.addresses.iter().map(|ip| SocketAddr::new(*ip, at.port)).collect();
+    for host in &at.hosts {
+        all.extend((host.as_str(), at.port).to_socket_addrs().into_iter().flatten());
     }
     let mut seen = HashSet::new();
     all.retain(|address| seen.insert(*address));
@@ -136,7 +201,7 @@ fn link(streams: Streams) -> Link {
 }
 
 /// Connects to the far end.
-struct Forward {
+pub(super) struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
     credentials: Credentials,
@@ -146,13 +211,21 @@ struct Forward {
 }
 
 impl Forward {
-    /// Sees whether there is somebody. Who that is, each lane finds out for itself.
-    fn reach(&self, session: &Session) -> std::io::Result<()> {
+    pub(super) fn new(
+        addresses: Vec<SocketAddr>,
+        from: Option<IpAddr>,
+        credentials: Credentials,
+        name: String,
+    ) -> Self {
+        Self { addresses, from, credentials, reached: Mutex::default(), name }
+    }
+
+    /// Sees whether there is somebody, and how long that takes. Who that is, each lane finds out for itself.
+    pub(super) fn reach(&self) -> std::io::Result<Duration> {
         let begun = Instant::now();
         let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
-        session.measured(begun.elapsed());
         *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some((socket, Instant::now()));
-        Ok(())
+        Ok(begun.elapsed())
     }
 }
 
@@ -176,8 +249,9 @@ impl Dial for Forward {
 }
 
 /// Has the far end connect to us.
-struct Back {
-    session: Weak<Session>,
+pub(super) struct Back {
+    /// Where it asks for connections.
+    session: OnceLock<Weak<Session>>,
     listener: Listener,
     bind: Option<IpAddr>,
     arrivals: Receiver<Arrival>,
@@ -191,29 +265,44 @@ enum Arrival {
 }
 
 impl Back {
-    fn listen(session: &Arc<Session>, finder: &Finder, credentials: Credentials) -> std::io::Result<Self> {
+    pub(super) fn listen(
+        bind: Option<IpAddr>,
+        ports: Option<Ports>,
+        credentials: Credentials,
+        name: String,
+    ) -> std::io::Result<Self> {
         let (tell, arrivals) = unbounded();
         let arrived = tell.clone();
         let taken = Box::new(move |streams| drop(arrived.send(Arrival::Lane(streams))));
-        let listener = Listener::open(finder.bind, finder.ports, credentials, taken)?;
-        let name = session.dialer.name();
-        Ok(Self { session: Arc::downgrade(session), listener, bind: finder.bind, arrivals, tell, name })
+        let listener = Listener::open(bind, ports, credentials, taken)?;
+        Ok(Self { session: OnceLock::new(), listener, bind, arrivals, tell, name })
+    }
+
+    /// From now on connections are asked for by this session.
+    pub(super) fn asks(&self, session: &Arc<Session>) {
+        let _ = self.session.set(Arc::downgrade(session));
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.listener.port()
     }
 
     /// Sees whether the far end gets through to us.
     fn reach(&self) -> std::result::Result<(), String> {
-        let streams = self.arrival(FIND)?;
+        let streams = self.arrival(true, FIND)?;
         // It becomes the first lane.
         drop(self.tell.send(Arrival::Lane(streams)));
         Ok(())
     }
 
-    /// Asks for a connection and waits for it, or takes one that is there.
-    fn arrival(&self, patience: Duration) -> std::result::Result<Streams, String> {
+    /// Waits for a connection, `asked` for or not, or takes one that is there.
+    fn arrival(&self, asked: bool, patience: Duration) -> std::result::Result<Streams, String> {
         if let Ok(Arrival::Lane(streams)) = self.arrivals.try_recv() {
             return Ok(streams);
         }
-        self.ask()?;
+        if asked {
+            self.ask()?;
+        }
         match self.arrivals.recv_timeout(patience) {
             Ok(Arrival::Lane(streams)) => Ok(streams),
             Ok(Arrival::Failed(why)) => Err(why),
@@ -222,7 +311,7 @@ impl Back {
     }
 
     fn ask(&self) -> std::result::Result<(), String> {
-        let session = self.session.upgrade().ok_or("the run has ended")?;
+        let session = self.session.get().and_then(Weak::upgrade).ok_or("the run has ended")?;
         let request = Request::Connect { address: self.bind, port: self.listener.port() };
         let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
         let tell = self.tell.clone();
@@ -241,8 +330,9 @@ impl Back {
 }
 
 impl Dial for Back {
-    fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
-        self.arrival(PATIENCE).map(link).map_err(|why| refused(&self.name, why))
+    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+        // Without a lane there is nothing to ask on.
+        self.arrival(way == Way::Further, PATIENCE).map(link).map_err(|why| refused(&self.name, why))
     }
 
     fn name(&self) -> String {

@@ -4,7 +4,8 @@
 //! ([`ssh`]); `haul-wire` is what is said on them. Any request goes over any lane: the first lane must be up for
 //! work to begin, further ones are opened when content waits for one, and a lane that dies takes nothing with it
 //! but what is asked again on another. Content goes around ssh, over TLS connections of our own, where there is a way
-//! (`direct`). Read `session` (requests and lanes), then `keeper` (who opens, watches and replaces lanes), `tuner` (how
+//! (`direct`), and from one far end to another where these two can reach each other (`pair` has the near end's part,
+//! `neighbour` that of the end that fetches). Read `session` (requests and lanes), then `keeper` (who opens, watches and replaces lanes), `tuner` (how
 //! many), and [`dial`] (what opens one). The frames themselves are in `haul-transport`.
 
 mod admit;
@@ -14,6 +15,8 @@ mod hint;
 mod keeper;
 mod lane;
 mod lanes;
+mod neighbour;
+mod pair;
 mod probe;
 mod reader;
 mod session;
@@ -33,15 +36,19 @@ use std::time::{Duration, Instant};
 use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::{
-    BufferPool, Compress, Error, ErrorKind, Pace, Packing, Place, Pressure, Result, Side, Sink, SinkOptions,
+    BufferPool, Compress, Error, ErrorKind, Method, Pace, Place, Pressure, Result, Side, Sink, SinkOptions,
     Source, Traffic,
 };
-use haul_wire::{FrameError, Request, Response, RootId};
+use haul_wire::{FrameError, Hello, Request, Response, RootId};
 
+use direct::Gate;
 use keeper::Keeper;
 use session::{Pick, Session};
 
+pub use direct::addresses;
 pub use haul_transport::Ports;
+pub use neighbour::{Expected, Neighbour};
+pub use pair::Pair;
 pub use probe::{Direction, Throughput};
 pub use session::Note;
 
@@ -94,6 +101,8 @@ pub struct PeerConfig {
     pub compress: Compress,
     /// A folder in which is kept between runs how many connections helped; `None`: nowhere.
     pub hints: Option<PathBuf>,
+    /// A way around ssh is looked for only once it is known that content comes through this machine: see [`Pair`].
+    pub defer: bool,
 }
 
 /// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
@@ -101,6 +110,8 @@ pub struct Peer {
     session: Arc<Session>,
     packer: Arc<Packer>,
     compress: Compress,
+    /// Opens when a way around ssh may be looked for.
+    gate: Gate,
     next_root: AtomicU32,
     next_scan: AtomicU32,
 }
@@ -140,6 +151,21 @@ impl Peer {
         pool: &BufferPool,
         note: Note,
     ) -> Result<Arc<Self>> {
+        let direct = direct::Finder::new(config)?;
+        let mut hello = admit::hello(config.max_memory, config.streams, config.timeout.max(2));
+        hello.direct = direct.as_ref().map(direct::Finder::offer);
+        Self::greeting(hello, dialer, direct, hint, config, pool, note)
+    }
+
+    fn greeting(
+        hello: Hello,
+        dialer: Box<dyn dial::Dial>,
+        direct: Option<direct::Finder>,
+        hint: Option<hint::Hint>,
+        config: &PeerConfig,
+        pool: &BufferPool,
+        note: Note,
+    ) -> Result<Arc<Self>> {
         let timeout = config.timeout.max(2);
         let seconds = Duration::from_secs(timeout.into());
         let through_ssh = config.transport != Transport::Tls;
@@ -150,12 +176,10 @@ impl Peer {
             session: session.clone(),
             packer: Packer::new(pool, 0),
             compress: config.compress,
+            gate: direct.as_ref().map_or_else(|| Gate::new(true), |direct| direct.gate.clone()),
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
-        let direct = direct::Finder::new(config)?;
-        let mut hello = admit::hello(config.max_memory, config.streams, timeout);
-        hello.direct = direct.as_ref().map(direct::Finder::offer);
         let mut keeper = Keeper::new(session, hello, config.streams, direct, hint);
         keeper.first()?;
         thread::Builder::new()
@@ -182,6 +206,35 @@ impl Peer {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
         Ok(Arc::new(sink::PeerSink::new(self.root(root))))
+    }
+
+    /// Opens a sink at the far end of a pair whose content comes from `source` at the other.
+    ///
+    /// # Errors
+    /// If one of them cannot be opened.
+    pub fn open_sink_of(
+        self: &Arc<Self>,
+        place: &Place,
+        options: &SinkOptions,
+        pair: &Pair,
+        source: &Place,
+    ) -> Result<Arc<dyn Sink>> {
+        let root = pair.source().open(|root| Request::OpenSource { root, place: source.clone() })?;
+        let source = pair.source().root(root);
+        let root =
+            self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
+        Ok(Arc::new(sink::PeerSink::new(self.root(root)).fetching(pair, source)))
+    }
+
+    /// Content comes through this machine: a way around ssh may be looked for, if [`PeerConfig::defer`] held that back.
+    pub fn look_around(&self) {
+        self.gate.open();
+    }
+
+    /// The far end's name, for people.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.session.dialer.name()
     }
 
     /// Makes the far process nice to what else its machine does, and tells what others there waited since this was
@@ -256,7 +309,7 @@ impl Peer {
     }
 
     fn root(self: &Arc<Self>, id: RootId) -> Root {
-        Root { peer: self.clone(), id, travelled: Travelled::default() }
+        Root { peer: self.clone(), id, travelled: Arc::default() }
     }
 
     fn streams(&self) -> u32 {
@@ -267,6 +320,8 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.session.close(END_PATIENCE);
+        // Who waits there finds the session closed.
+        self.gate.end();
     }
 }
 
@@ -274,7 +329,7 @@ impl Drop for Peer {
 struct Root {
     peer: Arc<Peer>,
     id: RootId,
-    travelled: Travelled,
+    travelled: Arc<Travelled>,
 }
 
 /// Counts content on its way.
@@ -282,11 +337,11 @@ struct Root {
 struct Travelled(Mutex<Traffic>);
 
 impl Travelled {
-    fn count(&self, wire_bytes: usize, packing: Option<Packing>) {
+    fn count(&self, wire_bytes: usize, method: Option<Method>) {
         let mut traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         traffic.wire_bytes += wire_bytes as u64;
         if wire_bytes > 0 {
-            traffic.method = packing.map(|packing| packing.method);
+            traffic.method = method;
         }
     }
 

@@ -196,7 +196,10 @@ impl Session {
         pick: Pick,
         buffer: &dyn Fn() -> Option<Buffer>,
     ) -> Result<(Response, Option<Buffer>)> {
-        let asked = if let Request::Read { batch, .. } = request { Some(&**batch) } else { None };
+        let asked = match request {
+            Request::Read { batch, .. } | Request::Pull { batch, .. } => Some(&**batch),
+            _ => None,
+        };
         let mut frame = encode(Kind::Request, 0, request, 0)?;
         let mut attempt = 1;
         loop {

@@ -11,6 +11,7 @@ use haul_core::{
 use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
 
+use super::pair::{Fetcher, Pair};
 use super::session::{OnReply, Pick, Session};
 use super::{Peer, Root, strange, too_large};
 
@@ -22,12 +23,19 @@ pub(super) struct PeerSink {
     /// The folders that the far process was told of, and how often the far end had been started anew by then. It
     /// sets their times at the end; one that was started since has to be told again.
     dirs: Mutex<(Spool<Arc<Entry>>, u32)>,
+    /// What has content fetched by the far end itself.
+    fetcher: Option<Fetcher>,
 }
 
 impl PeerSink {
     pub(super) fn new(root: Root) -> Self {
         let restarts = root.peer.session.lock().restarts;
-        Self { root, dirs: Mutex::new((Spool::default(), restarts)) }
+        Self { root, dirs: Mutex::new((Spool::default(), restarts)), fetcher: None }
+    }
+
+    /// With content that the far end fetches from `source` itself.
+    pub(super) fn fetching(self, pair: &Pair, source: Root) -> Self {
+        Self { fetcher: Some(pair.fetcher(source)), ..self }
     }
 
     fn peer(&self) -> &Peer {
@@ -114,7 +122,7 @@ impl Sink for PeerSink {
         if let [part] = parts.as_mut_slice() {
             let on_reply = on_written(session, part.slices, done);
             let bytes = &content.bytes()[part.content.clone()];
-            self.root.travelled.count(bytes.len(), packing);
+            self.root.travelled.count(bytes.len(), packing.map(|packing| packing.method));
             session.submit(&mut part.frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
             return;
         }
@@ -131,6 +139,13 @@ impl Sink for PeerSink {
                     session.submit(frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
                 }
             }
+        }
+    }
+
+    fn fetch(&self, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
+        match &self.fetcher {
+            Some(fetcher) => fetcher.fetch(&self.root, batch, done),
+            None => Some(done),
         }
     }
 
@@ -201,7 +216,8 @@ impl Sink for PeerSink {
     }
 
     fn streams(&self) -> u32 {
-        self.peer().streams()
+        let fetching = self.fetcher.as_ref().and_then(Fetcher::streams);
+        fetching.unwrap_or_else(|| self.peer().streams())
     }
 
     fn traffic(&self) -> Traffic {
@@ -209,7 +225,7 @@ impl Sink for PeerSink {
     }
 }
 
-fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
+pub(super) fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
     vec![Err(error.clone()); count]
 }
 
@@ -238,7 +254,7 @@ struct Part {
 }
 
 /// Whether a batch surely fits into one frame, all but what may be megabytes being far below half of it.
-fn fits(batch: &Batch) -> bool {
+pub(super) fn fits(batch: &Batch) -> bool {
     let len = |entry: &Arc<Entry>| -> usize {
         let xattrs = entry.xattrs.iter().map(|(name, value)| name.len() + value.len());
         entry.path.as_bytes().len() + xattrs.sum::<usize>()

@@ -14,7 +14,7 @@ use haul_core::{
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
 use super::session::{OnReply, Pick, Reply};
-use super::{Root, strange};
+use super::{Peer, Root, Travelled, strange};
 
 /// Parts of a scan that are asked for at once: enough that the link's delay does not limit a walk.
 const PARTS_AHEAD: u64 = 8;
@@ -73,23 +73,9 @@ impl Source for PeerSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        check::batch(batch)?;
-        let session = &self.root.peer.session;
-        let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
         let compress = self.root.peer.compress;
         let request = Request::Read { root: self.root.id, batch: batch.clone(), compress };
-        let (response, content) = session.call(&request, Pick::Read(owes), &|| Some(session.pool.take()))?;
-        match response {
-            Response::Read { mut slices, packing } => {
-                let mut content = content.unwrap_or_default();
-                self.root.travelled.count(content.bytes().len(), packing);
-                self.root.peer.packer.unpack(packing, &mut slices, &mut content);
-                Ok(BatchData { batch: batch.clone(), slices, content, at_hand: false })
-            }
-            Response::Failed(error) => Err(error),
-            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
-            _ => Err(strange()),
-        }
+        Ok(self.root.peer.read(&request, batch, &self.root.travelled)?.0)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
@@ -107,6 +93,34 @@ impl Source for PeerSource {
 
     fn traffic(&self) -> Traffic {
         self.root.traffic()
+    }
+}
+
+impl Peer {
+    /// Asks for the content of a batch; gives it with its bytes on the way.
+    pub(super) fn read(
+        &self,
+        request: &Request,
+        batch: &Arc<Batch>,
+        travelled: &Travelled,
+    ) -> Result<(BatchData, u64)> {
+        check::batch(batch)?;
+        let session = &self.session;
+        let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
+        let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
+        match response {
+            Response::Read { mut slices, packing } => {
+                let mut content = content.unwrap_or_default();
+                let wire_bytes = content.bytes().len();
+                travelled.count(wire_bytes, packing.map(|packing| packing.method));
+                self.packer.unpack(packing, &mut slices, &mut content);
+                let data = BatchData { batch: batch.clone(), slices, content, at_hand: false };
+                Ok((data, wire_bytes as u64))
+            }
+            Response::Failed(error) => Err(error),
+            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
+            _ => Err(strange()),
+        }
     }
 }
 

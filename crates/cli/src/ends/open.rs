@@ -1,9 +1,10 @@
 //! Opening ends. One session with each other machine serves all roots there.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use haul_backends::peer::{Peer, PeerConfig, ssh};
+use haul_backends::peer::{Pair, Peer, PeerConfig, ssh};
 use haul_backends::sftp::Sftp;
 use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
@@ -30,6 +31,11 @@ pub(crate) struct Ends {
     link: LinkSettings,
     note: Note,
     // Dropped before the sessions.
+    /// Far hauls that talk to each other, by their hosts.
+    pairs: HashMap<(SshHost, SshHost), Pair>,
+    /// Whether it was said that content passes through this machine.
+    said: bool,
+    // Dropped before the sessions.
     greeter: Option<Greeter>,
     /// By host, and whether SFTP was asked for.
     far: HashMap<(SshHost, bool), Far>,
@@ -38,7 +44,12 @@ pub(crate) struct Ends {
 impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note) -> Self {
-        Self { link, note, greeter: None, far: HashMap::new() }
+        Self { link, note, pairs: HashMap::new(), said: false, greeter: None, far: HashMap::new() }
+    }
+
+    /// All content is on its way from one other machine to another one: it need not come through here.
+    pub(crate) fn between_others(&mut self) {
+        self.link.peer.defer = true;
     }
 
     /// Opens an end to read from.
@@ -68,6 +79,44 @@ impl Ends {
             Some(Far::Peer(peer)) => peer.open_sink(place, options),
             Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
         }
+    }
+
+    /// Opens an end to write to what is read at the place `from` of `source`. Where both are far hauls, these two talk to
+    /// each other if they can.
+    ///
+    /// # Errors
+    /// If its machine cannot be reached or the path not be resolved.
+    pub(crate) fn sink_of(
+        &mut self,
+        (source, from): (&Location, &Place),
+        at: &Location,
+        place: &Place,
+        options: &SinkOptions,
+    ) -> Result<Arc<dyn Sink>> {
+        if let (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) = (source, at)
+            && let (Some(Far::Peer(reader)), Some(Far::Peer(writer))) = (self.far(source)?, self.far(at)?)
+            && !options.dry_run
+        {
+            let number = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+            let pair = match self.pairs.entry((a.clone(), b.clone())) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let (config, note) = (&self.link.peer, Arc::clone(&self.note));
+                    new.insert(Pair::introduce(number, &reader, &writer, config, note)?)
+                }
+            };
+            return writer.open_sink_of(place, options, pair, from);
+        }
+        let both = !matches!(source, Location::Local(_)) && !matches!(at, Location::Local(_));
+        if both && !std::mem::replace(&mut self.said, true) {
+            (self.note)("both ends are remote: the data passes through this machine");
+        }
+        for end in [source, at] {
+            if let Some(Far::Peer(peer)) = self.far(end)? {
+                peer.look_around();
+            }
+        }
+        self.sink(at, place, options)
     }
 
     /// Has each session that is opened from now on told to `greeter`. What that holds ends before the sessions do.

@@ -66,6 +66,7 @@ impl LinkSettings {
             pace: Pace::default(),
             compress: Compress::Auto,
             hints: crate::jobs::Folder::hosts().ok(),
+            defer: false,
         };
         Ok(Self {
             peer,

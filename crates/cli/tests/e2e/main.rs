@@ -12,6 +12,7 @@
     reason = "a test fails by panicking and says what it does"
 )]
 
+mod between;
 mod changing;
 mod compression;
 mod databases;
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         kills::cases(),
         interrupts::cases(),
         direct::cases(),
+        between::cases(),
         faults::cases(),
         space::cases(),
         hostile::cases(),

@@ -84,6 +84,12 @@ impl Scene {
         joined(&[self.sshd().host().as_bytes(), b":", path.as_ref().as_bytes()])
     }
 
+    /// A path on the server, as if that were another one.
+    fn other(&self, path: &OsStr) -> OsString {
+        let user = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+        joined(&[user.trim_ascii(), b"@", self.far(path).as_bytes()])
+    }
+
     /// The program with its first word.
     pub(crate) fn haul(&self, word: &str) -> Run {
         Run::new(HAUL, &self.tag)
@@ -108,7 +114,11 @@ impl Scene {
         let (from, to) = (from.as_ref(), to.as_ref());
         let run = if way == Way::Local { self.haul(word) } else { self.haul_ssh(word) };
         let source = if matches!(way, Way::Pull | Way::Relay) { self.far(from) } else { from.to_owned() };
-        let target = if matches!(way, Way::Push | Way::Relay) { self.far(to) } else { to.to_owned() };
+        let target = match way {
+            Way::Push => self.far(to),
+            Way::Relay => self.other(to),
+            Way::Pull | Way::Local => to.to_owned(),
+        };
         run.arg("--json").arg(source).arg(target)
     }
 

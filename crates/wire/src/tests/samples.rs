@@ -15,7 +15,7 @@ use haul_core::{
     PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
-use crate::{DirectAnswer, DirectOffer, Hello, Request, Response, ScanPart, Welcome};
+use crate::{DirectAnswer, DirectOffer, Hello, Neighbour, Reach, Request, Response, ScanPart, Welcome};
 
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
@@ -146,6 +146,21 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Remove { root: 15, paths },
         Request::Finish { root: 16 },
         Request::Connect { address: Some(IpAddr::from([192, 0, 2, 8])), port: 40_002 },
+        Request::Admit { pair: 17, key: vec![6, 7], secret: [8; 32] },
+        Request::Expect { pair: 17, key: vec![6, 7] },
+        Request::Visit { pair: 17, at: reach() },
+        Request::Meet { pair: 17, with: neighbour(), at: Some(reach()) },
+        Request::Meet { pair: 17, with: neighbour(), at: None },
+        Request::Rate { pair: 17, rate: Some(1_000_000) },
+        Request::Fetch {
+            root: 18,
+            pair: Some(17),
+            source: 19,
+            batch: Arc::new(batch()),
+            compress: Compress::Auto,
+            ticket: [9; 32],
+        },
+        Request::Pull { root: 19, batch: Arc::new(batch()), compress: Compress::Auto, ticket: [9; 32] },
         Request::Nice,
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
@@ -155,6 +170,21 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Swallow,
         Request::Produce { bytes: 4096 },
     ]
+}
+
+fn reach() -> Reach {
+    Reach { addresses: vec![IpAddr::from([192, 0, 2, 9])], hosts: vec!["a".to_owned()], port: 40_003 }
+}
+
+fn neighbour() -> Neighbour {
+    Neighbour {
+        name: "a".to_owned(),
+        key: vec![8, 9],
+        session: [0xef; 16],
+        streams: 4,
+        timeout: 30,
+        rate: None,
+    }
 }
 
 pub(super) fn responses() -> Vec<Response> {
@@ -188,6 +218,13 @@ pub(super) fn responses() -> Vec<Response> {
             Ok(Outcome::Committed(Some(Digest([4; 32])))),
             Err(error()),
         ]),
+        Response::Fetched {
+            outcomes: vec![Ok(Outcome::Stored), Err(error())],
+            wire_bytes: 12,
+            method: Some(Method::Lz4),
+            streams: 3,
+        },
+        Response::Listening(DirectAnswer { key: vec![1], port: Ok(40_004), address: None }),
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
         Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),

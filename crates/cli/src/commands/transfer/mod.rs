@@ -14,7 +14,7 @@ use haul_engine::{Cancel, CopyOptions, Delete, Governor, Part};
 use self::merge::merge;
 use self::plan::{Planned, Planner};
 use crate::args::LimitArgs;
-use crate::ends::{Ends, Note};
+use crate::ends::{Ends, Note, source_place};
 use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
@@ -147,7 +147,8 @@ impl Runner {
     }
 
     fn copy(&mut self, part: Planned, last: bool) -> Result<()> {
-        let sink = self.ends.sink(&self.destination, &part.place, &self.settings.sink)?;
+        let from = (&part.at, &source_place(&part.at));
+        let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
         let view = self.view(&part.place)?;
         let reporter = PartReporter {
             console: &self.console,

@@ -20,6 +20,8 @@ use crate::settings::Paths;
 pub(super) struct Planned {
     /// Where data is read from.
     pub(super) source: Arc<dyn Source>,
+    /// Where that is.
+    pub(super) at: Location,
     /// The root at the destination.
     pub(super) place: Place,
     /// The name that the root bears in the transfer; empty where it has none.
@@ -58,9 +60,9 @@ impl Planner<'_> {
     /// # Errors
     /// What concerns all of them: a machine that cannot be reached, words that make no sense.
     pub(super) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<Planned>> {
-        let remote = |end: &Location| !matches!(end, Location::Local(_));
-        if remote(self.destination) && sources.iter().any(remote) {
-            self.console.note("both ends are remote: the data passes through this machine");
+        let far = |end: &Location| matches!(end, Location::Ssh { .. });
+        if far(self.destination) && sources.iter().all(far) {
+            self.ends.between_others();
         }
         let mut planned = Vec::new();
         if let (Some(paths), [source]) = (paths, sources) {
@@ -110,7 +112,7 @@ impl Planner<'_> {
             // A single file may have got another name at the destination.
             split(at).filter(|_| is_dir).map(|(parent, _)| parent)
         };
-        Ok(Some(Planned { source: listed, place, root_name, scan, paths, retry }))
+        Ok(Some(Planned { source: listed, at: at.clone(), place, root_name, scan, paths, retry }))
     }
 
     /// Plans sources that lie in one folder as one; if the folder itself cannot be opened, each by itself.
@@ -142,6 +144,7 @@ impl Planner<'_> {
         let names = names.to_vec();
         planned.push(Planned {
             source: Arc::new(Rootless(source)),
+            at: parent.clone(),
             place: folder_place(self.destination),
             root_name: Vec::new(),
             scan: self.scan.clone(),
