@@ -114,7 +114,7 @@ pub use message::{
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 #[cfg(test)]
 mod tests;

@@ -35,6 +35,7 @@ mod routes;
 mod scene;
 mod selection;
 mod sftp;
+mod slow;
 mod space;
 mod sync;
 
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         interrupts::cases(),
         direct::cases(),
         faults::cases(),
+        slow::cases(),
         space::cases(),
         hostile::cases(),
         sync::cases(),
