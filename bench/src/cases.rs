@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE,
-    NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED,
+    MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -103,16 +103,8 @@ const REMOTE: &[&str] = &[
 ];
 
 /// For file systems that answer late.
-const MOUNTED: &[&str] = &[
-    "haul",
-    "haul --atomic",
-    "fpsync -n 32",
-    "rclone local",
-    "parallel cp",
-    "rsync",
-    "tar",
-    "cp -r",
-];
+const MOUNTED: &[&str] =
+    &["haul", "haul --atomic", "fpsync -n 32", "rclone local", "parallel cp", "rsync", "tar", "cp -r"];
 
 /// For links where packing decides.
 const PACKING: &[&str] =

@@ -303,7 +303,8 @@ fn rclone_local(job: &Job) -> Option<Plan> {
 /// Folders first, then files, 100 for each process; it keeps no times.
 fn parallel_cp(job: &Job) -> Option<Plan> {
     let (source, target) = (job.source, job.target);
-    let folders = format!("mkdir -p {target} && cd {source} && find . -type d | (cd {target} && xargs mkdir -p)");
+    let folders =
+        format!("mkdir -p {target} && cd {source} && find . -type d | (cd {target} && xargs mkdir -p)");
     let files = format!("find . -type f | parallel -j32 -X -n 100 cp --parents -t {target} {{}}");
     (job.route == Route::Local).then(|| near(format!("{folders} && {files}"))).flatten()
 }

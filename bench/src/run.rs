@@ -184,7 +184,8 @@ impl Runner<'_> {
         let options = haul_slowfs::Options { meta: delay, data: delay, cache: Duration::ZERO, xattrs: false };
         let at = self.scratch.join(SLOW);
         fs::create_dir_all(&at)?;
-        let mount = haul_slowfs::Mount::new(&behind, &at, options).context("cannot mount the slow file system")?;
+        let mount =
+            haul_slowfs::Mount::new(&behind, &at, options).context("cannot mount the slow file system")?;
         let mut run = timed(&self.stage, plan)?;
         let counts = mount.counts();
         run.requests = Some(counts.iter().map(|(op, count)| (op.name().to_owned(), count)).collect());

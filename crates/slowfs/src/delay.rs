@@ -63,7 +63,8 @@ impl Ord for Job {
 impl Later {
     /// Starts the threads; each calls `prepare` first.
     pub(crate) fn start(prepare: fn()) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), earlier: Condvar::new(), needed: Condvar::new() });
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), earlier: Condvar::new(), needed: Condvar::new() });
         let mut threads = Vec::new();
         for number in 0..THREADS {
             let shared = shared.clone();

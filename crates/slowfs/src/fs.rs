@@ -1,198 +1,23 @@
-//! Requests: counted, delayed or failed, then done with the folder behind.
+//! The requests, one by one: what each is to do with the folder behind.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::path::Path;
+use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, RawDir, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 
-use crate::delay::Later;
-use crate::fault::{Action, Faults};
 use crate::nodes::kind;
-use crate::op::{Class, Counter, Op};
+use crate::op::Op;
 use crate::passthrough::{Behind, Caller, Wanted, errno};
-use crate::Options;
-
-/// What all requests share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) counter: Counter,
-    pub(crate) faults: Faults,
-    behind: Behind,
-    hung: Mutex<Hung>,
-}
-
-#[derive(Default)]
-struct Hung {
-    waiting: Vec<Box<dyn FnOnce() + Send>>,
-    ended: bool,
-}
-
-impl Shared {
-    pub(crate) fn new(options: Options, behind: Behind) -> Self {
-        Self {
-            options,
-            counter: Counter::new(),
-            faults: Faults::default(),
-            behind,
-            hung: Mutex::default(),
-        }
-    }
-
-    /// Answers what hangs with `EIO`; `for_good` says that nothing may hang from now on.
-    pub(crate) fn release(&self, for_good: bool) -> usize {
-        let mut hung = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
-        hung.ended |= for_good;
-        let waiting = std::mem::take(&mut hung.waiting);
-        drop(hung);
-        let count = waiting.len();
-        waiting.into_iter().for_each(|answer| answer());
-        count
-    }
-
-    /// How many requests hang.
-    pub(crate) fn hanging(&self) -> usize {
-        self.hung.lock().unwrap_or_else(PoisonError::into_inner).waiting.len()
-    }
-}
-
-/// The file system as the kernel's messages see it.
-pub(crate) struct Slow {
-    shared: Arc<Shared>,
-    later: Later,
-}
-
-/// Says what came out, or the error.
-macro_rules! answer {
-    ($reply:ident, $result:expr, $value:pat => $good:expr) => {
-        match $result {
-            Ok($value) => $good,
-            Err(error) => $reply.error(fuser::Errno::from_i32(error.raw_os_error())),
-        }
-    };
-}
-
-impl Slow {
-    pub(crate) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
-        Ok(Self { shared, later: Later::start(own_umask)? })
-    }
-
-    /// Counts a request and has it done when it is due. `work` gets `Err` if it is to fail.
-    fn go(
-        &self,
-        op: Op,
-        ino: INodeNo,
-        name: Option<&OsStr>,
-        work: impl FnOnce(&Shared, Result<(), Errno>) + Send + 'static,
-    ) {
-        let shared = self.shared.clone();
-        shared.counter.add(op);
-        let action = if shared.faults.any() {
-            let path = shared.behind.nodes.get(ino).map_or_else(|_| PathBuf::new(), |node| node.path());
-            shared.faults.hit(op, &name.map_or(path.clone(), |name| path.join(name)))
-        } else {
-            None
-        };
-        let delay = match op.class() {
-            Class::Meta => shared.options.meta,
-            Class::Data => shared.options.data,
-        };
-        match action {
-            Some(Action::Hang) => {
-                let mut hung = shared.hung.lock().unwrap_or_else(PoisonError::into_inner);
-                let answer = {
-                    let shared = shared.clone();
-                    move || work(&shared, Err(Errno::IO))
-                };
-                if hung.ended {
-                    drop(hung);
-                    answer();
-                } else {
-                    hung.waiting.push(Box::new(answer));
-                }
-            }
-            Some(Action::Fail(error)) => {
-                self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Err(error))));
-            }
-            None => self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Ok(())))),
-        }
-    }
-
-    /// A request whose answer is an entry.
-    fn entry(
-        &self,
-        op: Op,
-        parent: INodeNo,
-        name: &OsStr,
-        reply: ReplyEntry,
-        work: impl FnOnce(&Behind, &OsStr) -> Result<fuser::FileAttr, Errno> + Send + 'static,
-    ) {
-        let owned = name.to_owned();
-        self.go(op, parent, Some(name), move |shared, allowed| {
-            let result = allowed.and_then(|()| work(&shared.behind, &owned));
-            answer!(reply, result, attr => reply.entry(&shared.options.cache, &attr, Generation(0)));
-        });
-    }
-
-    /// A request that is answered by success alone.
-    fn plain(
-        &self,
-        op: Op,
-        ino: INodeNo,
-        name: Option<&OsStr>,
-        reply: ReplyEmpty,
-        work: impl FnOnce(&Behind) -> Result<(), Errno> + Send + 'static,
-    ) {
-        self.go(op, ino, name, move |shared, allowed| {
-            answer!(reply, allowed.and_then(|()| work(&shared.behind)), () => reply.ok());
-        });
-    }
-
-    fn xattr(
-        &self,
-        op: Op,
-        ino: INodeNo,
-        size: u32,
-        reply: ReplyXattr,
-        read: impl FnOnce(&str, &mut [u8]) -> rustix::io::Result<usize> + Send + 'static,
-    ) {
-        if !self.shared.options.xattrs {
-            // The kernel takes this as a word for good, and asks no more.
-            self.shared.counter.add(op);
-            return reply.error(fuser::Errno::ENOSYS);
-        }
-        self.go(op, ino, None, move |shared, allowed| {
-            let mut data = vec![0; size as usize];
-            let result = allowed
-                .and_then(|()| shared.behind.nodes.get(ino))
-                .and_then(|node| read(&node.proc_path(), &mut data));
-            answer!(reply, result, count => match size {
-                0 => reply.size(u32::try_from(count).unwrap_or(u32::MAX)),
-                _ => reply.data(&data[..count]),
-            });
-        });
-    }
-}
-
-/// What is made has the mode that the kernel says: the caller's own mask has been applied.
-fn own_umask() {
-    // SAFETY: only the mask, the root and the working directory become this thread's own; no thread here relies on
-    // sharing them, and file handles stay shared.
-    #[allow(unsafe_code)]
-    let unshared = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
-    if unshared.is_ok() {
-        rustix::process::umask(Mode::empty());
-    }
-}
+use crate::request::{Slow, answer};
 
 fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
@@ -288,15 +113,7 @@ impl Filesystem for Slow {
         });
     }
 
-    fn mkdir(
-        &self,
-        req: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _umask: u32,
-        reply: ReplyEntry,
-    ) {
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
         let caller = caller(req);
         self.entry(Op::Mkdir, parent, name, reply, move |behind, name| {
             behind.make(parent, name, caller, |parent| {
@@ -573,5 +390,5 @@ impl Filesystem for Slow {
 fn sync(behind: &Behind, fh: FileHandle, datasync: bool) -> Result<(), Errno> {
     let file = behind.file(fh)?;
     let synced = if datasync { file.sync_data() } else { file.sync_all() };
-    synced.map_err(errno)
+    synced.map_err(|e| errno(&e))
 }

@@ -21,6 +21,7 @@ mod fs;
 mod nodes;
 mod op;
 mod passthrough;
+mod request;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ impl Default for Options {
 
 /// A mounted folder. Unmounted on drop.
 pub struct Mount {
-    shared: Arc<fs::Shared>,
+    shared: Arc<request::Shared>,
     session: Option<fuser::BackgroundSession>,
     at: PathBuf,
 }
@@ -72,7 +73,7 @@ impl Mount {
     pub fn new(behind: &Path, at: &Path, options: Options) -> io::Result<Self> {
         more_open_files();
         let nodes = nodes::Nodes::new(behind)?;
-        let shared = Arc::new(fs::Shared::new(options, passthrough::Behind::new(nodes)));
+        let shared = Arc::new(request::Shared::new(options, passthrough::Behind::new(nodes)));
         let mut config = fuser::Config::default();
         config.mount_options = vec![
             fuser::MountOption::FSName("haul-slowfs".to_owned()),
@@ -84,7 +85,7 @@ impl Mount {
         config.acl = fuser::SessionACL::Owner;
         config.n_threads = Some(RECEIVERS);
         config.clone_fd = true;
-        let session = fuser::Session::new(fs::Slow::new(shared.clone())?, at, &config)?.spawn()?;
+        let session = fuser::Session::new(request::Slow::new(shared.clone())?, at, &config)?.spawn()?;
         Ok(Self { shared, session: Some(session), at: at.to_owned() })
     }
 
@@ -148,7 +149,7 @@ fn more_open_files() {
     let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.max(OPEN_FILES));
     let now = limit.maximum;
     (limit.current, limit.maximum) = (Some(wanted), Some(wanted));
-    if setrlimit(Resource::Nofile, limit.clone()).is_err() {
+    if setrlimit(Resource::Nofile, limit).is_err() {
         // Only root raises the hard limit.
         (limit.current, limit.maximum) = (now, now);
         let _ = setrlimit(Resource::Nofile, limit);

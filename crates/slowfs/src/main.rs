@@ -39,7 +39,8 @@ struct Cli {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let time = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).context("a delay is no number of milliseconds");
+    let time =
+        |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).context("a delay is no number of milliseconds");
     let options = Options {
         meta: time(cli.meta)?,
         data: time(cli.data.unwrap_or(cli.meta))?,
@@ -87,7 +88,9 @@ fn fault(text: &str) -> Result<Fault> {
     let path = parts.next().unwrap_or_default().to_owned();
     let (skip, times) = match parts.next() {
         None => (0, u64::MAX),
-        Some(nth) => (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH is from 1")?, 1),
+        Some(nth) => {
+            (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH is from 1")?, 1)
+        }
     };
     Ok(Fault { op, path, skip, times, action })
 }

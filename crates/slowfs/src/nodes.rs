@@ -84,9 +84,8 @@ impl Nodes {
         let attr = self.attr(&stat);
         let path = parent.path().join(name);
         let mut known = self.lock();
-        let (node, told) = known
-            .entry(attr.ino.0)
-            .or_insert_with(|| (Arc::new(Node { fd, path: Mutex::default() }), 0));
+        let (node, told) =
+            known.entry(attr.ino.0).or_insert_with(|| (Arc::new(Node { fd, path: Mutex::default() }), 0));
         *told += 1;
         *node.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
         Ok(attr)

@@ -143,10 +143,8 @@ impl Behind {
             rustix::fs::chmod(node.proc_path(), Mode::from_raw_mode(mode & 0o7777))?;
         }
         if wanted.atime.is_some() || wanted.mtime.is_some() {
-            let times = Timestamps {
-                last_access: timespec(wanted.atime),
-                last_modification: timespec(wanted.mtime),
-            };
+            let times =
+                Timestamps { last_access: timespec(wanted.atime), last_modification: timespec(wanted.mtime) };
             rustix::fs::utimensat(&node.fd, c"", &times, AtFlags::EMPTY_PATH)?;
         }
         self.nodes.stat(&node)
@@ -162,7 +160,7 @@ impl Behind {
         foreign: bool,
     ) -> Result<u32, Errno> {
         let file = self.file(fh)?;
-        file.write_all_at(data, offset).map_err(errno)?;
+        file.write_all_at(data, offset).map_err(|e| errno(&e))?;
         if foreign {
             drop_set_id(&*self.nodes.get(ino)?)?;
         }
@@ -175,7 +173,7 @@ impl Behind {
         let mut data = vec![0; size as usize];
         let mut filled = 0;
         while filled < data.len() {
-            match file.read_at(&mut data[filled..], offset + filled as u64).map_err(errno)? {
+            match file.read_at(&mut data[filled..], offset + filled as u64).map_err(|e| errno(&e))? {
                 0 => break,
                 count => filled += count,
             }
@@ -232,6 +230,6 @@ fn since_epoch(time: SystemTime) -> Timespec {
     }
 }
 
-pub(crate) fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+pub(crate) fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

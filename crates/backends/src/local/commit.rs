@@ -13,10 +13,10 @@ use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Write
 use rustix::fs::Advice;
 
 use super::crew::Crew;
-use super::{digest, direct};
 use super::meta::{Metadata, On};
 use super::root::Root;
 use super::stage::{self, Giant, Staged};
+use super::{digest, direct};
 
 /// How long a group is collected before it is synced.
 const COLLECT: Duration = Duration::from_millis(300);

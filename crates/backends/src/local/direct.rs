@@ -55,7 +55,8 @@ pub(super) fn make(root: &Root, entry: &Entry, data: &SliceData, content: &[u8])
 /// The mode that a file is made with: its own if that lets nobody in who is not to be let in, which also depends on
 /// its owner and its attributes, and these come later.
 fn first_mode(entry: &Entry) -> Mode {
-    let ours = entry.uid == rustix::process::geteuid().as_raw() && entry.gid == rustix::process::getegid().as_raw();
+    let ours =
+        entry.uid == rustix::process::geteuid().as_raw() && entry.gid == rustix::process::getegid().as_raw();
     let mode = entry.mode & 0o777;
     Mode::from_raw_mode(if !entry.xattrs.is_empty() {
         0o600

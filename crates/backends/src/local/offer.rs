@@ -27,7 +27,8 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
                 clear_dir(sink, entry)?;
             }
             let giant = entry.len > SLICE_LEN;
-            let at = at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
+            let at =
+                at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
             let have = at.map(|at| stage::resumable(&at, entry)).unwrap_or_default();
             Ok(Answer::Need { new: verdict == Verdict::Missing, have })
         }

@@ -12,10 +12,10 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::commit::{Committer, Item, Ticket, What};
+use super::crew::Crew;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::stage::{self, Giant};
-use super::crew::Crew;
 use super::{clone, direct, offer, stat};
 use crate::dirs::Dirs;
 
@@ -61,7 +61,15 @@ impl LocalSink {
         };
         let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
         let unclean = Mutex::default();
-        Ok(Self { options, dirs: Dirs::default(), committer, crew, direct, unclean, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            options,
+            dirs: Dirs::default(),
+            committer,
+            crew,
+            direct,
+            unclean,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     pub(super) fn options(&self) -> &SinkOptions {
@@ -94,8 +102,7 @@ impl LocalSink {
             return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
         }
         if entry.len <= SLICE_LEN {
-            let made =
-                if self.direct { direct::make(self.root(), entry, data, content)? } else { None };
+            let made = if self.direct { direct::make(self.root(), entry, data, content)? } else { None };
             let staged = match made {
                 Some(made) => made,
                 None => stage::stage_small(self.root(), entry, data, content)?,

@@ -7,10 +7,10 @@ use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
 use rustix::io::Errno;
 
+use super::crew::Crew;
 use super::read::Reader;
 use super::root::Root;
 use super::{digest, stat, walk};
-use super::crew::Crew;
 
 /// Threads that look at names on this machine's disks: enough to hide a disk's latency, few enough for one core.
 const LOOKERS: usize = 4;

@@ -29,12 +29,7 @@ fn is_carried(name: &[u8]) -> bool {
 }
 
 /// Looks at `at`, which is the entry at `path` below its root. Does not follow a link.
-pub(super) fn entry(
-    root: &Root,
-    at: &At,
-    path: RelPath,
-    names: Option<&Names>,
-) -> rustix::io::Result<Entry> {
+pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Entry> {
     // Where each look at a name is a question to a server, one serves for all that is to be known of it.
     let held = if root.is_distant() && root.has_xattrs() && at.name != b"." {
         Some(at.open(OFlags::PATH, Mode::empty())?)

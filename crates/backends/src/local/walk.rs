@@ -228,14 +228,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn name(
-        &self,
-        parent: &RelPath,
-        dir: &Arc<Dir>,
-        name: &[u8],
-        batch: &mut ScanBatch,
-        call: &dyn Fn(),
-    ) {
+    fn name(&self, parent: &RelPath, dir: &Arc<Dir>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
         if stage::is_staging_name(name) {
             batch.excluded += 1;
             return;
