@@ -13,7 +13,7 @@ use crate::op::Op;
 pub enum Action {
     /// It is answered with this error, and not done.
     Fail(Errno),
-    /// It is not answered until [`Faults::release`] or the unmount; then it fails with `EIO`.
+    /// It is not answered until [`crate::Mount::release`] or the unmount; then it fails with `EIO`.
     Hang,
 }
 
