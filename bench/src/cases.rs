@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, Dataset, LOG, LOG_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE,
-    NOISE_FILE_QUICK, SMALL, SMALL_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED,
+    MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -27,6 +27,24 @@ pub(crate) enum Store {
     Memory,
     /// Below `--disk-dir`.
     Disk,
+}
+
+/// Which side of a copy is behind a file system that answers late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slow {
+    /// What is copied, with nothing of it in the kernel's caches.
+    Source(Duration),
+    /// Where it is copied to.
+    Target(Duration),
+}
+
+impl Slow {
+    /// What each request waits.
+    pub(crate) fn delay(self) -> Duration {
+        match self {
+            Self::Source(delay) | Self::Target(delay) => delay,
+        }
+    }
 }
 
 /// Which copies of a series are reported.
@@ -57,6 +75,8 @@ pub(crate) struct Case {
     pub(crate) route: Route,
     /// The link; none for a copy within one machine.
     pub(crate) link: Option<LinkSpec>,
+    /// Which side is slow; none unless it says so.
+    pub(crate) slow: Option<Slow>,
     /// Which copies are reported.
     pub(crate) passes: Passes,
     /// Names of tools, see [`crate::peers::TOOLS`].
@@ -82,6 +102,10 @@ const REMOTE: &[&str] = &[
     "rclone",
 ];
 
+/// For file systems that answer late.
+const MOUNTED: &[&str] =
+    &["haul", "haul --atomic", "fpsync -n 32", "rclone local", "parallel cp", "rsync", "tar", "cp -r"];
+
 /// For links where packing decides.
 const PACKING: &[&str] =
     &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
@@ -106,6 +130,32 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
+/// A copy with a side that is slow.
+const fn slow(
+    name: &'static str,
+    about: &'static str,
+    (data, quick): (&'static Dataset, &'static Dataset),
+    slow: Slow,
+    passes: Passes,
+    tools: &'static [&'static str],
+) -> Case {
+    Case {
+        name,
+        about,
+        data,
+        quick,
+        store: Store::Memory,
+        route: Route::Local,
+        link: None,
+        slow: Some(slow),
+        passes,
+        tools,
+        timeout: minutes(10),
+    }
+}
+
+const MS2: Duration = Duration::from_millis(2);
+
 /// All cases.
 pub(crate) static CASES: &[Case] = &[
     Case {
@@ -116,6 +166,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: gbit(1, 60),
+        slow: None,
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),
@@ -128,6 +179,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: gbit(5, 60),
+        slow: None,
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),
@@ -140,6 +192,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: lossy(1, 100, 0.0001),
+        slow: None,
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),
@@ -152,6 +205,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Pull,
         link: gbit(5, 60),
+        slow: None,
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(10),
@@ -164,6 +218,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: mbit(100, 10),
+        slow: None,
         passes: Passes::First,
         tools: PACKING,
         timeout: minutes(5),
@@ -176,6 +231,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Pull,
         link: mbit(100, 10),
+        slow: None,
         passes: Passes::First,
         tools: PACKING,
         timeout: minutes(5),
@@ -188,6 +244,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: mbit(100, 10),
+        slow: None,
         passes: Passes::First,
         tools: PACKING,
         timeout: minutes(5),
@@ -200,6 +257,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: gbit(40, 0),
+        slow: None,
         passes: Passes::First,
         tools: REMOTE,
         timeout: minutes(5),
@@ -212,6 +270,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Disk,
         route: Route::Local,
         link: None,
+        slow: None,
         passes: Passes::First,
         tools: &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"],
         timeout: minutes(5),
@@ -224,6 +283,7 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Push,
         link: gbit(1, 60),
+        slow: None,
         passes: Passes::Again,
         tools: &["haul", "rsync"],
         timeout: minutes(10),
@@ -236,10 +296,51 @@ pub(crate) static CASES: &[Case] = &[
         store: Store::Memory,
         route: Route::Local,
         link: None,
+        slow: None,
         passes: Passes::Both,
         tools: &["haul", "cp -a"],
         timeout: minutes(10),
     },
+    slow(
+        "small-slow",
+        "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",
+        (&MANY, &MANY_QUICK),
+        Slow::Target(MS2),
+        Passes::First,
+        MOUNTED,
+    ),
+    slow(
+        "small-cold",
+        "the same from such a file system",
+        (&MANY, &MANY_QUICK),
+        Slow::Source(MS2),
+        Passes::First,
+        MOUNTED,
+    ),
+    slow(
+        "small-again",
+        "the same onto such a file system, where all is there already",
+        (&MANY, &MANY_QUICK),
+        Slow::Target(MS2),
+        Passes::Again,
+        &["haul", "fpsync -n 32", "rclone local", "rsync"],
+    ),
+    slow(
+        "deep-slow",
+        "8,000 smaller files in a deep tree onto a file system that takes 0.7 ms for each request",
+        (&DEEP, &DEEP_QUICK),
+        Slow::Target(Duration::from_micros(700)),
+        Passes::First,
+        MOUNTED,
+    ),
+    slow(
+        "wide-slow",
+        "12,200 small files in one folder onto a file system that takes 2 ms for each request",
+        (&WIDE, &WIDE_QUICK),
+        Slow::Target(MS2),
+        Passes::First,
+        &["haul", "fpsync -n 32", "rclone local", "cp -r"],
+    ),
 ];
 
 impl Case {
@@ -277,7 +378,11 @@ impl Case {
                 };
                 format!("{route}, {}, {}{loss}", show_rate(link.rate), show_time(link.rtt))
             }
-            None => route.to_owned(),
+            None => match self.slow {
+                Some(Slow::Source(delay)) => format!("{route}, the source takes {}", show_time(delay)),
+                Some(Slow::Target(delay)) => format!("{route}, the target takes {}", show_time(delay)),
+                None => route.to_owned(),
+            },
         }
     }
 }

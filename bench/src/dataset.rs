@@ -32,6 +32,8 @@ pub(crate) struct Group {
     pub(crate) files: usize,
     /// Files in each numbered subfolder; 0: all files are in the folder itself.
     pub(crate) per_folder: usize,
+    /// Levels of folders that the numbered ones are spread over, [`FORK`] in each; 0: they are side by side.
+    pub(crate) levels: u32,
     /// Smallest and largest file.
     pub(crate) size: (u64, u64),
     /// What is in them.
@@ -76,7 +78,7 @@ const fn group(
     size: (u64, u64),
     content: Content,
 ) -> Group {
-    Group { folder, files, per_folder, size, content }
+    Group { folder, files, per_folder, levels: 0, size, content }
 }
 
 /// A database directory of 2 GB.
@@ -143,6 +145,34 @@ pub(crate) const NOISE_FILE: Dataset =
 pub(crate) const NOISE_FILE_QUICK: Dataset =
     Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
 
+const NESTED: Group = Group {
+    folder: "files",
+    files: 8_000,
+    per_folder: 8,
+    levels: 5,
+    size: (1 << 10, 4 << 10),
+    content: Content::Pages,
+};
+/// As many small files as a mail server's folder has.
+pub(crate) const MANY: Dataset =
+    Dataset { name: "many", groups: &[group("files", 12_200, 100, (1 << 10, 16 << 10), Content::Pages)] };
+/// The same, fewer.
+pub(crate) const MANY_QUICK: Dataset =
+    Dataset { name: "many-quick", groups: &[group("files", 400, 50, (1 << 10, 16 << 10), Content::Pages)] };
+/// Small files in a deep tree of a thousand folders.
+pub(crate) const DEEP: Dataset = Dataset { name: "deep", groups: &[NESTED] };
+/// The same, fewer.
+pub(crate) const DEEP_QUICK: Dataset =
+    Dataset { name: "deep-quick", groups: &[Group { files: 200, ..NESTED }] };
+/// Small files in one folder.
+pub(crate) const WIDE: Dataset =
+    Dataset { name: "wide", groups: &[group("files", 12_200, 0, (1 << 10, 16 << 10), Content::Pages)] };
+/// The same, fewer.
+pub(crate) const WIDE_QUICK: Dataset =
+    Dataset { name: "wide-quick", groups: &[group("files", 300, 0, (1 << 10, 16 << 10), Content::Pages)] };
+
+/// Folders in each folder of a deep tree.
+const FORK: usize = 4;
 /// Raised when the contents of the same tables change.
 const VERSION: u32 = 1;
 /// The time of the first file: 2024-01-01.
@@ -152,6 +182,16 @@ const ROW: usize = 128;
 /// Random bytes in each row; together with the rest it gives zstd -1 a ratio of 2.
 const NOISE: usize = 58;
 const CHUNK: usize = 128 * PAGE;
+
+impl Group {
+    /// The names on the way to the numbered folder.
+    fn place(&self, number: usize) -> Vec<String> {
+        if self.levels == 0 {
+            return vec![format!("{number:04}")];
+        }
+        (0..self.levels).rev().map(|level| format!("{}", number / FORK.pow(level) % FORK)).collect()
+    }
+}
 
 impl Dataset {
     /// About how many bytes the tree takes on disk, files in whole blocks and their inodes.
@@ -199,10 +239,14 @@ impl Dataset {
             folders.push(folder.clone());
             for number in 0..group.files {
                 if group.per_folder > 0 && number % group.per_folder == 0 {
-                    let name = format!("{:04}", number / group.per_folder);
-                    folder = top.join(group.folder).join(name);
-                    fs::create_dir(&folder)?;
-                    folders.push(folder.clone());
+                    folder = top.join(group.folder);
+                    for name in group.place(number / group.per_folder) {
+                        folder.push(name);
+                        if !folder.exists() {
+                            fs::create_dir(&folder)?;
+                            folders.push(folder.clone());
+                        }
+                    }
                 }
                 if number % 64 == 0 {
                     stop.check()?;

@@ -14,6 +14,8 @@ use crate::measure::CGROUP_PREFIX;
 /// Begin of the names of namespaces.
 pub(crate) const NETNS_PREFIX: &str = "haulbench";
 const LOCK: &str = "lock";
+/// Where in a folder the slow file system is mounted.
+pub(crate) const SLOW: &str = "slow";
 
 /// A folder for one invocation. Removed on drop.
 pub(crate) struct Scratch {
@@ -28,6 +30,8 @@ impl Scratch {
             let is_ours = entry.file_name().to_string_lossy().starts_with("run-");
             let lock = File::open(entry.path().join(LOCK));
             if is_ours && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                // A file system whose process is gone.
+                let _ = rustix::mount::unmount(entry.path().join(SLOW), rustix::mount::UnmountFlags::DETACH);
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

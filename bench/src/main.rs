@@ -154,7 +154,7 @@ fn main() -> ExitCode {
 fn list() {
     println!("Cases:");
     for case in CASES {
-        println!("  {:10} {} ({})", case.name, case.about, case.way(false));
+        println!("  {:12} {} ({})", case.name, case.about, case.way(false));
     }
     println!("Tools:");
     for tool in TOOLS {
@@ -288,7 +288,7 @@ fn chosen_cases(names: &[String]) -> Result<Vec<&'static Case>> {
 }
 
 fn need_root() -> Result<()> {
-    ensure!(rustix::process::geteuid().is_root(), "only root can make network namespaces");
+    ensure!(rustix::process::geteuid().is_root(), "only root can make network namespaces and mount");
     Ok(())
 }
 

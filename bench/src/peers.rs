@@ -127,8 +127,14 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("mscp-32", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 32)),
     tool("wdt", &["wdt"], Keeps::Contents, Promise::Copied, wdt),
     tool("rclone", &["rclone"], Keeps::Contents, Promise::Copied, rclone),
-    tool("cp -a", &["cp"], Keeps::Everything, Promise::Copied, |job| cp(job, false)),
-    tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, true)),
+    tool("haul --atomic", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --atomic")),
+    tool("fpsync -n 32", &["fpsync"], Keeps::Everything, Promise::Copied, fpsync),
+    tool("rclone local", &["rclone"], Keeps::Contents, Promise::Copied, rclone_local),
+    tool("parallel cp", &["parallel", "cp"], Keeps::Contents, Promise::Copied, parallel_cp),
+    tool("tar", &["tar"], Keeps::Everything, Promise::Copied, tar_local),
+    tool("cp -r", &["cp"], Keeps::Contents, Promise::Copied, |job| cp(job, "-r", false)),
+    tool("cp -a", &["cp"], Keeps::Everything, Promise::Copied, |job| cp(job, "-a", false)),
+    tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, "-a", true)),
 ];
 
 const fn tool(
@@ -279,14 +285,43 @@ fn rclone(job: &Job) -> Option<Plan> {
     ))
 }
 
-fn cp(job: &Job, flush: bool) -> Option<Plan> {
+/// What it is told to remember of its runs goes with the run.
+fn fpsync(job: &Job) -> Option<Plan> {
+    let (source, target) = (job.source, job.target);
+    let copy = format!("mkdir -p {target} && fpsync -n 32 -f 200 -t $d {source}/ {target}/");
+    (job.route == Route::Local)
+        .then(|| near(format!("d=$(mktemp -d); {copy}; s=$?; rm -rf $d; exit $s")))
+        .flatten()
+}
+
+fn rclone_local(job: &Job) -> Option<Plan> {
+    let (source, target) = (job.source, job.target);
+    let options = "--config /dev/null -q --transfers 64 --checkers 64 --create-empty-src-dirs";
+    (job.route == Route::Local).then(|| near(format!("rclone copy {options} {source} {target}"))).flatten()
+}
+
+/// Folders first, then files, 100 for each process; it keeps no times.
+fn parallel_cp(job: &Job) -> Option<Plan> {
+    let (source, target) = (job.source, job.target);
+    let folders =
+        format!("mkdir -p {target} && cd {source} && find . -type d | (cd {target} && xargs mkdir -p)");
+    let files = format!("find . -type f | parallel -j32 -X -n 100 cp --parents -t {target} {{}}");
+    (job.route == Route::Local).then(|| near(format!("{folders} && {files}"))).flatten()
+}
+
+fn tar_local(job: &Job) -> Option<Plan> {
+    let (pack, unpack) = tar(job);
+    (job.route == Route::Local).then(|| near(format!("mkdir {} && {pack} | {unpack}", job.target))).flatten()
+}
+
+fn cp(job: &Job, option: &str, flush: bool) -> Option<Plan> {
     if job.route != Route::Local {
         return None;
     }
     // The same command for a target that is there and for one that is not.
     let (source, target) = (job.source, job.target);
     let flush = if flush { format!(" && sync -f {target}") } else { String::new() };
-    near(format!("cp -a -T {source} {target}{flush}"))
+    near(format!("cp {option} -T {source} {target}{flush}"))
 }
 
 #[cfg(test)]

@@ -223,6 +223,7 @@ mod tests {
             near: Usage::default(),
             far: None,
             link: Some(link),
+            requests: None,
         };
         ToolRecord {
             tool: name.to_owned(),
@@ -242,6 +243,7 @@ mod tests {
             way: "pull".to_owned(),
             link: Some(LinkSpec::new(1_000_000_000, Duration::from_millis(60))),
             queue_bytes: None,
+            delay: None,
             folder: String::new(),
             data: String::new(),
             extent: Extent { files: 1, folders: 0, bytes: 1 },

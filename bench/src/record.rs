@@ -1,5 +1,6 @@
 //! The raw results, as they are written to JSON.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -63,6 +64,8 @@ pub(crate) struct CaseRecord {
     pub(crate) data: String,
     /// What is in it.
     pub(crate) extent: Extent,
+    /// What each request to the slow side waits, in seconds.
+    pub(crate) delay: Option<f64>,
     /// Whether only tools of the same promise are compared.
     pub(crate) by_promise: bool,
     /// The tools in the order they were run.
@@ -133,6 +136,15 @@ pub(crate) struct RunRecord {
     pub(crate) far: Option<Usage>,
     /// The link.
     pub(crate) link: Option<LinkRecord>,
+    /// What the slow file system was asked, by kind.
+    pub(crate) requests: Option<BTreeMap<String, u64>>,
+}
+
+impl RunRecord {
+    /// All that the slow file system was asked.
+    pub(crate) fn all_requests(&self) -> Option<u64> {
+        Some(self.requests.as_ref()?.values().sum())
+    }
 }
 
 /// The link in one run.

@@ -3,11 +3,13 @@
 use crate::record::{CaseRecord, Outcome, Pass, Record, RunRecord, ToolRecord};
 use crate::units::{show_rate, show_seconds};
 
-const HEAD: [&str; 14] = [
+const HEAD: [&str; 16] = [
     "case",
     "tool",
     "seconds",
     "MB/s",
+    "files/s",
+    "requests/file",
     "link",
     "vs best peer",
     "CPU s near",
@@ -96,6 +98,10 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
     let speed = seconds.map(|seconds| case.extent.bytes as f64 / 1e6 / seconds);
     // Nothing is moved when all is there already.
     let moved = speed.filter(|_| summary.pass == Pass::First);
+    let files = case.extent.files as f64;
+    // Of large files nobody asks how many there are in a second.
+    let many = seconds.map(|seconds| files / seconds).filter(|_| files >= 100.0);
+    let asked = summary.median(|run| Some(run.all_requests()? as f64 / files));
     let share = moved.zip(case.link.as_ref()).map(|(speed, link)| speed * 8e6 / link.rate as f64 * 100.0);
     let best = others
         .iter()
@@ -117,6 +123,8 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
         summary.tool.tool.clone(),
         seconds.map_or_else(|| summary.failures(), show_seconds),
         number(moved, 0),
+        number(many, 0),
+        number(asked, 1),
         share.map_or_else(|| "–".to_owned(), |share| format!("{share:.0} %")),
         ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}×")),
         number(summary.median(|run| Some(run.near.cpu_seconds())), 2),
@@ -243,6 +251,7 @@ mod tests {
             near: Usage::default(),
             far: None,
             link: None,
+            requests: None,
         };
         ToolRecord {
             tool: name.to_owned(),
@@ -271,6 +280,7 @@ mod tests {
             folder: String::new(),
             data: String::new(),
             extent: Extent { files: 1, folders: 0, bytes: 200_000_000 },
+            delay: None,
             by_promise: false,
             tools,
             skipped: Vec::new(),
@@ -284,7 +294,7 @@ mod tests {
             cases: vec![case],
         };
         let rows = rows(&record);
-        assert_eq!(rows[1][1..6], ["haul", "2.00", "100", "–", "2.25×"].map(str::to_owned));
+        assert_eq!(rows[1][1..8], ["haul", "2.00", "100", "–", "–", "–", "2.25×"].map(str::to_owned));
         assert_eq!(rows[2][2], "4.50");
         assert_eq!(rows[3][2], "1 timeout");
         assert!(markdown(&record).contains("| haul | 2.00 |"));

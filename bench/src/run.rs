@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{Case, Passes, Route, Store};
+use crate::cases::{Case, Passes, Route, Slow, Store};
 use crate::dataset::Tree;
-use crate::leftovers::Scratch;
+use crate::leftovers::{SLOW, Scratch};
 use crate::link::{Link, TcpSpec};
 use crate::measure::{Cgroups, Side};
 use crate::peers::{Job, Keeps, Plan, Promise, Tool};
@@ -91,6 +91,7 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         folder: base.display().to_string(),
         data: data.name.to_owned(),
         extent: tree.extent,
+        delay: case.slow.map(|slow| slow.delay().as_secs_f64()),
         by_promise: case.store == Store::Disk,
         tools,
         skipped,
@@ -130,8 +131,10 @@ impl Runner<'_> {
     fn rounds(&self, tools: &[&'static Tool]) -> Result<Vec<ToolRecord>> {
         let mut planned = Vec::new();
         for (index, tool) in tools.iter().enumerate() {
-            let target = self.scratch.join(format!("copy-{index}"));
-            let plan = self.plan(tool, &target)?;
+            let name = format!("copy-{index}");
+            let target = self.behind().join(&name);
+            fs::create_dir_all(self.behind())?;
+            let plan = self.plan(tool, &self.seen(&name))?;
             let haul = self.settings.haul.as_deref().unwrap_or_default();
             let record = ToolRecord {
                 tool: tool.name.to_owned(),
@@ -156,10 +159,48 @@ impl Runner<'_> {
         Ok(planned.into_iter().map(|(.., record)| record).collect())
     }
 
+    /// The folder that holds the copies.
+    fn behind(&self) -> PathBuf {
+        self.scratch.join("copies")
+    }
+
+    /// Where tools see the copy of that name.
+    fn seen(&self, name: &str) -> PathBuf {
+        match self.case.slow {
+            Some(Slow::Target(_)) => self.scratch.join(SLOW).join(name),
+            _ => self.behind().join(name),
+        }
+    }
+
+    /// Runs a plan, with the slow file system mounted anew where the case has one: nothing is in caches.
+    fn run(&self, plan: &Plan, pass: Pass) -> Result<RunRecord> {
+        let Some(slow) = self.case.slow else { return timed(&self.stage, plan) };
+        let behind = match slow {
+            Slow::Source(_) => self.tree.path.clone(),
+            Slow::Target(_) => self.behind(),
+        };
+        let delay = if pass == Pass::Prepare { Duration::ZERO } else { slow.delay() };
+        // As NFS before version 4.2 has it: no extended attributes, and nothing is taken for true without asking.
+        let options = haul_slowfs::Options { meta: delay, data: delay, cache: Duration::ZERO, xattrs: false };
+        let at = self.scratch.join(SLOW);
+        fs::create_dir_all(&at)?;
+        let mount =
+            haul_slowfs::Mount::new(&behind, &at, options).context("cannot mount the slow file system")?;
+        let mut run = timed(&self.stage, plan)?;
+        let counts = mount.counts();
+        run.requests = Some(counts.iter().map(|(op, count)| (op.name().to_owned(), count)).collect());
+        Ok(run)
+    }
+
     fn plan(&self, tool: &Tool, target: &Path) -> Result<Plan> {
+        let slow = self.scratch.join(SLOW);
+        let source = match self.case.slow {
+            Some(Slow::Source(_)) => slow.as_path(),
+            _ => &self.tree.path,
+        };
         let job = Job {
             route: self.case.route,
-            source: utf8(&self.tree.path)?,
+            source: utf8(source)?,
             target: utf8(target)?,
             ssh: self.sshd.map(|sshd| &sshd.access),
             haul: self.settings.haul.as_deref().unwrap_or("haul"),
@@ -191,7 +232,7 @@ impl Runner<'_> {
                 // Pages of earlier runs are not to be written during this one.
                 rustix::fs::syncfs(File::open(self.scratch)?)?;
             }
-            let mut run = timed(&self.stage, plan)?;
+            let mut run = self.run(plan, *pass)?;
             // What a signal ended says nothing about the tool.
             self.settings.stop.check()?;
             run.round = round;
@@ -267,8 +308,8 @@ pub(crate) fn utf8(path: &Path) -> Result<&str> {
 }
 
 impl Settings {
-    /// Whether any of the cases needs a link.
+    /// Whether any of the cases needs a link or a mount.
     pub(crate) fn needs_root(cases: &[&Case]) -> bool {
-        cases.iter().any(|case| case.route != Route::Local)
+        cases.iter().any(|case| case.route != Route::Local || case.slow.is_some())
     }
 }

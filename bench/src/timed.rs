@@ -200,6 +200,7 @@ impl<'a> Meters<'a> {
             near: self.near.finish(),
             far: self.far.map(Watch::finish),
             link,
+            requests: None,
         }
     }
 }

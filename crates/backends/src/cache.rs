@@ -34,6 +34,11 @@ impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
         self.map.insert(key, (value, self.clock));
     }
 
+    /// Keeps at most `cap` values from now on.
+    pub(crate) fn resize(&mut self, cap: usize) {
+        self.cap = cap;
+    }
+
     pub(crate) fn forget(&mut self, gone: impl Fn(&K) -> bool) {
         self.map.retain(|key, _| !gone(key));
     }

@@ -107,6 +107,16 @@ impl Buffer {
         Some(&mut self.bytes[start..start + len])
     }
 
+    /// Moves `len` bytes from `from` to `to`, both within what it holds.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn shift(&mut self, from: usize, to: usize, len: usize) {
+        if from != to {
+            self.bytes[..self.len].copy_within(from..from + len, to);
+        }
+    }
+
     /// Exchanges what both hold. Each still goes back to its own pool.
     pub fn exchange(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.bytes, &mut other.bytes);

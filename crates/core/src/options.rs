@@ -53,6 +53,8 @@ pub struct SinkOptions {
     pub verify_disk: bool,
     /// Map owners by name where the source gave names (`--owner-by-name`).
     pub owner_by_name: bool,
+    /// Give every file its name by renaming it when it is complete, also where that costs round trips (`--atomic`).
+    pub atomic: bool,
 }
 
 impl Default for SinkOptions {
@@ -66,6 +68,7 @@ impl Default for SinkOptions {
             durable: true,
             verify_disk: false,
             owner_by_name: false,
+            atomic: false,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Files that are needed, handed out as batches.
 //!
 //! A worker that asks gets one slice of a giant file or a bundle of small ones, alternating, so that neither kind
-//! waits for the other; all workers share the giant that is under way. Bounded: who adds waits.
+//! waits for the other; all workers share the giant that is under way. A bundle is of many folders if there are many:
+//! names in one are made one after the other by most file systems. Bounded: who adds waits.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,8 @@ use haul_core::{Batch, Entry, RelPath, SLICE_LEN, Slice};
 
 /// Small files in one batch at most.
 const BUNDLE: usize = 512;
+/// Files of one folder that follow each other in a bundle, if there are other folders.
+const RUN: usize = 16;
 /// Small files that wait at most.
 const MAX_SMALL: usize = 8192;
 /// Weight of the small files that wait at most, in bytes of memory.
@@ -34,8 +37,7 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    small: VecDeque<Arc<Entry>>,
-    small_weight: usize,
+    small: Small,
     giants: VecDeque<Giant>,
     /// Slices that are to be sent again come first.
     again: Vec<(Arc<Entry>, u32)>,
@@ -45,6 +47,62 @@ struct State {
     closed: bool,
     /// How many workers may take work.
     workers: usize,
+}
+
+/// Small files by their folders, which take turns.
+#[derive(Default)]
+struct Small {
+    folders: HashMap<RelPath, VecDeque<Arc<Entry>>>,
+    /// The folders with files, each once.
+    turns: VecDeque<RelPath>,
+    count: usize,
+    /// What they take in memory, in bytes.
+    weight: usize,
+}
+
+impl Small {
+    fn push(&mut self, entry: Arc<Entry>) {
+        self.count += 1;
+        self.weight += entry.weight();
+        let folder = entry.path.parent().unwrap_or_else(RelPath::root);
+        let files = self.folders.entry(folder.clone()).or_default();
+        if files.is_empty() {
+            self.turns.push_back(folder);
+        }
+        files.push_back(entry);
+    }
+
+    /// Up to `most` files of `bytes` together, each folder in turn.
+    fn take(&mut self, most: usize, bytes: u64) -> Vec<Arc<Entry>> {
+        let mut taken = Vec::with_capacity(most);
+        let mut left = bytes;
+        while taken.len() < most
+            && let Some(folder) = self.turns.pop_front()
+        {
+            let Some(files) = self.folders.get_mut(&folder) else { continue };
+            let run = (most - taken.len()).min(RUN);
+            let mut fits = true;
+            for _ in 0..run {
+                let Some(entry) = files.pop_front_if(|entry| entry.len <= left) else {
+                    fits = files.is_empty();
+                    break;
+                };
+                left -= entry.len;
+                self.count -= 1;
+                self.weight = self.weight.saturating_sub(entry.weight());
+                taken.push(entry);
+            }
+            if files.is_empty() {
+                self.folders.remove(&folder);
+            } else if fits {
+                self.turns.push_back(folder);
+            } else {
+                self.turns.push_front(folder);
+                break;
+            }
+        }
+        taken
+    }
 }
 
 struct Giant {
@@ -79,12 +137,11 @@ impl Queue {
     pub(crate) fn add_small(&self, entries: Vec<Arc<Entry>>) {
         let mut state = self.lock();
         for entry in entries {
-            while (state.small.len() >= MAX_SMALL || state.small_weight >= MAX_WEIGHT) && !state.closed {
+            while (state.small.count >= MAX_SMALL || state.small.weight >= MAX_WEIGHT) && !state.closed {
                 self.work.notify_all();
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            state.small_weight += entry.weight();
-            state.small.push_back(entry);
+            state.small.push(entry);
         }
         drop(state);
         self.work.notify_all();
@@ -143,7 +200,7 @@ impl Queue {
     /// Whether there is nothing to hand out.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.lock();
-        state.small.is_empty() && state.giants.is_empty() && state.again.is_empty()
+        state.small.count == 0 && state.giants.is_empty() && state.again.is_empty()
     }
 
     /// The next batch for worker number `worker`; waits for one, `None` at the end. `taken` is called with the
@@ -175,8 +232,8 @@ impl Queue {
 impl State {
     /// Whether who waits to add may go on; not at every single batch, so that adding comes in runs.
     fn has_room(&self) -> bool {
-        self.small.len() < MAX_SMALL / 2
-            && self.small_weight < MAX_WEIGHT / 2
+        self.small.count < MAX_SMALL / 2
+            && self.small.weight < MAX_WEIGHT / 2
             && self.giants.len() < MAX_GIANTS
     }
 
@@ -184,13 +241,13 @@ impl State {
         if let Some((entry, index)) = self.again.pop() {
             return Some(Batch { again: true, ..one_slice(entry, index) });
         }
-        if !self.small.is_empty() && (!self.was_small || self.giants.is_empty()) {
+        if self.small.count > 0 && (!self.was_small || self.giants.is_empty()) {
             self.was_small = true;
             return Some(self.bundle());
         }
         self.was_small = false;
         let Some(giant) = self.giants.front_mut() else {
-            return (!self.small.is_empty()).then(|| self.bundle());
+            return (self.small.count > 0).then(|| self.bundle());
         };
         let batch = one_slice(giant.entry.clone(), giant.next);
         giant.next += 1;
@@ -203,19 +260,10 @@ impl State {
 
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
     fn bundle(&mut self) -> Batch {
-        let fair = (self.small.len() / self.workers.max(1)).clamp(16, BUNDLE);
-        let mut batch =
-            Batch { entries: Vec::with_capacity(fair), slices: Vec::with_capacity(fair), again: false };
-        let mut bytes = 0;
-        while batch.entries.len() < fair
-            && let Some(entry) = self.small.pop_front_if(|entry| bytes + entry.len <= BUFFER_LEN as u64)
-        {
-            bytes += entry.len;
-            self.small_weight = self.small_weight.saturating_sub(entry.weight());
-            batch.slices.push(Slice { entry: batch.entries.len() as u32, index: 0 });
-            batch.entries.push(entry);
-        }
-        batch
+        let fair = (self.small.count / self.workers.max(1)).clamp(16, BUNDLE);
+        let entries = self.small.take(fair, BUFFER_LEN as u64);
+        let slices = (0..entries.len() as u32).map(|entry| Slice { entry, index: 0 }).collect();
+        Batch { entries, slices, again: false }
     }
 }
 
@@ -278,6 +326,19 @@ mod tests {
         let queue = Queue::default();
         queue.add_small((0..6).map(|i| file(&format!("s{i}"), 3 * 1024 * 1024)).collect());
         assert_eq!(drain(&queue).len(), 6);
+    }
+
+    #[test]
+    fn folders_take_turns() {
+        let queue = Queue::default();
+        let names = |folder: char| (0..40).map(move |i| file(&format!("{folder}/{i:02}"), 10));
+        queue.add_small(names('a').chain(names('b')).collect());
+        let all: Vec<String> = drain(&queue).into_iter().flatten().map(|(name, _)| name).collect();
+        assert_eq!(all.len(), 80);
+        let folders: Vec<u8> = all.iter().map(|name| name.as_bytes()[0]).collect();
+        assert_eq!([folders[0], folders[RUN], folders[2 * RUN]], [b'a', b'b', b'a']);
+        let of_a: Vec<&String> = all.iter().filter(|name| name.starts_with('a')).collect();
+        assert!(of_a.is_sorted(), "the order within a folder stays");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Need {
     LoopMounts,
     /// The right to mount a tmpfs.
     Tmpfs,
+    /// The right to mount a file system in user space.
+    Fuse,
     /// A program on the `PATH`.
     Program(&'static str),
 }
@@ -27,6 +29,8 @@ impl Need {
                 (!Path::new("/dev/loop-control").exists()).then(|| "needs /dev/loop-control".to_owned())
             }
             Self::Tmpfs => (!is_root()).then(|| "needs root to mount a tmpfs".to_owned()),
+            Self::Fuse => (!is_root() || !Path::new("/dev/fuse").exists())
+                .then(|| "needs root and /dev/fuse to mount a file system in user space".to_owned()),
             Self::Program(name) => (!on_path(name)).then(|| format!("needs the program {name}")),
         }
     }

@@ -17,6 +17,10 @@ pub(super) fn clone_file(
     from: &File,
     durable: bool,
 ) -> Result<Option<Outcome>> {
+    if root.is_distant() && !root.shares_device(from) {
+        // It could not, and to try costs as much as a file.
+        return Ok(None);
+    }
     let staged = stage::Staged::open(root, &entry.path)?;
     let failed = |errno| root.error("clone", &entry.path, errno);
     match rustix::fs::ioctl_ficlone(&staged.file, from) {

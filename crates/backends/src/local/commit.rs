@@ -6,15 +6,17 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
 use rustix::fs::Advice;
 
-use super::digest;
+use super::crew::Crew;
 use super::meta::{Metadata, On};
 use super::root::Root;
 use super::stage::{self, Giant, Staged};
+use super::{digest, direct};
 
 /// How long a group is collected before it is synced.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -96,6 +98,8 @@ pub(super) struct Committer {
     pub(super) metadata: Metadata,
     pub(super) giants: Mutex<HashMap<RelPath, GiantSlot>>,
     pub(super) committed: Committed,
+    /// Those who write and commit.
+    pub(super) crew: Crew,
     durable: bool,
     verify_disk: bool,
 }
@@ -113,8 +117,9 @@ struct Queue {
 }
 
 impl Committer {
-    pub(super) fn new(root: Root, metadata: Metadata, durable: bool, verify_disk: bool) -> Self {
+    pub(super) fn new(root: Root, metadata: Metadata, crew: Crew, durable: bool, verify_disk: bool) -> Self {
         Self {
+            crew,
             queue: Mutex::default(),
             changed: Condvar::new(),
             root,
@@ -134,19 +139,16 @@ impl Committer {
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over what one batch wrote; waits while too much is waiting.
-    pub(super) fn push(&self, items: Vec<Item>) {
-        if items.is_empty() {
-            return;
-        }
+    /// Hands over what was written; waits while too much is waiting.
+    pub(super) fn push(&self, item: Item) {
         let mut queue = self.lock();
-        while queue.items.len() >= MAX_WAITING && !queue.closed {
+        while (queue.items.len() >= MAX_WAITING || queue.busy >= MAX_WAITING) && !queue.closed {
             queue = self.wait(queue);
         }
         let first = queue.items.is_empty();
-        queue.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
+        queue.bytes += item.bytes;
         queue.since.get_or_insert_with(Instant::now);
-        queue.items.extend(items);
+        queue.items.push(item);
         let due = first || queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
         drop(queue);
         if due {
@@ -178,6 +180,10 @@ impl Committer {
 
     /// The committing thread.
     pub(super) fn run(&self) {
+        std::thread::scope(|scope| self.run_in(scope));
+    }
+
+    fn run_in<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         loop {
             let mut queue = self.lock();
             loop {
@@ -203,17 +209,22 @@ impl Committer {
             let items = std::mem::take(&mut queue.items);
             queue.bytes = 0;
             queue.since = None;
-            queue.busy = items.len();
+            queue.busy += items.len();
             drop(queue);
             self.changed.notify_all();
-            self.commit(items);
-            self.lock().busy = 0;
-            self.changed.notify_all();
+            self.commit(items, scope);
         }
     }
 
+    /// So many items are committed, or could not be.
+    fn settled(&self, count: usize) {
+        self.lock().busy -= count;
+        self.changed.notify_all();
+    }
+
     /// Commits a group.
-    fn commit(&self, items: Vec<Item>) {
+    fn commit<'scope>(&'scope self, items: Vec<Item>, scope: &'scope Scope<'scope, '_>) {
+        let all = items.len();
         let mut giants: Vec<(Arc<Giant>, Vec<Item>)> = Vec::new();
         let mut known: HashMap<*const Giant, usize> = HashMap::new();
         let mut small = Vec::new();
@@ -249,17 +260,25 @@ impl Committer {
             };
             work.push(GiantWork { giant, items, dirty, digest, failure });
         }
-        let failed = self.sync(&small, &work);
-        for item in small {
-            let What::Small(staged, entry, digest) = &item.what else { continue };
-            let outcome = match failed.get(&staged.dev) {
-                Some(error) => Err(self.sync_error(error, entry)),
-                None => self.publish(staged, entry, *digest),
-            };
-            if outcome.is_err() {
-                let _ = stage::remove(&staged.part);
+        let failed = Arc::new(self.sync(&small, &work));
+        let count = small.len();
+        let small: Vec<_> = small.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        let publish = {
+            let failed = failed.clone();
+            move || {
+                self.crew.each(&small, |item| {
+                    if let Some(item) = item.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                        self.commit_small(item, &failed);
+                    }
+                });
+                self.settled(count);
             }
-            item.ticket.settle(item.at, outcome);
+        };
+        if self.crew.is_single() || count == 0 {
+            publish();
+        } else {
+            // A name that a server is stuck at must not hold up the next group.
+            scope.spawn(publish);
         }
         for mut one in work {
             if let Some(error) = failed.get(&one.giant.staged.dev) {
@@ -267,6 +286,31 @@ impl Committer {
             }
             self.commit_giant(one);
         }
+        self.settled(all - count);
+    }
+
+    fn commit_small(&self, item: Item, failed: &HashMap<(u32, u32), std::io::Error>) {
+        let What::Small(staged, entry, digest) = item.what else { return };
+        let outcome = match failed.get(&staged.dev) {
+            Some(error) => {
+                staged.abandon();
+                Err(self.sync_error(error, &entry))
+            }
+            None if staged.direct => self.complete(*staged, &entry, digest),
+            None => self.publish(&staged, &entry, digest).inspect_err(|_| staged.abandon()),
+        };
+        item.ticket.settle(item.at, outcome);
+    }
+
+    /// Marks a file that has its final name as complete: its times come last.
+    fn complete(&self, staged: Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
+        self.metadata.finish(&staged.file, entry);
+        let Staged { file, at, now, .. } = staged;
+        direct::close(file).map_err(|errno| {
+            stage::remove_if(&at, &now);
+            self.root.error("write", &entry.path, errno)
+        })?;
+        Ok(Outcome::Committed(Some(digest)))
     }
 
     /// Makes the group durable; the errors, by file system.

@@ -12,7 +12,7 @@ use haul_core::{Entry, EntryKind, MetaNote, RelPath, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::root::At;
+use super::root::{At, Root};
 use super::stat;
 
 /// Numbers of owners (`true`) and groups by name, each looked up once.
@@ -29,6 +29,8 @@ pub(super) struct Metadata {
 pub(super) enum On<'a> {
     /// A file that is open for writing, and what was last known of it.
     File(&'a File, &'a Statx),
+    /// The same where nobody has seen the file before and its times come later; and whether it can have attributes.
+    New(&'a File, &'a Statx, bool),
     /// Anything, by name; never a link's target.
     Name(&'a At),
 }
@@ -64,15 +66,15 @@ impl Metadata {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         let held;
         let target = match on {
-            On::File(file, _) => Target::File(file.as_fd()),
+            On::File(file, _) | On::New(file, ..) => Target::File(file.as_fd()),
             On::Name(at) => {
                 held = at.open(OFlags::PATH, Mode::empty())?;
                 if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
             }
         };
         let now = match on {
-            On::File(_, now) => **now,
-            On::Name(_) => stat::statx_file(target.fd())?,
+            On::File(_, now) | On::New(_, now, _) => **now,
+            On::Name(_) => stat::statx_now(target.fd())?,
         };
         let mut changed = false;
         let (uid, gid) = self.owner(entry);
@@ -91,7 +93,11 @@ impl Metadata {
                 }
             }
         }
-        changed |= self.set_xattrs(&target, entry)?;
+        let there = match on {
+            On::New(_, _, false) => Vec::new(),
+            _ => target.xattrs()?,
+        };
+        changed |= self.set_xattrs(&target, &there, entry);
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
         let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
         let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
@@ -101,19 +107,29 @@ impl Metadata {
                 Err(errno) => self.note("mode", errno, &entry.path),
             }
         }
-        if changed || matches!(on, On::File(..)) || stat::mtime(&now) != entry.mtime {
-            match target.set_times(entry) {
-                Ok(()) => changed = true,
-                Err(errno) => self.note("times", errno, &entry.path),
-            }
+        let due = changed || matches!(on, On::File(..)) || stat::mtime(&now) != entry.mtime;
+        if due && !matches!(on, On::New(..)) {
+            changed |= self.set_times(&target, entry);
         }
         Ok(changed)
     }
 
-    fn set_xattrs(&self, target: &Target<'_>, entry: &Entry) -> rustix::io::Result<bool> {
-        let there = target.xattrs()?;
+    /// Sets the times of a file that is complete otherwise. Whether they could be.
+    pub(super) fn finish(&self, file: &File, entry: &Entry) -> bool {
+        self.set_times(&Target::File(file.as_fd()), entry)
+    }
+
+    fn set_times(&self, target: &Target<'_>, entry: &Entry) -> bool {
+        let set = target.set_times(entry);
+        if let Err(errno) = set {
+            self.note("times", errno, &entry.path);
+        }
+        set.is_ok()
+    }
+
+    fn set_xattrs(&self, target: &Target<'_>, there: &[Xattr], entry: &Entry) -> bool {
         if there == entry.xattrs {
-            return Ok(false);
+            return false;
         }
         let mut changed = false;
         let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
@@ -130,7 +146,7 @@ impl Metadata {
         for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
             tried(name, target.set_xattr(name, value));
         }
-        Ok(changed)
+        changed
     }
 
     fn note(&self, what: &str, errno: Errno, path: &RelPath) {
@@ -154,12 +170,18 @@ impl Metadata {
     }
 
     /// Whether `entry`'s metadata is what is at `at`, whose plain metadata is `now`.
-    pub(super) fn is_same(&self, at: &At, now: &Statx, entry: &Entry) -> rustix::io::Result<bool> {
+    pub(super) fn is_same(
+        &self,
+        root: &Root,
+        at: &At,
+        now: &Statx,
+        entry: &Entry,
+    ) -> rustix::io::Result<bool> {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
             && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
             && stat::mtime(now) == entry.mtime
-            && stat::xattrs(at)? == entry.xattrs)
+            && root.xattrs(&stat::XattrsOf::Name(&at.proc_path()))? == entry.xattrs)
     }
 }
 

@@ -8,7 +8,10 @@
 mod clone;
 mod commit;
 mod compare;
+mod crew;
 mod digest;
+mod direct;
+mod distant;
 pub mod journal;
 mod meta;
 mod nice;
@@ -20,7 +23,6 @@ mod sink;
 mod source;
 pub(crate) mod stage;
 mod stat;
-mod threads;
 mod walk;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::compare::{Verdict, compare};
 use super::meta::On;
-use super::root::{At, make_dir};
+use super::root::At;
 use super::sink::LocalSink;
 use super::{stage, stat};
 
@@ -14,7 +14,7 @@ use super::{stage, stat};
 pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let failed = |errno| sink.root().error("look at", &entry.path, errno);
-    let now = look(sink, &entry.path).map_err(failed)?;
+    let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
     let verdict = compare(sink, offer, now.as_ref().map(|(_, now)| now))?;
     match (verdict, now) {
         (Verdict::Left(why), _) => Ok(Answer::Left(why)),
@@ -26,13 +26,26 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             {
                 clear_dir(sink, entry)?;
             }
-            let at = at.or_else(|| sink.root().at(&entry.path).ok());
             let giant = entry.len > SLICE_LEN;
-            let have = at.filter(|_| giant).map(|at| stage::resumable(&at, entry)).unwrap_or_default();
+            let at =
+                at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
+            let have = at.map(|at| stage::resumable(&at, entry)).unwrap_or_default();
             Ok(Answer::Need { new: verdict == Verdict::Missing, have })
         }
         (_, now) => make(sink, entry, now.map(|(_, now)| now)),
     }
+}
+
+/// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
+fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
+    let root = sink.root();
+    if !root.is_distant() {
+        return false;
+    }
+    let Some(parent) = path.parent() else { return false };
+    // A folder that is missing has to be made for what is in it, unless nothing is.
+    let make = !sink.options().dry_run && !sink.options().existing;
+    root.dir(&parent, make).is_ok_and(|dir| dir.fresh)
 }
 
 /// What is at `path`; `None` also if a folder on the way is missing or no folder.
@@ -59,7 +72,7 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
             sink.clean_later(entry);
         }
     }
-    if sink.metadata().is_same(at, now, entry).map_err(failed)? {
+    if sink.metadata().is_same(sink.root(), at, now, entry).map_err(failed)? {
         return Ok(Answer::Same);
     }
     if !entry.is_dir()
@@ -104,18 +117,13 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     }
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     if entry.is_dir() {
-        let made = match make_dir(&at) {
-            Err(Errno::ACCESS) if stage::unlock_dir(&at) => make_dir(&at),
+        let make = || sink.root().dir(&entry.path, true);
+        match make() {
+            Err(Errno::ACCESS) if stage::unlock_dir(&at) => make(),
             other => other,
-        };
-        made.map_err(failed)?;
-        let is_dir = || {
-            stat::statx(&at).map(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory)
-        };
-        if !is_dir().map_err(failed)? {
-            // Something else is in its place: a link is replaced, never followed.
-            stage::remove(&at).and_then(|()| make_dir(&at)).map_err(failed)?;
         }
+        .map_err(failed)?;
+        sink.root().was_made(&entry.path);
         sink.dirs().add(entry)?;
         return Ok(Answer::Made);
     }

@@ -13,6 +13,7 @@ use haul_core::{
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::crew::Crew;
 use super::root::Root;
 use super::stat;
 use crate::cache::Cache;
@@ -26,11 +27,12 @@ const OPEN_FILES: usize = 64;
 pub(super) struct Reader {
     open: Mutex<Cache<RelPath, Arc<File>>>,
     pool: BufferPool,
+    crew: Crew,
 }
 
 impl Reader {
-    pub(super) fn new(pool: BufferPool) -> Self {
-        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool }
+    pub(super) fn new(pool: BufferPool, crew: Crew) -> Self {
+        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool, crew }
     }
 
     /// Reads every slice of a batch; what fails takes no room in the content.
@@ -40,19 +42,41 @@ impl Reader {
         } else {
             self.pool.take()
         };
-        let mut slices = Vec::with_capacity(batch.slices.len());
-        for (entry, slice) in batch.iter() {
-            let before = content.bytes().len();
-            let read = self.slice(root, entry, slice, &mut content);
-            if read.is_err() {
-                content.truncate(before);
-            }
-            slices.push(read);
+        // Each slice has room for all of it, so that several can be read at once.
+        let lens: Vec<usize> =
+            batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index) as usize).collect();
+        let Some(mut room) = content.grow(lens.iter().sum()) else {
+            let error = |(entry, _): (&Arc<Entry>, Slice)| {
+                Err(root.fault(ErrorKind::Protocol, "read", &entry.path, "the batch is too large"))
+            };
+            let slices = batch.iter().map(error).collect();
+            return BatchData { batch: batch.clone(), slices, content: Buffer::default(), at_hand: true };
+        };
+        let mut jobs = Vec::with_capacity(lens.len());
+        for ((entry, slice), len) in batch.iter().zip(&lens) {
+            let (part, rest) = std::mem::take(&mut room).split_at_mut(*len);
+            jobs.push((entry, slice, Mutex::new(part)));
+            room = rest;
         }
+        let slices: Vec<Result<SliceData>> = self.crew.each(&jobs, |(entry, slice, part)| {
+            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            self.slice(root, entry, *slice, &mut part)
+        });
+        drop(jobs);
+        // What is a hole, or failed, takes no room in the end.
+        let (mut from, mut used) = (0, 0);
+        for (slice, len) in slices.iter().zip(lens) {
+            let read = slice.as_ref().map_or(0, |slice| slice.data_len() as usize);
+            content.shift(from, used, read);
+            from += len;
+            used += read;
+        }
+        content.truncate(used);
         BatchData { batch: batch.clone(), slices, content, at_hand: true }
     }
 
-    fn slice(&self, root: &Root, entry: &Entry, slice: Slice, content: &mut Buffer) -> Result<SliceData> {
+    /// Reads the data of one slice into the beginning of `room`, which has room for all of it.
+    fn slice(&self, root: &Root, entry: &Entry, slice: Slice, room: &mut [u8]) -> Result<SliceData> {
         let file = self.file(root, entry)?;
         let failed = |errno| root.error("read", &entry.path, errno);
         let start = u64::from(slice.index) * SLICE_LEN;
@@ -60,33 +84,28 @@ impl Reader {
         let extents =
             if entry.is_sparse() { extents(&file, start, len).map_err(failed)? } else { whole(len) };
         let mut hasher = SliceHasher::new(entry.len, start);
-        let mut at = 0;
+        let (mut at, mut used) = (0, 0);
         for extent in &extents {
             hasher.update_zeros(u64::from(extent.start) - at);
             at = u64::from(extent.start) + u64::from(extent.len);
             let mut left = extent.len as usize;
             while left > 0 {
                 let step = left.min(STEP);
-                let Some(bytes) = content.grow(step) else {
-                    return Err(root.fault(
-                        ErrorKind::Protocol,
-                        "read",
-                        &entry.path,
-                        "the batch is too large",
-                    ));
-                };
+                // Extents are within the slice.
+                let bytes = &mut room[used..used + step];
                 file.read_exact_at(bytes, start + at - left as u64).map_err(|e| match e.kind() {
                     std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
                     _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
                 })?;
                 hasher.update(bytes);
                 left -= step;
+                used += step;
             }
         }
         hasher.update_zeros(len - at);
         // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
         // written to before that moment.
-        let now = stat::statx_file(&*file).map_err(failed)?;
+        let now = stat::statx_now(&*file).map_err(failed)?;
         let now = Identity { len: now.stx_size, mtime: stat::mtime(&now), ino: now.stx_ino };
         if now != entry.identity() {
             self.lock().forget(|path| *path == entry.path);

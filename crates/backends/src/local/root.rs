@@ -5,22 +5,29 @@
 //! named by the user and is followed.
 
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, RelPath, Side};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::place::Base;
+use super::{distant, stage, stat};
 use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
 const PATIENCE: u64 = 4000;
 /// Directory handles that are kept open.
 const CACHED_DIRS: usize = 256;
+/// The same where each one that is opened again is a question to a server.
+const CACHED_FAR_DIRS: usize = 2048;
+/// Folders that are opened or made at the same time, for this process to do each once.
+const DOORS: usize = 64;
 
 const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -29,19 +36,91 @@ pub(super) struct Root {
     base: Base,
     side: Side,
     /// The directory that holds the root; opened when it is first needed, as it may have to be made.
-    held: Mutex<Option<Arc<OwnedFd>>>,
-    dirs: Mutex<Cache<RelPath, Arc<OwnedFd>>>,
+    held: Mutex<Option<Arc<Dir>>>,
+    dirs: Mutex<Cache<RelPath, Arc<Dir>>>,
+    /// One of them is held while a folder is opened or made: others who want the same one wait, and find it.
+    doors: [Mutex<()>; DOORS],
     /// Directories that were made because something in them came first.
     made: Mutex<HashSet<RelPath>>,
     /// Milliseconds that a lock is waited for.
     patience: AtomicU64,
+    /// Whether the file system is far away; found out when it is first asked for.
+    distant: OnceLock<bool>,
+    /// The file system has no extended attributes.
+    plain: AtomicBool,
+}
+
+/// A directory that is held open.
+pub(super) struct Dir {
+    fd: OwnedFd,
+    /// This run made it, so nothing is in it that this run did not make.
+    pub(super) fresh: bool,
+    /// Whether what is made in it gets attributes from it.
+    hands_down: OnceLock<bool>,
+    /// Staging names that are in it.
+    staged: OnceLock<HashSet<Vec<u8>>>,
+}
+
+impl Dir {
+    pub(super) fn new(fd: OwnedFd, fresh: bool) -> Self {
+        Self { fd, fresh, hands_down: OnceLock::new(), staged: OnceLock::new() }
+    }
+
+    /// Whether what is made in it gets attributes from it: a default ACL.
+    pub(super) fn hands_down(&self) -> bool {
+        *self.hands_down.get_or_init(|| {
+            let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+            let there = stat::read_xattrs(&stat::XattrsOf::Target(path.as_bytes()));
+            there.map_or(true, |there| there.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
+        })
+    }
+}
+
+impl Dir {
+    /// Whether an earlier run has left something of that staging name in it, or may have.
+    pub(super) fn has_staged(&self, name: &[u8]) -> bool {
+        if self.fresh {
+            return false;
+        }
+        let list = || -> rustix::io::Result<HashSet<Vec<u8>>> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let dir = rustix::fs::openat(&self.fd, c".", flags, Mode::empty())?;
+            let mut space = Vec::with_capacity(64 * 1024);
+            let mut names = RawDir::new(&dir, space.spare_capacity_mut());
+            let mut found = HashSet::new();
+            while let Some(name) = names.next() {
+                let name = name?;
+                let name = name.file_name().to_bytes();
+                if stage::is_staging_name(name) {
+                    found.insert(name.to_vec());
+                }
+            }
+            Ok(found)
+        };
+        if let Some(staged) = self.staged.get() {
+            return staged.contains(name);
+        }
+        list().is_ok_and(|found| self.staged.get_or_init(|| found).contains(name))
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Dir {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
 }
 
 /// A name in a held directory: what the `*at` system calls take.
 #[derive(Clone)]
 pub(super) struct At {
     /// The directory.
-    pub(super) dir: Arc<OwnedFd>,
+    pub(super) dir: Arc<Dir>,
     /// One component, or `.`.
     pub(super) name: Vec<u8>,
 }
@@ -53,8 +132,51 @@ impl Root {
             side,
             held: Mutex::new(None),
             dirs: Mutex::new(Cache::new(CACHED_DIRS)),
+            doors: [const { Mutex::new(()) }; DOORS],
             made: Mutex::default(),
             patience: AtomicU64::new(PATIENCE),
+            distant: OnceLock::new(),
+            plain: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the root is, or will be, on a file system that is far away.
+    pub(super) fn is_distant(&self) -> bool {
+        *self.distant.get_or_init(|| {
+            let name = std::os::unix::ffi::OsStrExt::from_bytes(&self.base.name[..]);
+            let root = self.base.dir.join::<&std::ffi::OsStr>(name);
+            let distant = root.ancestors().map(nonempty).find_map(distant::of).unwrap_or(false);
+            if distant {
+                self.lock_dirs().resize(CACHED_FAR_DIRS);
+            }
+            distant
+        })
+    }
+
+    /// Whether attributes are worth asking for: not where the file system has said that it has none.
+    pub(super) fn has_xattrs(&self) -> bool {
+        !self.plain.load(Ordering::Relaxed)
+    }
+
+    /// Whether a file is on the same mounted file system as the root.
+    pub(super) fn shares_device(&self, file: &std::fs::File) -> bool {
+        let device = |stat: rustix::fs::Statx| (stat.stx_dev_major, stat.stx_dev_minor);
+        let there = self.dir(&RelPath::root(), false).and_then(stat::statx_file).map(device);
+        there.is_ok_and(|there| stat::statx_file(file).is_ok_and(|file| device(file) == there))
+    }
+
+    /// Carried attributes of `of`, unless the file system has none.
+    pub(super) fn xattrs(&self, of: &stat::XattrsOf<'_>) -> rustix::io::Result<Vec<haul_core::entry::Xattr>> {
+        if !self.has_xattrs() {
+            return Ok(Vec::new());
+        }
+        match stat::ask_xattrs(of) {
+            // Where others are mounted below, they are asked one by one.
+            Err(Errno::NOTSUP) => {
+                self.plain.store(self.is_distant(), Ordering::Relaxed);
+                Ok(Vec::new())
+            }
+            other => other,
         }
     }
 
@@ -94,7 +216,7 @@ impl Root {
     }
 
     /// The directory that holds the root.
-    fn held(&self, make: bool) -> rustix::io::Result<Arc<OwnedFd>> {
+    fn held(&self, make: bool) -> rustix::io::Result<Arc<Dir>> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(dir) = &*held {
             return Ok(dir.clone());
@@ -109,7 +231,7 @@ impl Root {
             }
             other => other?,
         };
-        Ok(held.insert(Arc::new(opened)).clone())
+        Ok(held.insert(Arc::new(Dir::new(opened, false))).clone())
     }
 
     /// Where the entry at `path` is. Its parent must exist.
@@ -131,25 +253,41 @@ impl Root {
     }
 
     /// The directory at `path`, held open.
-    pub(super) fn dir(&self, path: &RelPath, make: bool) -> rustix::io::Result<Arc<OwnedFd>> {
+    pub(super) fn dir(&self, path: &RelPath, make: bool) -> rustix::io::Result<Arc<Dir>> {
         if let Some(dir) = self.lock_dirs().get(path) {
             return Ok(dir);
         }
         let at = self.find(path, make)?;
-        let opened = match rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty()) {
-            Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make => {
+        let _door = self.door(path);
+        if let Some(dir) = self.lock_dirs().get(path) {
+            return Ok(dir);
+        }
+        let open = || rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty());
+        // In a folder of this run's own making it is most likely not there.
+        let made = make && at.dir.fresh && make_dir(&at)?;
+        let (opened, fresh) = match open() {
+            Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
                 if errno != Errno::NOENT {
                     rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty())?;
                 }
-                make_dir(&at)?;
-                self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-                rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty())?
+                let fresh = make_dir(&at)?;
+                (open()?, fresh)
             }
-            other => other?,
+            other => (other?, made),
         };
-        let opened = Arc::new(opened);
+        if fresh {
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        }
+        let opened = Arc::new(Dir::new(opened, fresh));
         self.lock_dirs().put(path.clone(), opened.clone());
         Ok(opened)
+    }
+
+    fn door(&self, path: &RelPath) -> MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        let door = &self.doors[hasher.finish() as usize % DOORS];
+        door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long a lock that somebody else holds is waited for.
@@ -176,17 +314,23 @@ impl Root {
         });
     }
 
-    fn lock_dirs(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<OwnedFd>>> {
+    fn lock_dirs(&self) -> MutexGuard<'_, Cache<RelPath, Arc<Dir>>> {
         self.dirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Directories are made so that only their owner gets in; their own mode comes last.
-pub(super) fn make_dir(at: &At) -> rustix::io::Result<()> {
+/// Makes a directory so that only its owner gets in; its own mode comes last. `false`: something of that name is there.
+fn make_dir(at: &At) -> rustix::io::Result<bool> {
     match rustix::fs::mkdirat(&at.dir, &at.name[..], Mode::RWXU) {
-        Err(Errno::EXIST) => Ok(()),
-        other => other,
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno),
     }
+}
+
+/// The working directory has an empty name.
+fn nonempty(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 impl At {
@@ -203,7 +347,6 @@ impl At {
     /// A path that leads to it through the held directory, for system calls that know no directory handles.
     pub(super) fn proc_path(&self) -> Vec<u8> {
         use std::io::Write;
-        use std::os::fd::AsRawFd;
         let mut path = Vec::with_capacity(32 + self.name.len());
         // Writing to memory cannot fail.
         let _ = write!(path, "/proc/self/fd/{}/", self.dir.as_raw_fd());

@@ -12,20 +12,33 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::commit::{Committer, Item, Ticket, What};
+use super::crew::Crew;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::stage::{self, Giant};
-use super::{clone, digest, offer, stat, threads};
+use super::{clone, digest, direct, offer, stat};
 use crate::dirs::Dirs;
 
-/// Threads that compare for one question, at most.
+/// Threads that compare, at most, on this machine's disks.
 const COMPARERS: usize = 4;
+/// Threads that begin to compare or to write on a file system far away.
+const FEW: usize = 8;
+/// Threads that there may be.
+const MANY: usize = 256;
+/// Entries that one thread compares at a time there.
+const FAR_RUN: usize = 8;
+/// Batches that are written at once there: while the last files of one are waited for, others go on.
+const FAR_WRITERS: u32 = 6;
 
 /// A tree of the local file system, to be written.
 pub(super) struct LocalSink {
     options: SinkOptions,
     dirs: Dirs,
     committer: Arc<Committer>,
+    /// Those who compare.
+    crew: Crew,
+    /// Whether small files are made under their own names.
+    direct: bool,
     /// Files that are there, while something is staged of them that was held when they were looked at.
     unclean: Mutex<Vec<Arc<Entry>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -34,14 +47,29 @@ pub(super) struct LocalSink {
 impl LocalSink {
     pub(super) fn new(root: Root, options: SinkOptions) -> Result<Self> {
         let metadata = Metadata::new(options.owner_by_name);
-        let committer = Arc::new(Committer::new(root, metadata, options.durable, options.verify_disk));
+        let (writers, crew) = if root.is_distant() {
+            (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
+        } else {
+            (Crew::fixed(1), Crew::fixed(COMPARERS))
+        };
+        let direct = direct::is_for(&root, &options);
+        let committer =
+            Arc::new(Committer::new(root, metadata, writers, options.durable, options.verify_disk));
         let thread = {
             let committer = committer.clone();
             std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
         };
         let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
         let unclean = Mutex::default();
-        Ok(Self { options, dirs: Dirs::default(), committer, unclean, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            options,
+            dirs: Dirs::default(),
+            committer,
+            crew,
+            direct,
+            unclean,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     pub(super) fn options(&self) -> &SinkOptions {
@@ -76,12 +104,20 @@ impl LocalSink {
         if entry.len <= SLICE_LEN {
             // The proof of a file of one slice is its digest.
             let digest = Digest(data.value.0);
+            let made = if self.direct { direct::make(self.root(), entry, data, content)? } else { None };
             let is_there = |at: &At| how.again && self.is_there(at, entry, digest);
-            let Some(staged) = stage::stage_small(self.root(), entry, data, content, &is_there)? else {
-                return Ok(Taken::Already(digest));
+            let staged = match made {
+                Some(made) => Some(made),
+                None => stage::stage_small(self.root(), entry, data, content, &is_there)?,
             };
-            if let Err(errno) = self.metadata().set(&On::File(&staged.file, &staged.now), entry) {
-                let _ = stage::remove(&staged.part);
+            let Some(staged) = staged else { return Ok(Taken::Already(digest)) };
+            let on = if staged.direct {
+                On::New(&staged.file, &staged.now, staged.at.dir.hands_down())
+            } else {
+                On::File(&staged.file, &staged.now)
+            };
+            if let Err(errno) = self.metadata().set(&on, entry) {
+                staged.abandon();
                 return Err(self.root().error("set the metadata of", &entry.path, errno));
             }
             return Ok(Taken::Wait(What::Small(Box::new(staged), entry.clone(), digest)));
@@ -101,7 +137,7 @@ impl LocalSink {
         stat::statx(at).is_ok_and(|now| {
             now.stx_size == entry.len
                 && stat::mtime(&now) == entry.mtime
-                && self.metadata().is_same(at, &now, entry).unwrap_or(false)
+                && self.metadata().is_same(self.root(), at, &now, entry).unwrap_or(false)
         }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
     }
 
@@ -160,6 +196,14 @@ impl LocalSink {
     }
 }
 
+impl LocalSink {
+    /// Removes what is no folder. Whether it is gone; if not, what stands in the way is found out otherwise.
+    fn unlink(&self, path: &RelPath) -> bool {
+        let unlinked = self.root().at(path).and_then(|at| stage::remove(&at));
+        matches!(unlinked, Ok(()) | Err(Errno::NOENT))
+    }
+}
+
 /// How content came.
 #[derive(Clone, Copy)]
 struct How {
@@ -180,38 +224,52 @@ enum Taken {
 impl Sink for LocalSink {
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         // Few entries are not worth a thread; many are compared side by side, in runs that share folders.
-        if offers.len() < 256 {
-            return Ok(offers.iter().map(|one| offer::answer(self, one)).collect());
-        }
-        let runs: Vec<&[Offer]> = offers.chunks(offers.len().div_ceil(COMPARERS * 4)).collect();
+        let len = if self.root().is_distant() {
+            FAR_RUN
+        } else if offers.len() < 256 {
+            offers.len().max(1)
+        } else {
+            offers.len().div_ceil(COMPARERS * 4)
+        };
+        let runs: Vec<&[Offer]> = offers.chunks(len).collect();
         let answer = |run: &&[Offer]| run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>();
-        Ok(threads::each(&runs, COMPARERS, answer).into_iter().flatten().collect())
+        Ok(self.crew.each(&runs, answer).into_iter().flatten().collect())
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
         let ticket = Ticket::new(data.slices.len(), done);
         let how = How { at_hand: data.at_hand, again: data.batch.again };
         let mut used = 0;
-        let mut items = Vec::with_capacity(data.slices.len());
+        let mut jobs = Vec::with_capacity(data.slices.len());
         for (at, ((entry, slice), read)) in data.batch.iter().zip(&data.slices).enumerate() {
-            let outcome = match read {
-                Err(error) => Err(error.clone()),
+            match read {
+                Err(error) => ticket.settle(at, Err(error.clone())),
                 Ok(read) => {
                     let len = read.data_len() as usize;
                     let content = data.content.bytes().get(used..used + len).unwrap_or_default();
                     used += len;
-                    self.take(entry, slice, read, content, how).map(|taken| (taken, len as u64))
+                    jobs.push((at, entry, slice, read, content));
                 }
-            };
-            match outcome {
-                Ok((Taken::Wait(what), bytes)) => {
-                    items.push(Item { ticket: ticket.clone(), at, bytes, what });
-                }
-                Ok((Taken::Already(digest), _)) => ticket.settle(at, Ok(Outcome::Committed(Some(digest)))),
-                Err(error) => ticket.settle(at, Err(error)),
             }
         }
-        self.committer.push(items);
+        let crew = &self.committer.crew;
+        if !crew.is_single() {
+            // Names in one folder are made one after the other by the kernel, and by most servers: so those who work
+            // side by side are in different ones.
+            let folders = jobs.len().isqrt();
+            jobs = (0..folders).flat_map(|first| jobs.iter().copied().skip(first).step_by(folders)).collect();
+        }
+        crew.each(&jobs, |(at, entry, slice, read, content)| {
+            match self.take(entry, *slice, read, content, how) {
+                // Each for itself: a server may be stuck at another one of the batch.
+                Ok(Taken::Wait(what)) => {
+                    let bytes = content.len() as u64;
+                    self.committer.push(Item { ticket: ticket.clone(), at: *at, bytes, what });
+                }
+                Ok(Taken::Already(digest)) => ticket.settle(*at, Ok(Outcome::Committed(Some(digest)))),
+                Err(error) => ticket.settle(*at, Err(error)),
+            }
+        });
     }
 
     fn flush(&self) {
@@ -231,10 +289,17 @@ impl Sink for LocalSink {
     }
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
-        Ok(links.iter().map(|one| offer::link(self, one)).collect())
+        // Names of one file are made one after the other anyway.
+        Ok(self.committer.crew.each(links, |one| offer::link(self, one)))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        if self.root().is_distant() {
+            // What is no folder goes first, side by side; folders then find themselves empty.
+            let gone = self.committer.crew.each(paths, |path| self.unlink(path));
+            let rest = paths.iter().zip(gone);
+            return Ok(rest.map(|(path, gone)| if gone { Ok(()) } else { self.remove_one(path) }).collect());
+        }
         Ok(paths.iter().map(|path| self.remove_one(path)).collect())
     }
 
@@ -242,12 +307,16 @@ impl Sink for LocalSink {
         self.committer.drain();
         if !self.options.dry_run {
             self.clean();
-            self.dirs.finish(&|entries| entries.iter().try_for_each(|entry| self.set_dir(entry)))?;
+            self.dirs.finish(&|entries| self.set_dirs(entries))?;
             if self.options.durable {
                 self.sync_root()?;
             }
         }
         Ok(FinishReport { notes: self.metadata().notes() })
+    }
+
+    fn writers(&self) -> u32 {
+        if self.root().is_distant() { FAR_WRITERS } else { 0 }
     }
 
     fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
@@ -281,6 +350,14 @@ impl LocalSink {
                 stage::clean(&at);
             }
         }
+    }
+
+    /// Sets the metadata of folders at the end, in their order if one of them locks its owner out.
+    fn set_dirs(&self, entries: &[Entry]) -> Result<()> {
+        if entries.iter().any(|entry| entry.mode & 0o700 != 0o700) {
+            return entries.iter().try_for_each(|entry| self.set_dir(entry));
+        }
+        self.committer.crew.each(entries, |entry| self.set_dir(entry)).into_iter().collect()
     }
 
     /// Sets the metadata of a folder at the end.

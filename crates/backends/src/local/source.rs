@@ -7,10 +7,17 @@ use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
 use rustix::io::Errno;
 
+use super::crew::Crew;
 use super::read::Reader;
 use super::root::Root;
-use super::{digest, stat, threads, walk};
+use super::{digest, stat, walk};
 
+/// Threads that look at names on this machine's disks: enough to hide a disk's latency, few enough for one core.
+const LOOKERS: usize = 4;
+/// Threads that begin to look at names or to read on a file system far away.
+const FEW: usize = 8;
+/// Threads that there may be.
+const MANY: usize = 256;
 /// Threads that hash for one question, at most.
 const HASHERS: usize = 8;
 
@@ -18,15 +25,22 @@ const HASHERS: usize = 8;
 pub(super) struct LocalSource {
     root: Root,
     reader: Reader,
+    /// Those who look at names.
+    crew: Crew,
 }
 
 impl LocalSource {
     pub(super) fn new(root: Root, pool: BufferPool) -> Self {
-        Self { root, reader: Reader::new(pool) }
+        let (lookers, readers) = if root.is_distant() {
+            (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
+        } else {
+            (Crew::growing(LOOKERS, LOOKERS), Crew::fixed(1))
+        };
+        Self { root, reader: Reader::new(pool, readers), crew: lookers }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
-        match self.root.at(path).and_then(|at| stat::entry(&at, path.clone(), None)) {
+        match self.root.at(path).and_then(|at| stat::entry(&self.root, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
             // A link where a folder was, or a file: then there is nothing of that name below the root.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -41,10 +55,13 @@ impl Source for LocalSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        walk::walk(&self.root, options, visit)
+        walk::walk(&self.root, &self.crew, options, visit)
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        if self.root.is_distant() {
+            return Ok(self.crew.each(paths, |path| self.look(path)));
+        }
         Ok(paths.iter().map(|path| self.look(path)).collect())
     }
 
@@ -53,7 +70,7 @@ impl Source for LocalSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        Ok(threads::each(paths, HASHERS, |path| digest::of_path(&self.root, path)))
+        Ok(Crew::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

@@ -54,7 +54,7 @@ pub(super) fn journal_of(at: &At) -> At {
     at.sibling(&staging_name(&at.name, JOURNAL))
 }
 
-/// A staged file, locked.
+/// A file that is being made: under its staging name, locked; or (see `direct`) under its own.
 pub(super) struct Staged {
     /// Its final name.
     pub(super) at: At,
@@ -67,7 +67,9 @@ pub(super) struct Staged {
     /// What was known of it when it was opened: owner, mode, inode.
     pub(super) now: Statx,
     /// Whether it was there before, left by an interrupted run.
-    found: bool,
+    pub(super) found: bool,
+    /// Whether it has its final name already, and its times are what marks it complete.
+    pub(super) direct: bool,
 }
 
 impl Staged {
@@ -123,9 +125,18 @@ impl Staged {
                 return Ok(None);
             }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
-            return Ok(Some(Self { at, part, file: file.into(), dev, now, found }));
+            return Ok(Some(Self { at, part, file: file.into(), dev, now, found, direct: false }));
         }
         Err(restless(root, path))
+    }
+
+    /// Removes it, as it will not be completed.
+    pub(super) fn abandon(&self) {
+        if self.direct {
+            remove_if(&self.part, &self.now);
+        } else {
+            let _ = remove(&self.part);
+        }
     }
 
     /// Gives it its final name.
@@ -177,6 +188,13 @@ fn is_ours(now: &Statx) -> bool {
     FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
         && now.stx_nlink == 1
         && now.stx_uid == rustix::process::geteuid().as_raw()
+}
+
+/// Removes a name, if it stands for this inode: somebody else's may stand there by now.
+pub(super) fn remove_if(at: &At, now: &Statx) {
+    if is_named(now, at) {
+        let _ = remove(at);
+    }
 }
 
 /// Removes a name, if it is there.
@@ -235,22 +253,27 @@ pub(super) fn stage_small(
     is_there: &dyn Fn(&At) -> bool,
 ) -> Result<Option<Staged>> {
     let Some(staged) = Staged::open_unless(root, &entry.path, is_there)? else { return Ok(None) };
-    let write = || -> io::Result<()> {
+    let clear = || -> io::Result<()> {
         if staged.found {
             remove(&journal_of(&staged.at))?;
             staged.file.set_len(0)?;
         }
-        write_extents(&staged.file, 0, data, content)?;
-        let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
-        if written < entry.len { staged.file.set_len(entry.len) } else { Ok(()) }
+        Ok(())
     };
-    match write() {
+    match clear().and_then(|()| write_whole(&staged.file, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {
-            let _ = remove(&staged.part);
+            staged.abandon();
             Err(Error::io(root.side(), "write", &e).on(root.shown(&entry.path)))
         }
     }
+}
+
+/// Writes all of a small file.
+pub(super) fn write_whole(file: &File, entry: &Entry, data: &SliceData, content: &[u8]) -> io::Result<()> {
+    write_extents(file, 0, data, content)?;
+    let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
+    if written < entry.len { file.set_len(entry.len) } else { Ok(()) }
 }
 
 /// A giant file that is being staged, slice by slice.

@@ -1,17 +1,17 @@
 //! One name's metadata, as an [`Entry`].
 
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 
-use super::root::At;
+use super::root::{At, Root};
 
 /// The most that all names or one value of extended attributes may take, in bytes (`XATTR_LIST_MAX` and
 /// `XATTR_SIZE_MAX` of Linux).
@@ -29,8 +29,17 @@ fn is_carried(name: &[u8]) -> bool {
 }
 
 /// Looks at `at`, which is the entry at `path` below its root. Does not follow a link.
-pub(super) fn entry(at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Entry> {
-    let stat = statx(at)?;
+pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Entry> {
+    // Where each look at a name is a question to a server, one serves for all that is to be known of it.
+    let held = if root.is_distant() && root.has_xattrs() && at.name != b"." {
+        Some(at.open(OFlags::PATH, Mode::empty())?)
+    } else {
+        None
+    };
+    let stat = match &held {
+        Some(held) => statx_file(held)?,
+        None => statx(at)?,
+    };
     let kind = match FileType::from_raw_mode(stat.stx_mode.into()) {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Dir,
@@ -43,17 +52,31 @@ pub(super) fn entry(at: &At, path: RelPath, names: Option<&Names>) -> rustix::io
         FileType::BlockDevice => EntryKind::BlockDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
         FileType::Unknown => return Err(Errno::NOTSUP),
     };
-    let xattrs = xattrs(at)?;
+    let xattrs = match &held {
+        Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
+            root.xattrs(&XattrsOf::Target(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes()))?
+        }
+        _ => root.xattrs(&XattrsOf::Name(&at.proc_path()))?,
+    };
     Ok(fill(&stat, path, kind, xattrs, names))
 }
 
 /// The plain metadata of `at`, without attributes and link target.
 pub(super) fn statx(at: &At) -> rustix::io::Result<Statx> {
+    if at.name == b"." {
+        // Nothing is looked up by that, so what the kernel remembers may be old, or nothing yet.
+        return rustix::fs::statx(&at.dir, c".", AtFlags::empty(), wanted());
+    }
     rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC, wanted())
 }
 
-/// The plain metadata of an open file, as it is now.
+/// The plain metadata of an open file, as this machine knows it: from opening it, or from what was done with it since.
 pub(super) fn statx_file(file: impl std::os::fd::AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted())
+}
+
+/// The plain metadata of an open file, as it is now.
+pub(super) fn statx_now(file: impl std::os::fd::AsFd) -> rustix::io::Result<Statx> {
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())
 }
 
@@ -125,10 +148,18 @@ impl XattrsOf<'_> {
 
 /// The carried attributes, sorted by name. A file system without attributes has none.
 pub(super) fn read_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
+    match ask_xattrs(of) {
+        Err(Errno::NOTSUP) => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// The same; a file system without attributes is an error.
+pub(super) fn ask_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
     let mut short = [0_u8; 1024];
     let long;
     let names = match of.list(&mut short) {
-        Ok(0) | Err(Errno::NOTSUP | Errno::NOENT) => return Ok(Vec::new()),
+        Ok(0) | Err(Errno::NOENT) => return Ok(Vec::new()),
         Ok(n) => &short[..n],
         Err(Errno::RANGE) => {
             let mut buffer = vec![0_u8; XATTR_MAX];

@@ -1,53 +1,64 @@
-//! A parallel walk: several threads, one stack of directories, directory handles all the way down.
+//! A parallel walk: several threads, one stack of what is to be looked at, directory handles all the way down.
 
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
 
 use haul_core::source::ScanVisit;
 use haul_core::{ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::root::{At, Root};
+use super::crew::{Crew, Seat};
+use super::root::{At, Dir, Root};
 use super::stage;
 use super::stat::{self, Names};
 
 /// Entries handed over at a time.
 const BATCH: usize = 512;
-/// Threads of one walk: enough to hide a disk's or a server's latency, few enough for one core.
-const THREADS: usize = 4;
+/// The same where entries come slowly.
+const SLOW_BATCH: usize = 32;
+/// Names of one folder that are looked at by one thread, where each is a question to a server.
+const NAMES: usize = 32;
+/// Such names that wait at most, in parts; more are looked at by who lists them.
+const MAX_PARTS: usize = 1024;
 
 struct Walk<'a> {
     root: &'a Root,
+    crew: &'a Crew,
     options: &'a ScanOptions,
     names: Option<Names>,
     visit: ScanVisit<'a>,
-    /// Directories to be listed. Last in, first out: handles that are held stay few.
     stack: Mutex<Stack>,
-    more: Condvar,
     stopped: AtomicBool,
     /// The file system to stay on, with `one_file_system`.
     dev: Option<u64>,
 }
 
+/// What is to be looked at. Last in, first out: handles that are held stay few.
 #[derive(Default)]
 struct Stack {
     dirs: Vec<(RelPath, At)>,
-    /// Threads that are listing a directory and may add more.
-    busy: usize,
+    /// Names that were listed, by the folder that they are in.
+    names: Vec<(RelPath, Arc<Dir>, Vec<Vec<u8>>)>,
+}
+
+/// One step of a walk.
+enum Step {
+    List(RelPath, At),
+    Look(RelPath, Arc<Dir>, Vec<Vec<u8>>),
 }
 
 /// Walks below `root`.
-pub(super) fn walk(root: &Root, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+pub(super) fn walk(root: &Root, crew: &Crew, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
     let mut walk = Walk {
         root,
+        crew,
         options,
         names: options.owner_names.then(Names::default),
         visit,
         stack: Mutex::default(),
-        more: Condvar::new(),
         stopped: AtomicBool::new(false),
         dev: None,
     };
@@ -60,11 +71,8 @@ pub(super) fn walk(root: &Root, options: &ScanOptions, visit: ScanVisit<'_>) -> 
     if (walk.visit)(first).is_break() {
         return Ok(());
     }
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| walk.run());
-        }
-    });
+    let walk = &walk;
+    std::thread::scope(|scope| walk.run(scope, crew.own_seat()));
     Ok(())
 }
 
@@ -82,7 +90,7 @@ impl Walk<'_> {
                 continue;
             }
             if let Ok(at) = self.root.at(&path)
-                && let Ok(entry) = stat::entry(&at, path.clone(), self.names.as_ref())
+                && let Ok(entry) = stat::entry(self.root, &at, path.clone(), self.names.as_ref())
             {
                 if above.len() > 64 {
                     above.clear();
@@ -92,7 +100,7 @@ impl Walk<'_> {
             }
         }
         let found = self.root.at(start).and_then(|at| {
-            let entry = stat::entry(&at, start.clone(), self.names.as_ref())?;
+            let entry = stat::entry(self.root, &at, start.clone(), self.names.as_ref())?;
             Ok((at, entry))
         });
         match found {
@@ -121,48 +129,54 @@ impl Walk<'_> {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self) {
+    /// The next step, and whether there are more. Names go first: they hold memory, and handles.
+    fn next(&self) -> Option<(Step, bool)> {
+        let mut stack = self.lock();
+        let step = match stack.names.pop() {
+            Some((path, dir, names)) => Step::Look(path, dir, names),
+            None => stack.dirs.pop().map(|(path, at)| Step::List(path, at))?,
+        };
+        Some((step, !stack.names.is_empty() || !stack.dirs.is_empty()))
+    }
+
+    /// One thread: looks at what is on the stack until it is empty. Who adds to it calls others.
+    fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, seat: Seat<'scope>) {
         let mut batch = ScanBatch::default();
         let mut space = Vec::with_capacity(64 * 1024);
-        loop {
-            let mut stack = self.lock();
-            let (path, at) = loop {
-                if self.stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                if let Some(next) = stack.dirs.pop() {
-                    stack.busy += 1;
-                    break next;
-                }
-                if stack.busy == 0 {
-                    self.more.notify_all();
-                    drop(stack);
-                    self.hand_over(&mut batch, 0);
-                    return;
-                }
-                if !batch.entries.is_empty() || !batch.errors.is_empty() {
-                    drop(stack);
-                    self.hand_over(&mut batch, 0);
-                    stack = self.lock();
-                    continue;
-                }
-                stack = self.more.wait(stack).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(stack);
-            if let Err(errno) = self.list(&path, &at, &mut batch, &mut space)
-                // A directory that vanished since it was listed has nothing to tell.
-                && errno != Errno::NOENT
-            {
-                batch.errors.push(self.failure("list the folder", &path, errno));
+        let enough = if self.root.is_distant() { SLOW_BATCH } else { BATCH };
+        let call = || {
+            if let Some(seat) = self.crew.seat() {
+                scope.spawn(move || self.run(scope, seat));
             }
-            let mut stack = self.lock();
-            stack.busy -= 1;
-            if stack.busy == 0 && stack.dirs.is_empty() {
-                self.more.notify_all();
+        };
+        while !self.stopped.load(Ordering::Relaxed)
+            && let Some((step, more)) = self.next()
+        {
+            if more {
+                call();
             }
-            drop(stack);
-            self.hand_over(&mut batch, BATCH);
+            match step {
+                Step::List(path, at) => {
+                    if let Err(errno) = self.list(&path, &at, &mut batch, &mut space, &call)
+                        // A directory that vanished since it was listed has nothing to tell.
+                        && errno != Errno::NOENT
+                    {
+                        batch.errors.push(self.failure("list the folder", &path, errno));
+                    }
+                    self.crew.done();
+                }
+                Step::Look(path, dir, names) => {
+                    for name in names {
+                        self.name(&path, &dir, &name, &mut batch, &call);
+                        self.crew.done();
+                        self.hand_over(&mut batch, BATCH);
+                    }
+                }
+            }
+            self.hand_over(&mut batch, enough);
         }
+        self.hand_over(&mut batch, 0);
+        drop(seat);
     }
 
     fn hand_over(&self, batch: &mut ScanBatch, at_least: usize) {
@@ -173,7 +187,6 @@ impl Walk<'_> {
         }
         if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
             self.stopped.store(true, Ordering::Relaxed);
-            self.more.notify_all();
         }
     }
 
@@ -183,25 +196,39 @@ impl Walk<'_> {
         at: &At,
         batch: &mut ScanBatch,
         space: &mut Vec<u8>,
+        call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
-        let dir = Arc::new(at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?);
-        // Listing moves the position of the handle, so it gets one of its own beside the one that names refer to.
+        let dir = Arc::new(Dir::new(at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?, false));
+        let apart = self.root.is_distant();
+        let mut part = Vec::new();
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = listing.next() {
             let found = found?;
             let name = found.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") {
-                self.name(path, &dir, name, batch);
-                self.hand_over(batch, BATCH);
-                if self.stopped.load(Ordering::Relaxed) {
-                    break;
-                }
+            if matches!(name, b"." | b"..") {
+                continue;
             }
+            if self.stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            if apart && self.lock().names.len() < MAX_PARTS {
+                part.push(name.to_vec());
+                if part.len() == NAMES {
+                    self.lock().names.push((path.clone(), dir.clone(), std::mem::take(&mut part)));
+                    call();
+                }
+            } else {
+                self.name(path, &dir, name, batch, call);
+                self.hand_over(batch, BATCH);
+            }
+        }
+        if !part.is_empty() {
+            self.lock().names.push((path.clone(), dir, part));
         }
         Ok(())
     }
 
-    fn name(&self, parent: &RelPath, dir: &Arc<OwnedFd>, name: &[u8], batch: &mut ScanBatch) {
+    fn name(&self, parent: &RelPath, dir: &Arc<Dir>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
         if stage::is_staging_name(name) {
             batch.excluded += 1;
             return;
@@ -216,7 +243,7 @@ impl Walk<'_> {
             }
         };
         let at = At { dir: dir.clone(), name: name.to_vec() };
-        let entry = match stat::entry(&at, path.clone(), self.names.as_ref()) {
+        let entry = match stat::entry(self.root, &at, path.clone(), self.names.as_ref()) {
             Ok(entry) => entry,
             Err(Errno::NOENT) => return,
             Err(errno) => {
@@ -234,7 +261,7 @@ impl Walk<'_> {
         }
         if entry.is_dir() && self.dev.is_none_or(|dev| dev == entry.dev) {
             self.lock().dirs.push((path, at));
-            self.more.notify_one();
+            call();
         }
         batch.entries.push(entry);
     }

@@ -53,6 +53,13 @@ pub(crate) struct TransferArgs {
     /// Do not wait until data is on the disk: a crash of the machine can lose what was copied
     #[arg(long, help_heading = "Safety")]
     pub(crate) no_fsync: bool,
+    /// Give every file its name only when it is complete, also on network file systems
+    ///
+    /// On a local disk that is always so. On NFS, SMB, CephFS, FUSE and the like, where each request is a round trip,
+    /// a new small file is made under its own name; until its modification time is set, which comes last, it is not
+    /// complete.
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) atomic: bool,
     /// Give files to the user and group of the same name at DST, not of the same number
     #[arg(long, help_heading = "Safety")]
     pub(crate) owner_by_name: bool,

@@ -35,6 +35,7 @@ impl TransferSettings {
             durable: !args.no_fsync,
             verify_disk: args.verify == VerifyMode::Disk,
             owner_by_name: args.owner_by_name,
+            atomic: args.atomic,
         };
         Ok(Self { scan, sink })
     }

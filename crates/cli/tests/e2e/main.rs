@@ -36,6 +36,7 @@ mod routes;
 mod scene;
 mod selection;
 mod sftp;
+mod slow;
 mod space;
 mod sync;
 
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         direct::cases(),
         between::cases(),
         faults::cases(),
+        slow::cases(),
         space::cases(),
         hostile::cases(),
         sync::cases(),

@@ -1,0 +1,247 @@
+//! Ends on a file system that answers late, fails and hangs: what that may cost, and what must never come of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
+use std::time::Duration;
+
+use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_testkit::process::{kill, wait_until};
+use haul_testkit::tree::list;
+use haul_testkit::{Need, Random, Tree, assert_same_tree};
+use rustix::io::Errno;
+
+use crate::scene::{Scene, Way, events, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Fuse;
+        a_hard_tree_arrives_whole_on_it_and_from_it,
+        a_small_file_takes_few_requests,
+        atomic_gives_every_file_its_name_last,
+        what_is_there_is_replaced_not_written_into,
+        single_failures_are_named_and_the_rest_arrives,
+        what_cannot_be_read_is_named_and_the_rest_arrives,
+        a_request_that_hangs_holds_up_its_own_file_only,
+        killed_at_random_moments_no_part_of_a_file_looks_complete,
+    ]
+}
+
+/// What each request waits.
+const DELAY: Duration = Duration::from_millis(1);
+
+/// A folder of the scene, seen through the file system.
+fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> Mount {
+    fs::create_dir_all(behind).unwrap();
+    let at = scene.join("mnt");
+    fs::create_dir_all(&at).unwrap();
+    let options = Options { meta: DELAY, data: DELAY, cache: Duration::ZERO, xattrs };
+    Mount::new(behind, &at, options).unwrap()
+}
+
+/// `folders` folders of 20 small files each.
+fn many(scene: &Scene, folders: u32) -> Tree {
+    let tree = scene.tree("src");
+    for folder in 0..folders {
+        for file in 0..20 {
+            tree.file(format!("{folder:02}/{file:02}"), u64::from(folder * 311 + file * 97) % 9000);
+        }
+    }
+    tree
+}
+
+fn a_hard_tree_arrives_whole_on_it_and_from_it() {
+    let scene = Scene::new();
+    let source = Tree::hard(scene.join("src"), 1);
+    let behind = scene.join("behind");
+    let slow = mount(&scene, &behind, true);
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
+    summary(&run).assert_accounted();
+    assert_same_tree(source.path(), &behind.join("dst"));
+    let again = summary(&scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success());
+    assert_eq!(again.of("same"), again.of("found"), "{again:?}");
+    let back = scene.join("back");
+    let _ = scene.copy(Way::Local, &slow.join("dst"), &back).finish().expect_success();
+    assert_same_tree(source.path(), &back);
+}
+
+fn a_small_file_takes_few_requests() {
+    let scene = Scene::new();
+    let source = many(&scene, 20);
+    let files = 400;
+    for (number, owner) in [0, 1234].into_iter().enumerate() {
+        for name in list(source.path()) {
+            chown(source.join(name), Some(owner), Some(owner)).unwrap();
+        }
+        let behind = scene.join(format!("behind-{number}"));
+        let slow = mount(&scene, &behind, false);
+        let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
+        assert_eq!(summary(&run).of("copied"), files);
+        let first = slow.counts();
+        // Six, and two to give it away: some requests for each folder come to that.
+        assert!(first.total() <= files * 8, "{}", first.json());
+        assert_eq!((first.of(Op::Rename), first.of(Op::Create)), (0, files), "{}", first.json());
+        assert_same_tree(source.path(), &behind.join("dst"));
+        let _ = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
+        let second = slow.counts().since(&first);
+        assert!(second.total() <= files * 5 / 2, "{}", second.json());
+        assert_eq!(second.of(Op::Create) + second.of(Op::Write), 0, "{}", second.json());
+    }
+}
+
+fn atomic_gives_every_file_its_name_last() {
+    let scene = Scene::new();
+    let source = many(&scene, 3);
+    let behind = scene.join("behind");
+    let slow = mount(&scene, &behind, false);
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).arg("--atomic");
+    let _ = run.finish().expect_success();
+    assert_eq!(slow.counts().of(Op::Rename), 60, "{}", slow.counts().json());
+    assert_same_tree(source.path(), &behind.join("dst"));
+}
+
+fn what_is_there_is_replaced_not_written_into() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.text("file", "new content");
+    let behind = scene.join("behind");
+    fs::create_dir_all(behind.join("dst")).unwrap();
+    fs::write(behind.join("dst/file"), "old").unwrap();
+    fs::hard_link(behind.join("dst/file"), behind.join("elsewhere")).unwrap();
+    let slow = mount(&scene, &behind, true);
+    let _ = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
+    assert_same_tree(source.path(), &behind.join("dst"));
+    assert_eq!(fs::read(behind.join("elsewhere")).unwrap(), b"old");
+}
+
+/// The paths that a run says have failed.
+fn failed(run: &haul_testkit::Finished) -> BTreeSet<String> {
+    let told = events(run).into_iter().filter(|event| event["type"] == "failed");
+    told.map(|event| event["path"].as_str().unwrap().to_owned()).collect()
+}
+
+fn single_failures_are_named_and_the_rest_arrives() {
+    let scene = Scene::new();
+    let source = many(&scene, 10);
+    let behind = scene.join("behind");
+    let slow = mount(&scene, &behind, true);
+    let wrong = [
+        (Op::Write, "03/07", Errno::IO),
+        (Op::Create, "05/01", Errno::STALE),
+        (Op::Create, "06/11", Errno::AGAIN),
+        (Op::Flush, "08/19", Errno::IO),
+    ];
+    for (op, path, error) in wrong {
+        slow.faults().add(Fault::always(op, path, Action::Fail(error)));
+    }
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_code(1);
+    assert_eq!(failed(&run), wrong.iter().map(|(_, path, _)| (*path).to_owned()).collect(), "{run}");
+    summary(&run).assert_accounted();
+    for (_, path, _) in wrong {
+        assert!(!behind.join("dst").join(path).exists(), "{path} is not there");
+    }
+    slow.faults().clear();
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
+    assert_eq!(summary(&run).of("copied"), 4);
+    assert_same_tree(source.path(), &behind.join("dst"));
+}
+
+fn what_cannot_be_read_is_named_and_the_rest_arrives() {
+    let scene = Scene::new();
+    let source = many(&scene, 10);
+    let slow = mount(&scene, source.path(), true);
+    let wrong = [(Op::Read, "03/07", Errno::IO), (Op::Open, "05/01", Errno::STALE)];
+    for (op, path, error) in wrong {
+        slow.faults().add(Fault::always(op, path, Action::Fail(error)));
+    }
+    let copy = scene.join("dst");
+    let run = scene.copy(Way::Local, slow.path(), &copy).finish().expect_code(1);
+    assert_eq!(failed(&run), wrong.iter().map(|(_, path, _)| (*path).to_owned()).collect(), "{run}");
+    slow.faults().clear();
+    let run = scene.copy(Way::Local, slow.path(), &copy).finish().expect_success();
+    assert_eq!(summary(&run).of("copied"), 2);
+    assert_same_tree(source.path(), &copy);
+}
+
+fn a_request_that_hangs_holds_up_its_own_file_only() {
+    for op in [Op::Write, Op::Flush] {
+        let scene = Scene::new();
+        let source = many(&scene, 30);
+        let behind = scene.join("behind");
+        let slow = mount(&scene, &behind, true);
+        slow.faults().add(Fault::once(op, "01/10", Action::Hang));
+        let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).start();
+        let complete = || {
+            let there = |path: &Path| {
+                let (from, to) = (source.join(path), behind.join("dst").join(path));
+                fs::metadata(to).is_ok_and(|to| {
+                    let from = fs::metadata(from).unwrap();
+                    (to.len(), to.mtime(), to.mtime_nsec()) == (from.len(), from.mtime(), from.mtime_nsec())
+                })
+            };
+            list(source.path()).iter().filter(|path| source.join(path).is_file() && there(path)).count()
+        };
+        wait_until("all others are there", Duration::from_secs(60), || {
+            slow.hanging() == 1 && complete() >= 599
+        });
+        slow.release();
+        let run = run.finish().expect_code(1);
+        assert_eq!(failed(&run), BTreeSet::from(["01/10".to_owned()]), "{run}");
+        assert_eq!(summary(&run).of("copied"), 599);
+    }
+}
+
+fn killed_at_random_moments_no_part_of_a_file_looks_complete() {
+    let seed = Random::any_seed();
+    eprintln!("kill loop: TEST_SEED={seed}");
+    let mut random = Random::new(seed);
+    let scene = Scene::new();
+    let source = many(&scene, 60);
+    let behind = scene.join("behind");
+    let slow = mount(&scene, &behind, true);
+    let (mut kills, mut parts) = (0, 0);
+    for round in 0..5 {
+        let copy = format!("dst-{round}");
+        loop {
+            let mut run = scene.copy(Way::Local, source.path(), &slow.join(&copy)).start();
+            std::thread::sleep(Duration::from_millis(random.between(30, 500)));
+            if !run.is_running() {
+                let _ = run.finish().expect_success();
+                break;
+            }
+            kill(run.pid());
+            let _ = run.finish();
+            kills += 1;
+            parts += parts_left(&source, &behind.join(&copy));
+            if kills % 4 == 0 {
+                let _ = scene.copy(Way::Local, source.path(), &slow.join(&copy)).finish().expect_success();
+                break;
+            }
+        }
+        assert_same_tree(source.path(), &behind.join(&copy));
+    }
+    eprintln!("kill loop: {kills} kills left {parts} files that were not complete");
+    assert!(kills > 0 && parts > 0, "some kills came in the middle of a file");
+}
+
+/// Files that are not complete; fails if one of them looks as if it were.
+fn parts_left(source: &Tree, copy: &Path) -> usize {
+    let mut parts = 0;
+    for path in list(copy) {
+        let (from, to) = (source.join(&path), copy.join(&path));
+        let (Ok(now), Ok(wanted)) = (fs::metadata(&to), fs::metadata(&from)) else { continue };
+        if !now.is_file() {
+            continue;
+        }
+        let same =
+            (now.len(), now.mtime(), now.mtime_nsec()) == (wanted.len(), wanted.mtime(), wanted.mtime_nsec());
+        if same {
+            assert!(fs::read(&from).unwrap() == fs::read(&to).unwrap(), "{path:?} looks complete and is not");
+            assert_eq!(now.mode(), wanted.mode(), "{path:?}");
+        }
+        parts += usize::from(!same);
+    }
+    parts
+}

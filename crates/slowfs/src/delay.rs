@@ -1,0 +1,147 @@
+//! Work that is done later: any number of requests wait at the same time, a few threads do what is due.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Threads that do what is due.
+const THREADS: usize = 6;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Does work at the time it is due.
+pub(crate) struct Later {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// For the thread that waits for the next due time: there is an earlier one.
+    earlier: Condvar,
+    /// For the others: somebody is needed.
+    needed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    due: BinaryHeap<Reverse<Job>>,
+    number: u64,
+    /// One thread waits for the next due time, the others for their turn to.
+    watched: bool,
+    closed: bool,
+}
+
+struct Job {
+    due: Instant,
+    number: u64,
+    work: Work,
+}
+
+impl PartialEq for Job {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Job {}
+
+impl PartialOrd for Job {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Job {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+impl Later {
+    /// Starts the threads; each calls `prepare` first.
+    pub(crate) fn start(prepare: fn()) -> std::io::Result<Self> {
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), earlier: Condvar::new(), needed: Condvar::new() });
+        let mut threads = Vec::new();
+        for number in 0..THREADS {
+            let shared = shared.clone();
+            let run = move || {
+                prepare();
+                shared.run();
+            };
+            threads.push(std::thread::Builder::new().name(format!("slowfs-{number}")).spawn(run)?);
+        }
+        Ok(Self { shared, threads })
+    }
+
+    /// Has `work` done at `due`.
+    pub(crate) fn at(&self, due: Instant, work: Work) {
+        let mut state = self.shared.lock();
+        state.number += 1;
+        let number = state.number;
+        let first = state.due.peek().is_none_or(|Reverse(first)| due < first.due);
+        state.due.push(Reverse(Job { due, number, work }));
+        let watched = state.watched;
+        drop(state);
+        if first {
+            let signal = if watched { &self.shared.earlier } else { &self.shared.needed };
+            signal.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return;
+            }
+            let now = Instant::now();
+            let wait = match state.due.peek() {
+                None => None,
+                Some(Reverse(first)) if first.due <= now => {
+                    let Some(Reverse(job)) = state.due.pop() else { continue };
+                    let more = !state.due.is_empty() && !state.watched;
+                    drop(state);
+                    if more {
+                        self.needed.notify_one();
+                    }
+                    (job.work)();
+                    state = self.lock();
+                    continue;
+                }
+                Some(Reverse(first)) => Some(first.due - now),
+            };
+            state = match wait {
+                Some(wait) if !state.watched => {
+                    state.watched = true;
+                    let waited = self.earlier.wait_timeout(state, wait);
+                    let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    state.watched = false;
+                    state
+                }
+                _ => self.needed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.earlier.notify_all();
+        self.shared.needed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic there has been printed.
+            let _ = thread.join();
+        }
+    }
+}

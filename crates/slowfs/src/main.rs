@@ -1,0 +1,96 @@
+//! Mounts a folder that answers late until a signal ends it; then prints what was asked, as JSON.
+#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+/// A folder behind a file system that answers late, counts what it is asked, and fails when told to.
+///
+/// SIGUSR1 prints the requests since the last time, SIGUSR2 answers what hangs, SIGINT and SIGTERM unmount.
+#[derive(Parser)]
+struct Cli {
+    /// The folder that is shown.
+    behind: PathBuf,
+    /// Where it is mounted.
+    at: PathBuf,
+    /// Milliseconds that each request waits.
+    #[arg(long, default_value_t = 2.0)]
+    meta: f64,
+    /// Milliseconds that requests for content wait [default: as --meta].
+    #[arg(long)]
+    data: Option<f64>,
+    /// Milliseconds that the kernel may remember names and attributes.
+    #[arg(long, default_value_t = 0.0)]
+    cache: f64,
+    /// Has no extended attributes, as NFS before version 4.2.
+    #[arg(long)]
+    no_xattrs: bool,
+    /// What goes wrong: OP[:END-OF-PATH[:NTH]]=EIO|ESTALE|EAGAIN|ENOSPC|EDQUOT|EACCES|hang; OP may be `any`.
+    /// With NTH only that one, else all.
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<String>,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let time =
+        |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).context("a delay is no number of milliseconds");
+    let options = Options {
+        meta: time(cli.meta)?,
+        data: time(cli.data.unwrap_or(cli.meta))?,
+        cache: time(cli.cache)?,
+        xattrs: !cli.no_xattrs,
+    };
+    let faults = cli.fault.iter().map(|text| fault(text)).collect::<Result<Vec<_>>>()?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    let mount = Mount::new(&cli.behind, &cli.at, options)
+        .with_context(|| format!("cannot mount {} at {}", cli.behind.display(), cli.at.display()))?;
+    faults.into_iter().for_each(|fault| mount.faults().add(fault));
+    let mut told = mount.counts();
+    for signal in signals.forever() {
+        let now = mount.counts();
+        match signal {
+            SIGUSR1 => println!("{}", now.since(&told).json()),
+            SIGUSR2 => println!("{{\"released\":{}}}", mount.release()),
+            _ => {
+                println!("{}", now.json());
+                break;
+            }
+        }
+        told = now;
+    }
+    Ok(())
+}
+
+fn fault(text: &str) -> Result<Fault> {
+    let (what, action) = text.split_once('=').with_context(|| format!("{text} has no ="))?;
+    let action = match action {
+        "hang" => Action::Hang,
+        "EIO" => Action::Fail(Errno::IO),
+        "ESTALE" => Action::Fail(Errno::STALE),
+        "EAGAIN" => Action::Fail(Errno::AGAIN),
+        "ENOSPC" => Action::Fail(Errno::NOSPC),
+        "EDQUOT" => Action::Fail(Errno::DQUOT),
+        "EACCES" => Action::Fail(Errno::ACCESS),
+        other => bail!("{other} is no fault; see --help"),
+    };
+    let mut parts = what.splitn(3, ':');
+    let op = match parts.next().unwrap_or_default() {
+        "any" => None,
+        name => Some(Op::named(name).with_context(|| format!("{name} is no kind of request"))?),
+    };
+    let path = parts.next().unwrap_or_default().to_owned();
+    let (skip, times) = match parts.next() {
+        None => (0, u64::MAX),
+        Some(nth) => {
+            (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH is from 1")?, 1)
+        }
+    };
+    Ok(Fault { op, path, skip, times, action })
+}

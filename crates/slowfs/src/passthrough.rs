@@ -1,0 +1,235 @@
+//! What is done with the folder behind: one function for each kind of request that needs more than one call.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileHandle, INodeNo, TimeOrNow};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
+use rustix::io::Errno;
+
+use crate::nodes::{Node, Nodes};
+
+/// Flags of an open that are the kernel's business, or that would bend where content goes.
+const NOT_PASSED: OFlags = OFlags::CREATE
+    .union(OFlags::EXCL)
+    .union(OFlags::TRUNC)
+    .union(OFlags::APPEND)
+    .union(OFlags::DIRECT)
+    .union(OFlags::NOFOLLOW);
+
+/// What is to be set of an inode.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wanted {
+    pub(crate) mode: Option<u32>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    pub(crate) size: Option<u64>,
+    pub(crate) atime: Option<TimeOrNow>,
+    pub(crate) mtime: Option<TimeOrNow>,
+    pub(crate) fh: Option<FileHandle>,
+    /// Who asks.
+    pub(crate) caller: u32,
+}
+
+/// The folder behind, with what is open of it.
+pub(crate) struct Behind {
+    pub(crate) nodes: Nodes,
+    open: Mutex<HashMap<u64, Arc<File>>>,
+    next: AtomicU64,
+}
+
+/// Who makes something.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Behind {
+    pub(crate) fn new(nodes: Nodes) -> Self {
+        Self { nodes, open: Mutex::default(), next: AtomicU64::new(1) }
+    }
+
+    fn keep(&self, file: File) -> FileHandle {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(file));
+        FileHandle(number)
+    }
+
+    pub(crate) fn file(&self, fh: FileHandle) -> Result<Arc<File>, Errno> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&fh.0).cloned().ok_or(Errno::BADF)
+    }
+
+    pub(crate) fn release(&self, fh: FileHandle) {
+        let file = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&fh.0);
+        drop(file);
+    }
+
+    pub(crate) fn open(&self, ino: INodeNo, flags: i32) -> Result<FileHandle, Errno> {
+        let node = self.nodes.get(ino)?;
+        let flags = OFlags::from_bits_retain(flags.cast_unsigned()).difference(NOT_PASSED);
+        let file = rustix::fs::open(node.proc_path(), flags | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(self.keep(file.into()))
+    }
+
+    pub(crate) fn create(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        flags: i32,
+        caller: Caller,
+    ) -> Result<(FileAttr, FileHandle), Errno> {
+        let parent = self.nodes.get(parent)?;
+        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
+        let kept = asked & (OFlags::EXCL | OFlags::TRUNC);
+        let flags = asked.difference(NOT_PASSED) | kept | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&parent.fd, name, flags, Mode::from_raw_mode(mode))?;
+        own(&parent, caller, |uid, gid| rustix::fs::fchown(&file, uid, gid))?;
+        let file = File::from(file);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let attr = self.nodes.tell(held, &parent, name)?;
+        Ok((attr, self.keep(file)))
+    }
+
+    /// Makes something that is no regular file and needs no handle.
+    pub(crate) fn make(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+        caller: Caller,
+        make: impl FnOnce(&Node) -> rustix::io::Result<()>,
+    ) -> Result<FileAttr, Errno> {
+        let parent = self.nodes.get(parent)?;
+        make(&parent)?;
+        own(&parent, caller, |uid, gid| {
+            rustix::fs::chownat(&parent.fd, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+        })?;
+        self.nodes.look_up(&parent, name)
+    }
+
+    pub(crate) fn set(&self, ino: INodeNo, wanted: Wanted) -> Result<FileAttr, Errno> {
+        let node = self.nodes.get(ino)?;
+        if let Some(size) = wanted.size {
+            let held;
+            let file = match wanted.fh {
+                Some(fh) => {
+                    held = self.file(fh)?;
+                    &*held
+                }
+                None => {
+                    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+                    held = Arc::new(rustix::fs::open(node.proc_path(), flags, Mode::empty())?.into());
+                    &*held
+                }
+            };
+            rustix::fs::ftruncate(file, size)?;
+            if wanted.caller != 0 {
+                drop_set_id(&node)?;
+            }
+        }
+        if wanted.uid.is_some() || wanted.gid.is_some() {
+            let (uid, gid) = (wanted.uid.map(Uid::from_raw), wanted.gid.map(Gid::from_raw));
+            rustix::fs::chownat(&node.fd, c"", uid, gid, AtFlags::EMPTY_PATH)?;
+        }
+        if let Some(mode) = wanted.mode {
+            rustix::fs::chmod(node.proc_path(), Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        if wanted.atime.is_some() || wanted.mtime.is_some() {
+            let times =
+                Timestamps { last_access: timespec(wanted.atime), last_modification: timespec(wanted.mtime) };
+            rustix::fs::utimensat(&node.fd, c"", &times, AtFlags::EMPTY_PATH)?;
+        }
+        self.nodes.stat(&node)
+    }
+
+    /// Writes; `foreign` says that the writer may not keep set-ID bits.
+    pub(crate) fn write(
+        &self,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        foreign: bool,
+    ) -> Result<u32, Errno> {
+        let file = self.file(fh)?;
+        file.write_all_at(data, offset).map_err(|e| errno(&e))?;
+        if foreign {
+            drop_set_id(&*self.nodes.get(ino)?)?;
+        }
+        u32::try_from(data.len()).map_err(|_| Errno::INVAL)
+    }
+
+    /// Reads; less only at the end of the file.
+    pub(crate) fn read(&self, fh: FileHandle, offset: u64, size: u32) -> Result<Vec<u8>, Errno> {
+        let file = self.file(fh)?;
+        let mut data = vec![0; size as usize];
+        let mut filled = 0;
+        while filled < data.len() {
+            match file.read_at(&mut data[filled..], offset + filled as u64).map_err(|e| errno(&e))? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        data.truncate(filled);
+        Ok(data)
+    }
+}
+
+/// What root makes for somebody is his. A folder whose group is handed down keeps it.
+fn own(
+    parent: &Node,
+    caller: Caller,
+    chown: impl FnOnce(Option<Uid>, Option<Gid>) -> rustix::io::Result<()>,
+) -> Result<(), Errno> {
+    if (caller.uid, caller.gid) == (0, 0) {
+        return Ok(());
+    }
+    let handed_down = rustix::fs::fstat(&parent.fd)?.st_mode & 0o2000 != 0;
+    let gid = (!handed_down).then(|| Gid::from_raw(caller.gid));
+    chown(Some(Uid::from_raw(caller.uid)), gid)
+}
+
+/// Content that somebody else has written is not run with the owner's rights.
+fn drop_set_id(node: &Node) -> Result<(), Errno> {
+    let mode = rustix::fs::fstat(&node.fd)?.st_mode & 0o7777;
+    let gone = if mode & 0o010 == 0 { 0o4000 } else { 0o6000 };
+    if mode & gone != 0 {
+        rustix::fs::chmod(node.proc_path(), Mode::from_raw_mode(mode & !gone))?;
+    }
+    Ok(())
+}
+
+fn timespec(time: Option<TimeOrNow>) -> Timespec {
+    match time {
+        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Some(TimeOrNow::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Some(TimeOrNow::SpecificTime(time)) => since_epoch(time),
+    }
+}
+
+fn since_epoch(time: SystemTime) -> Timespec {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => Timespec {
+            tv_sec: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: after.subsec_nanos().into(),
+        },
+        // fuser 0.18 takes seconds and nanoseconds of such a time off 1970, each by itself (`time.rs`): so it is put
+        // together again.
+        Err(before) => Timespec {
+            tv_sec: -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: before.duration().subsec_nanos().into(),
+        },
+    }
+}
+
+pub(crate) fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

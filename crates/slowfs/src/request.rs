@@ -1,0 +1,189 @@
+//! What every request goes through: it is counted, delayed, and fails or hangs if it is told to.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use fuser::{Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use crate::Options;
+use crate::delay::Later;
+use crate::fault::{Action, Faults};
+use crate::op::{Class, Counter, Op};
+use crate::passthrough::Behind;
+
+/// What a value or all names may take, in bytes (`XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of Linux).
+const XATTR_MAX: usize = 64 * 1024;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) counter: Counter,
+    pub(crate) faults: Faults,
+    pub(crate) behind: Behind,
+    hung: Mutex<Hung>,
+}
+
+#[derive(Default)]
+struct Hung {
+    waiting: Vec<Box<dyn FnOnce() + Send>>,
+    ended: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options, behind: Behind) -> Self {
+        Self { options, counter: Counter::new(), faults: Faults::default(), behind, hung: Mutex::default() }
+    }
+
+    /// Answers what hangs with `EIO`; `for_good` says that nothing may hang from now on.
+    pub(crate) fn release(&self, for_good: bool) -> usize {
+        let mut hung = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
+        hung.ended |= for_good;
+        let waiting = std::mem::take(&mut hung.waiting);
+        drop(hung);
+        let count = waiting.len();
+        waiting.into_iter().for_each(|answer| answer());
+        count
+    }
+
+    /// How many requests hang.
+    pub(crate) fn hanging(&self) -> usize {
+        self.hung.lock().unwrap_or_else(PoisonError::into_inner).waiting.len()
+    }
+}
+
+/// The file system as the kernel's messages see it.
+pub(crate) struct Slow {
+    pub(crate) shared: Arc<Shared>,
+    later: Later,
+}
+
+/// Says what came out, or the error.
+macro_rules! answer {
+    ($reply:ident, $result:expr, $value:pat => $good:expr) => {
+        match $result {
+            Ok($value) => $good,
+            Err(error) => $reply.error(fuser::Errno::from_i32(error.raw_os_error())),
+        }
+    };
+}
+
+pub(crate) use answer;
+
+impl Slow {
+    pub(crate) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
+        Ok(Self { shared, later: Later::start(own_umask)? })
+    }
+
+    /// Counts a request and has it done when it is due. `work` gets `Err` if it is to fail.
+    pub(crate) fn go(
+        &self,
+        op: Op,
+        ino: INodeNo,
+        name: Option<&OsStr>,
+        work: impl FnOnce(&Shared, Result<(), Errno>) + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        shared.counter.add(op);
+        let action = if shared.faults.any() {
+            let path = shared.behind.nodes.get(ino).map_or_else(|_| PathBuf::new(), |node| node.path());
+            shared.faults.hit(op, &name.map_or(path.clone(), |name| path.join(name)))
+        } else {
+            None
+        };
+        let delay = match op.class() {
+            Class::Meta => shared.options.meta,
+            Class::Data => shared.options.data,
+        };
+        match action {
+            Some(Action::Hang) => {
+                let mut hung = shared.hung.lock().unwrap_or_else(PoisonError::into_inner);
+                let answer = {
+                    let shared = shared.clone();
+                    move || work(&shared, Err(Errno::IO))
+                };
+                if hung.ended {
+                    drop(hung);
+                    answer();
+                } else {
+                    hung.waiting.push(Box::new(answer));
+                }
+            }
+            Some(Action::Fail(error)) => {
+                self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Err(error))));
+            }
+            None => self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Ok(())))),
+        }
+    }
+
+    /// A request whose answer is an entry.
+    pub(crate) fn entry(
+        &self,
+        op: Op,
+        parent: INodeNo,
+        name: &OsStr,
+        reply: ReplyEntry,
+        work: impl FnOnce(&Behind, &OsStr) -> Result<fuser::FileAttr, Errno> + Send + 'static,
+    ) {
+        let owned = name.to_owned();
+        self.go(op, parent, Some(name), move |shared, allowed| {
+            let result = allowed.and_then(|()| work(&shared.behind, &owned));
+            answer!(reply, result, attr => reply.entry(&shared.options.cache, &attr, Generation(0)));
+        });
+    }
+
+    /// A request that is answered by success alone.
+    pub(crate) fn plain(
+        &self,
+        op: Op,
+        ino: INodeNo,
+        name: Option<&OsStr>,
+        reply: ReplyEmpty,
+        work: impl FnOnce(&Behind) -> Result<(), Errno> + Send + 'static,
+    ) {
+        self.go(op, ino, name, move |shared, allowed| {
+            answer!(reply, allowed.and_then(|()| work(&shared.behind)), () => reply.ok());
+        });
+    }
+
+    pub(crate) fn xattr(
+        &self,
+        op: Op,
+        ino: INodeNo,
+        size: u32,
+        reply: ReplyXattr,
+        read: impl FnOnce(&str, &mut [u8]) -> rustix::io::Result<usize> + Send + 'static,
+    ) {
+        if !self.shared.options.xattrs {
+            // The kernel takes this as a word for good, and asks no more.
+            self.shared.counter.add(op);
+            return reply.error(fuser::Errno::ENOSYS);
+        }
+        self.go(op, ino, None, move |shared, allowed| {
+            // Who asks with no room wants to know how long it is.
+            let room = if size == 0 { XATTR_MAX } else { size as usize };
+            let mut data = vec![0; room];
+            let result = allowed
+                .and_then(|()| shared.behind.nodes.get(ino))
+                .and_then(|node| read(&node.proc_path(), &mut data));
+            answer!(reply, result, count => match size {
+                0 => reply.size(u32::try_from(count).unwrap_or(u32::MAX)),
+                _ => reply.data(&data[..count]),
+            });
+        });
+    }
+}
+
+/// What is made has the mode that the kernel says: the caller's own mask has been applied.
+fn own_umask() {
+    // SAFETY: only the mask, the root and the working directory become this thread's own; no thread here relies on
+    // sharing them, and file handles stay shared.
+    #[allow(unsafe_code)]
+    let unshared = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
+    if unshared.is_ok() {
+        rustix::process::umask(Mode::empty());
+    }
+}

@@ -1,0 +1,92 @@
+//! The file system, mounted. Takes root and `/dev/fuse`; without them the tests say so and do nothing.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says what it does"
+)]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::Duration;
+
+use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// A mounted folder and what is behind it; `None` where that cannot be.
+fn mounted(options: Options) -> Option<(Mount, TempDir)> {
+    if !rustix::process::geteuid().is_root() || !fs::exists("/dev/fuse").unwrap() {
+        eprintln!("skipped: needs root and /dev/fuse");
+        return None;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["behind", "at"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let mount = Mount::new(&dir.path().join("behind"), &dir.path().join("at"), options).unwrap();
+    Some((mount, dir))
+}
+
+#[test]
+fn what_is_done_here_is_done_behind_and_counted() {
+    let Some((mount, dir)) = mounted(Options::default()) else { return };
+    let behind = dir.path().join("behind");
+    fs::create_dir(mount.join("d")).unwrap();
+    fs::write(mount.join("d/f"), vec![7; 3_000_000]).unwrap();
+    fs::set_permissions(mount.join("d/f"), fs::Permissions::from_mode(0o4750)).unwrap();
+    std::os::unix::fs::chown(mount.join("d/f"), Some(12), Some(34)).unwrap();
+    fs::hard_link(mount.join("d/f"), mount.join("hard")).unwrap();
+    symlink("d/f", mount.join("soft")).unwrap();
+    fs::rename(mount.join("hard"), mount.join("d/other")).unwrap();
+    let seen = fs::metadata(mount.join("soft")).unwrap();
+    let there = fs::metadata(behind.join("d/other")).unwrap();
+    let facts = |m: &fs::Metadata| (m.ino(), m.len(), m.mode(), m.uid(), m.gid(), m.nlink(), m.mtime_nsec());
+    assert_eq!(facts(&seen), facts(&there));
+    assert_eq!(
+        (seen.uid(), seen.nlink(), seen.mode() & 0o7777),
+        (12, 2, 0o750),
+        "giving away drops set-user-ID"
+    );
+    assert!(fs::read(mount.join("d/f")).unwrap() == fs::read(behind.join("d/f")).unwrap());
+    let counts = mount.counts();
+    assert_eq!([Op::Mkdir, Op::Create, Op::Link, Op::Symlink, Op::Rename].map(|op| counts.of(op)), [1; 5]);
+    assert!(counts.of(Op::Write) >= 3 && counts.json().contains("\"rename\":1"), "{}", counts.json());
+    let mut names: Vec<_> = fs::read_dir(mount.join("d")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["f", "other"]);
+    fs::remove_dir_all(mount.join("d")).unwrap();
+    assert!(!behind.join("d").exists());
+}
+
+#[test]
+fn many_requests_wait_at_once_and_those_that_fail_are_not_done() {
+    let Some((mount, dir)) = mounted(Options { meta: Duration::from_millis(1), ..Options::default() }) else {
+        return;
+    };
+    for number in 0..40 {
+        fs::write(dir.path().join(format!("behind/{number}")), "x").unwrap();
+    }
+    mount.faults().add(Fault { times: 40, ..Fault::once(Op::Open, "", Action::Hang) });
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..40)
+            .map(|number| {
+                let path = mount.join(number.to_string());
+                scope.spawn(move || fs::read(path))
+            })
+            .collect();
+        while mount.hanging() < 40 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Others are answered meanwhile.
+        assert!(fs::symlink_metadata(mount.join("3")).is_ok());
+        assert_eq!(mount.release(), 40);
+        for reader in readers {
+            assert_eq!(reader.join().unwrap().unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
+        }
+    });
+    mount.faults().add(Fault::once(Op::Unlink, "7", Action::Fail(Errno::IO)));
+    let error = fs::remove_file(mount.join("7")).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    assert!(dir.path().join("behind/7").exists());
+    fs::remove_file(mount.join("7")).unwrap();
+}
