@@ -21,6 +21,7 @@ pub mod needs;
 pub mod process;
 pub mod scratch;
 pub mod sshd;
+pub mod store;
 pub mod tree;
 
 pub use compare::{assert_no_half_files, assert_same_tree, differences};
@@ -30,5 +31,6 @@ pub use mount::{FileSystem, Mount};
 pub use needs::Need;
 pub use process::{Finished, Run, Running};
 pub use scratch::Scratch;
+pub use store::{Proxy, Trouble};
 pub use sshd::{Sshd, SshdOptions};
 pub use tree::Tree;

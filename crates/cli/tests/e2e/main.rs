@@ -12,6 +12,7 @@
     reason = "a test fails by panicking and says what it does"
 )]
 
+mod backups;
 mod changing;
 mod compression;
 mod databases;
@@ -36,6 +37,9 @@ mod scene;
 mod selection;
 mod sftp;
 mod space;
+mod store;
+mod stores;
+mod streams;
 mod sync;
 
 use std::process::ExitCode;
@@ -114,6 +118,9 @@ fn main() -> ExitCode {
         no_haul::cases(),
         output::cases(),
         probe::cases(),
+        streams::cases(),
+        stores::cases(),
+        backups::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

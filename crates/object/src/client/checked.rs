@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use haul_core::{Error, ErrorKind, Result};
+use md5::{Digest, Md5};
 
 use super::Client;
 use super::patience::Patience;
@@ -23,7 +24,8 @@ impl Client {
         let put = self.checked(body, |check, at| {
             tries += 1;
             let put = self.store.put(key, body, options, check, at);
-            self.or_made(put, tries, key, options, at, |etag| Tag { etag, crc64: Some(body.crc64()) })
+            let made = self.or_made(put, tries, key, options, None, at);
+            made.map(|made| made.unwrap_or_else(|etag| Tag { etag, crc64: Some(body.crc64()) }))
         });
         put.map_err(|fault| self.not_written(&fault, key, options))
     }
@@ -62,29 +64,36 @@ impl Client {
             tries += 1;
             let at = Activity::new(patience.stall().saturating_mul(4), &self.cancel, None);
             let made = self.store.complete(upload, parts, whole, options, &at);
-            self.or_made(made, tries, &upload.key, options, &at, |etag| etag)
+            let made = self.or_made(made, tries, &upload.key, options, mark_of(parts), &at);
+            made.map(|made| made.unwrap_or_else(|etag| etag))
         });
         made.map_err(|fault| self.not_written(&fault, &upload.key, options))
     }
 
     /// What says no the second time may have been done the first time, when the answer was lost: then the object is
-    /// there, and of this run.
+    /// there, and bears the note of this run or the mark that is expected. Gives that mark in place of an answer.
     fn or_made<T>(
         &self,
         made: Result<T, Fault>,
         tries: u32,
         key: &str,
         options: &PutOptions,
+        mark: Option<String>,
         at: &Activity<'_>,
-        then: impl FnOnce(String) -> T,
-    ) -> Result<T, Fault> {
+    ) -> Result<Result<T, String>, Fault> {
         let fault = match made {
+            Ok(made) => return Ok(Ok(made)),
             Err(fault) if tries > 1 && matches!(fault.class, Class::NotFound | Class::Condition) => fault,
-            other => return other,
+            Err(fault) => return Err(fault),
         };
         let run = options.metadata.iter().find(|(name, _)| name == RUN).map(|(_, run)| &run[..]);
         match self.store.head(key, at) {
-            Ok(object) if run.is_some() && object.note(RUN) == run => Ok(then(object.etag)),
+            Ok(object)
+                if run.is_some() && object.note(RUN) == run
+                    || mark.is_some_and(|mark| object.etag.trim_matches('"') == mark) =>
+            {
+                Ok(Err(object.etag))
+            }
             _ => Err(fault),
         }
     }
@@ -142,6 +151,19 @@ impl Client {
             }
         })
     }
+}
+
+/// The mark of an object that is made of parts, where each part's mark is its MD5: the MD5 of all of these and their
+/// number.
+fn mark_of(parts: &[Tag]) -> Option<String> {
+    let mut hasher = Md5::new();
+    for part in parts {
+        let digits = md5_of(&part.etag)?;
+        for at in (0..digits.len()).step_by(2) {
+            hasher.update([u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()?]);
+        }
+    }
+    Some(format!("{}-{}", hex(&hasher.finalize()), parts.len()))
 }
 
 /// Whether a refusal may be for headers that the store does not know.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How often it is looked at whether the run is cancelled, while nothing comes.
 const LOOK: Duration = Duration::from_millis(100);
@@ -102,8 +103,9 @@ impl Drop for Input {
     /// Nobody reads any more: a command that still runs is asked to end, then made to.
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        // A shell that ends leaves what it runs behind, so all of them are told.
+        for pid in family(child.id()).into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
         }
         let begun = std::time::Instant::now();
         while begun.elapsed() < GRACE {
@@ -115,4 +117,16 @@ impl Drop for Input {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
+
+/// A process and all below it, as far as the kernel lists children.
+fn family(root: u32) -> Vec<i32> {
+    let mut all: Vec<i32> = i32::try_from(root).into_iter().collect();
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        at += 1;
+    }
+    all
 }

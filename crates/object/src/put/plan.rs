@@ -23,7 +23,7 @@ impl Plan {
     /// The size in bytes of the part with this number, from 1; `None` beyond the last one.
     ///
     /// A tenth of the parts have 8 MiB, a tenth 16 MiB, half of them 32 MiB (so far 180 GiB of 10,000 parts); then
-    /// they double with every thirtieth part of all, up to 5 GiB.
+    /// they double with every 3 % of the parts, up to 5 GiB.
     pub(super) fn size(self, number: u32) -> Option<u64> {
         if number == 0 || number > self.max_parts {
             return None;
