@@ -209,7 +209,9 @@ fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlac
     let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if bucket.is_empty() || !bucket.chars().all(plain) || bucket.starts_with(['-', '.']) {
-        return Err("the bucket is missing, or its name holds other characters than letters, digits, `-`, `.` and `_`");
+        return Err(
+            "the bucket is missing, or its name holds other characters than letters, digits, `-`, `.` and `_`",
+        );
     }
     if key.split('/').any(|part| part == "." || part == "..") {
         return Err("a name with a component `.` or `..` cannot be asked for");
@@ -278,10 +280,21 @@ mod tests {
 
     #[test]
     fn refuses_what_it_cannot_mean() {
-        for bad in
-            ["", ":/x", "-oProxyCommand=x:/y", "a@-x:/y", "ssh://h:0x/y", "ssh:///x", "sftp:///x", "s3://", "s3:///k",
-            "s3://b@h/k", "s3://b:1/k", "s3://b/../k", "gs://b/k"]
-        {
+        for bad in [
+            "",
+            ":/x",
+            "-oProxyCommand=x:/y",
+            "a@-x:/y",
+            "ssh://h:0x/y",
+            "ssh:///x",
+            "sftp:///x",
+            "s3://",
+            "s3:///k",
+            "s3://b@h/k",
+            "s3://b:1/k",
+            "s3://b/../k",
+            "gs://b/k",
+        ] {
             assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }

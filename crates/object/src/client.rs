@@ -144,7 +144,8 @@ impl Client {
         };
         self.patient(Some(unwanted), request).map_err(|fault| {
             if fault.class == Class::Condition {
-                let error = Error::new(ErrorKind::SourceChanged, self.side, "read", "it is another object by now");
+                let error =
+                    Error::new(ErrorKind::SourceChanged, self.side, "read", "it is another object by now");
                 return error.on(self.name(&object.key));
             }
             self.error(&fault, "read", &object.key)
@@ -209,7 +210,8 @@ impl Client {
     /// # Errors
     /// If it cannot be copied.
     pub fn copy(&self, from: &str, to: &str, options: &PutOptions) -> Result<()> {
-        self.ask(|at| self.store.copy(from, to, options, at)).map_err(|fault| self.error(&fault, "copy", from))
+        self.ask(|at| self.store.copy(from, to, options, at))
+            .map_err(|fault| self.error(&fault, "copy", from))
     }
 
     /// Copies a range of an object of this bucket into a part of an upload.
@@ -270,7 +272,8 @@ impl Client {
         let mut all: Vec<Upload> = Vec::new();
         loop {
             let page = self.ask(|at| self.store.uploads(prefix, all.last(), at));
-            let (uploads, more) = page.map_err(|fault| self.error(&fault, "list the uploads under", prefix))?;
+            let (uploads, more) =
+                page.map_err(|fault| self.error(&fault, "list the uploads under", prefix))?;
             let grows = uploads.last().is_some_and(|last| Some(last) != all.last());
             all.extend(uploads);
             if !more || !grows {
@@ -318,7 +321,9 @@ impl Client {
             if !patience.holds(&fault, went_well) {
                 return Err(patience.tired(fault));
             }
-            if matches!(fault.class, Class::Login | Class::Expired) && !self.said.swap(true, Ordering::Relaxed) {
+            if matches!(fault.class, Class::Login | Class::Expired)
+                && !self.said.swap(true, Ordering::Relaxed)
+            {
                 self.note(&format!("the credentials are refused ({}): waiting for new ones", fault.message));
             }
             let mut ends = vec![&*self.cancel];

@@ -103,13 +103,22 @@ impl Fault {
 /// Codes as AWS documents them (S3 API Reference, "Error responses"), and as others use them.
 fn class_of(status: u16, code: &str) -> Class {
     match code {
-        "SlowDown" | "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "TooManyRequests"
-        | "ServiceUnavailable" | "ServerBusy" => Class::SlowDown,
-        "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "InvalidDigest" => Class::Damaged,
-        "ExpiredToken" | "TokenRefreshRequired" | "RequestTimeTooSkewed" => Class::Expired,
-        "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "InvalidToken" | "InvalidSecurity" | "NotSignedUp" => {
-            Class::Login
+        "SlowDown"
+        | "RequestLimitExceeded"
+        | "Throttling"
+        | "ThrottlingException"
+        | "TooManyRequests"
+        | "ServiceUnavailable"
+        | "ServerBusy" => Class::SlowDown,
+        "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "InvalidDigest" => {
+            Class::Damaged
         }
+        "ExpiredToken" | "TokenRefreshRequired" | "RequestTimeTooSkewed" => Class::Expired,
+        "InvalidAccessKeyId"
+        | "SignatureDoesNotMatch"
+        | "InvalidToken"
+        | "InvalidSecurity"
+        | "NotSignedUp" => Class::Login,
         "NoSuchKey" | "NoSuchBucket" | "NoSuchUpload" | "NotFound" => Class::NotFound,
         "PreconditionFailed" | "ConditionalRequestConflict" => Class::Condition,
         "NotImplemented" | "MethodNotAllowed" | "UnsupportedOperation" => Class::Unsupported,
@@ -155,7 +164,11 @@ mod tests {
 
     #[test]
     fn an_error_names_the_object_and_the_code() {
-        let error = Fault::answer(403, "AccessDenied", "Access Denied.").error(Side::Source, "read", "s3://b/k");
-        assert_eq!(error.to_string(), "failed to read `s3://b/k` (source): Access Denied (AccessDenied, HTTP 403)");
+        let error =
+            Fault::answer(403, "AccessDenied", "Access Denied.").error(Side::Source, "read", "s3://b/k");
+        assert_eq!(
+            error.to_string(),
+            "failed to read `s3://b/k` (source): Access Denied (AccessDenied, HTTP 403)"
+        );
     }
 }

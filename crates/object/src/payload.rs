@@ -50,7 +50,8 @@ impl Payload {
     /// Buffers, one after the other, and the CRC-64/NVME of all.
     pub(crate) fn from_buffers(buffers: Vec<Buffer>, crc64: u64) -> Self {
         let len = buffers.iter().map(|buffer| buffer.bytes().len() as u64).sum();
-        let blocks: Vec<Bytes> = buffers.into_iter().map(|buffer| Bytes::from_owner(Pooled(buffer))).collect();
+        let blocks: Vec<Bytes> =
+            buffers.into_iter().map(|buffer| Bytes::from_owner(Pooled(buffer))).collect();
         Self::new(len, crc64, Source::Memory(blocks.into()))
     }
 

@@ -35,7 +35,8 @@ impl Profile {
             let path = env::var_os(variable).map(PathBuf::from).or(home);
             path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
         };
-        let mut values = section(&file("AWS_CONFIG_FILE", "config"), &["default", &format!("profile {name}")], &name);
+        let mut values =
+            section(&file("AWS_CONFIG_FILE", "config"), &["default", &format!("profile {name}")], &name);
         values.extend(section(&file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), &[&name], &name));
         Self { name, values }
     }
@@ -50,9 +51,15 @@ impl Profile {
     /// # Errors
     /// A sentence, if it wants what haul does not know, or its process fails.
     pub(crate) fn credential(&self) -> Result<Option<AwsCredential>, String> {
-        if let (Some(key_id), Some(secret_key)) = (self.get("aws_access_key_id"), self.get("aws_secret_access_key")) {
+        if let (Some(key_id), Some(secret_key)) =
+            (self.get("aws_access_key_id"), self.get("aws_secret_access_key"))
+        {
             let token = self.get("aws_session_token").map(str::to_owned);
-            return Ok(Some(AwsCredential { key_id: key_id.to_owned(), secret_key: secret_key.to_owned(), token }));
+            return Ok(Some(AwsCredential {
+                key_id: key_id.to_owned(),
+                secret_key: secret_key.to_owned(),
+                token,
+            }));
         }
         if let Some(command) = self.get("credential_process") {
             return self.run(command).map(Some);
@@ -67,7 +74,10 @@ impl Profile {
             }
         }
         if self.name != "default" && self.values.is_empty() {
-            return Err(format!("there is no profile `{}` in ~/.aws/config or ~/.aws/credentials", self.name));
+            return Err(format!(
+                "there is no profile `{}` in ~/.aws/config or ~/.aws/credentials",
+                self.name
+            ));
         }
         Ok(None)
     }
@@ -99,7 +109,10 @@ fn section(text: &str, titles: &[&str], name: &str) -> HashMap<String, String> {
         if let Some(title) = trimmed.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
             inside = titles.contains(&&title[..]) && (title != "default" || name == "default");
-        } else if inside && !line.starts_with([' ', '\t']) && let Some((key, value)) = trimmed.split_once('=') {
+        } else if inside
+            && !line.starts_with([' ', '\t'])
+            && let Some((key, value)) = trimmed.split_once('=')
+        {
             values.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
         }
     }
@@ -137,7 +150,10 @@ endpoint_url = http://127.0.0.1:9000
         let values = [("sso_session".to_owned(), "corp".to_owned())].into();
         let profile = Profile { name: "corp".to_owned(), values };
         assert!(profile.credential().unwrap_err().contains("sso_session"));
-        let values = [("credential_process".to_owned(), "echo '{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\"}'".to_owned())];
+        let values = [(
+            "credential_process".to_owned(),
+            "echo '{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\"}'".to_owned(),
+        )];
         let profile = Profile { name: "x".to_owned(), values: values.into() };
         assert_eq!(profile.credential().unwrap().unwrap().key_id, "a");
     }

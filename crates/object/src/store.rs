@@ -152,7 +152,8 @@ impl<'a> Activity<'a> {
 
     /// Whether nobody wants it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed) || self.unwanted.is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
+        self.cancel.load(Ordering::Relaxed)
+            || self.unwanted.is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
     }
 }
 
@@ -203,7 +204,12 @@ pub(crate) trait Store: Send + Sync {
     fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)>;
 
     /// Uploads under `prefix` that are not complete, from `marker` on: and the marker of the next page.
-    fn uploads(&self, prefix: &str, marker: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)>;
+    fn uploads(
+        &self,
+        prefix: &str,
+        marker: Option<&Upload>,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<Upload>, bool)>;
 
     /// One page of the objects under `prefix`.
     fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page>;

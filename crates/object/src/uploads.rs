@@ -82,7 +82,9 @@ impl Record {
 /// Whose an upload is, as far as this machine knows.
 #[must_use]
 pub fn owner(client: &Client, upload: &Upload) -> Owner {
-    let Some(file) = path_of(client, upload).and_then(|path| File::open(path).ok()) else { return Owner::Unknown };
+    let Some(file) = path_of(client, upload).and_then(|path| File::open(path).ok()) else {
+        return Owner::Unknown;
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Owner::Ours,
         Err(_) => Owner::Busy,

@@ -31,6 +31,6 @@ pub use mount::{FileSystem, Mount};
 pub use needs::Need;
 pub use process::{Finished, Run, Running};
 pub use scratch::Scratch;
-pub use store::{Proxy, Trouble};
 pub use sshd::{Sshd, SshdOptions};
+pub use store::{Proxy, Trouble};
 pub use tree::Tree;

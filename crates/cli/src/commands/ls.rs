@@ -43,7 +43,8 @@ pub(super) fn run(args: &LsArgs) -> Result<Exit> {
         }
     }
     if !found && !place.key.is_empty() {
-        let error = Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has a name that begins so");
+        let error =
+            Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has a name that begins so");
         return Err(error.on(place.to_string()));
     }
     Ok(Exit::Done)

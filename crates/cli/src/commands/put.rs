@@ -106,7 +106,9 @@ fn report(outcome: &PutOutcome, status: &PutStatus, console: &Console, names: &[
                 console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.proof.len);
             }
             Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
-            Some(Err(error)) if names.len() == 1 && report.fatal.is_none() => report.fatal = Some(error.clone()),
+            Some(Err(error)) if names.len() == 1 && report.fatal.is_none() => {
+                report.fatal = Some(error.clone())
+            }
             Some(Err(error)) => {
                 report.totals.failed += 1;
                 report.corrupt += u64::from(error.kind() == ErrorKind::Corrupt);

@@ -21,7 +21,9 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
     if let Some(all) = places.iter().find(|place| args.recursive && place.key.is_empty()) {
         let error = usage("remove", "that is everything in the bucket").on(all.to_string());
-        return Err(error.with_hint("name what names begin with; a bucket is emptied with its provider's tools"));
+        return Err(
+            error.with_hint("name what names begin with; a bucket is emptied with its provider's tools")
+        );
     }
     let lines = Lines::stdout();
     let mut failed = 0;
@@ -68,7 +70,12 @@ fn remove_below(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lin
         }
     }
     if !found {
-        let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "no object has a name that begins so");
+        let error = Error::new(
+            ErrorKind::NotFound,
+            Side::Destination,
+            "remove",
+            "no object has a name that begins so",
+        );
         return Err(error.on(place.to_string()));
     }
     Ok(failed)

@@ -49,7 +49,11 @@ pub(super) fn open(
 }
 
 /// Does `work` while progress is shown.
-pub(super) fn watched<T>(console: &Console, look: impl Fn() -> Standing + Sync, work: impl FnOnce() -> T) -> T {
+pub(super) fn watched<T>(
+    console: &Console,
+    look: impl Fn() -> Standing + Sync,
+    work: impl FnOnce() -> T,
+) -> T {
     let begun = Instant::now();
     thread::scope(|scope| {
         let (done, ended) = bounded::<()>(0);

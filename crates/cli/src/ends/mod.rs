@@ -27,7 +27,8 @@ pub(crate) fn parse_end(text: &OsStr) -> Result<Location> {
     match Location::parse(text.as_bytes())? {
         Location::Object(place) => {
             let cause = "it is in an object store, and this command is for files and folders";
-            let error = Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(place.to_string());
+            let error =
+                Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(place.to_string());
             Err(error.with_hint("`haul put` and `haul get` move a stream into an object and out of it"))
         }
         other => Ok(other),

@@ -106,7 +106,9 @@ impl Ends {
             Location::Sftp { host, .. } => (host, true),
             Location::Object(place) => {
                 let why = "it is in an object store";
-                return Err(Error::new(ErrorKind::Unsupported, Side::Local, "open", why).on(place.to_string()));
+                return Err(
+                    Error::new(ErrorKind::Unsupported, Side::Local, "open", why).on(place.to_string())
+                );
             }
         };
         let key = (host.clone(), sftp);

@@ -30,9 +30,14 @@ impl RequestCounts {
     pub(super) fn text(self) -> String {
         let kinds = [(self.put, "PUT"), (self.get, "GET"), (self.list, "LIST"), (self.delete, "DELETE")];
         let kinds = kinds.into_iter().filter(|(number, _)| *number > 0);
-        let kinds: Vec<String> = kinds.map(|(number, name)| format!("{} {name}", HumanCount(number))).collect();
+        let kinds: Vec<String> =
+            kinds.map(|(number, name)| format!("{} {name}", HumanCount(number))).collect();
         let all = self.put + self.get + self.list + self.delete;
-        let again = if self.retried > 0 { format!(", {} tried again", HumanCount(self.retried)) } else { String::new() };
+        let again = if self.retried > 0 {
+            format!(", {} tried again", HumanCount(self.retried))
+        } else {
+            String::new()
+        };
         format!("{}: {}{again}", count(all, "request", "requests"), kinds.join(", "))
     }
 }

@@ -186,7 +186,12 @@ impl Summary {
         let speed = if seconds > 0.0 { sent_bytes as f64 / seconds } else { 0.0 };
         let verb = if self.command == Command::Put { "put" } else { "got" };
         let objects = count(copied, "object", "objects");
-        lines.push(format!("{verb} {objects}, {} in {} ({})", bytes(copied_bytes), duration(seconds), rate(speed)));
+        lines.push(format!(
+            "{verb} {objects}, {} in {} ({})",
+            bytes(copied_bytes),
+            duration(seconds),
+            rate(speed)
+        ));
         if resumed_bytes > 0 {
             lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
         }

@@ -37,7 +37,8 @@ pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
         Location::Object(place) => Ok(place),
         other => {
             let error = usage("use the location", "it is not in an object store").on(other.to_string());
-            Err(error.with_hint("object stores are s3://BUCKET/KEY; for files and folders there is `haul copy`"))
+            Err(error
+                .with_hint("object stores are s3://BUCKET/KEY; for files and folders there is `haul copy`"))
         }
     }
 }
@@ -82,16 +83,20 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
         pairs.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect()
     };
     let (headers, metadata) = (lower(&args.header), lower(&args.metadata));
-    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let is_name =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     for (name, value) in headers.iter().chain(&metadata) {
         if !is_name(name) || !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             let cause = "a header's name has letters, digits, `-`, `_` and `.`, its value printable ASCII";
             return Err(usage("send the header or note", cause).on(name.as_bytes()));
         }
     }
-    if let Some((name, _)) = headers.iter().find(|(name, _)| RESERVED.contains(&&name[..]) || name.starts_with("x-amz-"))
+    if let Some((name, _)) =
+        headers.iter().find(|(name, _)| RESERVED.contains(&&name[..]) || name.starts_with("x-amz-"))
     {
-        return Err(usage("send the header", "haul makes it itself, or has an option for it").on(name.as_bytes()));
+        return Err(
+            usage("send the header", "haul makes it itself, or has an option for it").on(name.as_bytes())
+        );
     }
     if let Some((name, _)) = metadata.iter().find(|(name, _)| name.starts_with("haul-")) {
         return Err(usage("note it", "names that begin with `haul-` are haul's own").on(name.as_bytes()));
@@ -139,7 +144,10 @@ mod tests {
             metadata: Vec::new(),
             tag: Vec::new(),
         };
-        let with = |name: &str, value: &str| ObjectArgs { header: vec![(name.into(), value.into())], ..none.clone() };
+        let with = |name: &str, value: &str| ObjectArgs {
+            header: vec![(name.into(), value.into())],
+            ..none.clone()
+        };
         assert!(put_options(&with("Content-Type", "text/plain"), true).unwrap().no_clobber);
         for (name, value) in [("Host", "x"), ("x-amz-acl", "x"), ("a b", "x"), ("a", "\n")] {
             assert!(put_options(&with(name, value), false).is_err(), "{name}");

@@ -67,7 +67,7 @@ impl Server {
         client
     }
 
-    fn query(&self, text: &str) -> String {
+    pub(crate) fn query(&self, text: &str) -> String {
         tool(self.client().arg("-e").arg(text))
     }
 

@@ -75,6 +75,8 @@ impl Bucket {
             .arg(remote)
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+            // rclone takes no certificates of its own beside those of the system.
+            .env_remove("AWS_CA_BUNDLE")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

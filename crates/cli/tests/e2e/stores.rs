@@ -84,9 +84,7 @@ fn a_byte_that_is_flipped_on_the_way_down_withholds_the_end() {
     let (_, bytes) = bucket.file("content", 30_000_000);
     bucket.put("long", &bytes);
     bucket.put("small", b"small");
-    let proxy = proxy(|request, _| {
-        (request.range_start() == Some(0)).then_some(Trouble::FlipAnswer(1))
-    });
+    let proxy = proxy(|request, _| (request.range_start() == Some(0)).then_some(Trouble::FlipAnswer(1)));
     for (key, len) in [("long", bytes.len()), ("small", 5)] {
         let run = bucket.through(&proxy, "get").arg(bucket.at(key)).finish().expect_code(3);
         assert!(run.stdout.len() < len, "{key}: the last bytes are not handed over");
@@ -104,7 +102,8 @@ fn a_lost_answer_to_the_last_request_is_no_failure() {
         (last && before == 0).then_some(Trouble::LoseAnswer)
     });
     let _ = put_and_compare(&bucket, &proxy);
-    let run = bucket.through(&proxy, "put").args(["--no-clobber", &bucket.at("small")]).input("small").finish();
+    let run =
+        bucket.through(&proxy, "put").args(["--no-clobber", &bucket.at("small")]).input("small").finish();
     let _ = run.expect_success();
     assert_eq!(bucket.read("small"), b"small");
 }
@@ -112,7 +111,10 @@ fn a_lost_answer_to_the_last_request_is_no_failure() {
 fn a_store_without_the_checksum_just_works() {
     let bucket = Bucket::new();
     let proxy = proxy(|request, _| {
-        let new = request.headers.iter().any(|(name, _)| name.starts_with("x-amz-checksum-") && name != "x-amz-checksum-mode");
+        let new = request
+            .headers
+            .iter()
+            .any(|(name, _)| name.starts_with("x-amz-checksum-") && name != "x-amz-checksum-mode");
         new.then_some(Trouble::Refuse(400, "", "InvalidArgument"))
     });
     let _ = put_and_compare(&bucket, &proxy);
@@ -139,7 +141,8 @@ fn a_range_that_is_slow_is_asked_for_again() {
     let (_, bytes) = bucket.file("content", 60_000_000);
     bucket.put("x", &bytes);
     let proxy = proxy(|request, before| {
-        (request.range_start() == Some(16 << 20) && before == 0).then_some(Trouble::Late(Duration::from_secs(60)))
+        (request.range_start() == Some(16 << 20) && before == 0)
+            .then_some(Trouble::Late(Duration::from_secs(60)))
     });
     let run = bucket.through(&proxy, "get").arg(bucket.at("x")).limit(Duration::from_secs(40)).finish();
     assert!(run.expect_success().stdout == bytes);
@@ -175,7 +178,8 @@ fn a_store_that_is_gone_is_given_up_after_the_time_that_was_said() {
     let run = run.finish().expect_code(4);
     assert!(run.err().contains("--resume") && run.err().contains("nothing went through"), "{run}");
     assert!(bucket.names().is_empty());
-    let run = bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file).finish();
+    let run =
+        bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file).finish();
     assert!(summary(&run.expect_success()).of("resumed_bytes") >= 8 << 20);
     assert!(bucket.read("x") == bytes);
 }

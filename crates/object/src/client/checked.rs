@@ -54,7 +54,14 @@ impl Client {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn complete(&self, upload: &Upload, parts: &[Tag], len: u64, crc64: u64, options: &PutOptions) -> Result<String> {
+    pub fn complete(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        len: u64,
+        crc64: u64,
+        options: &PutOptions,
+    ) -> Result<String> {
         let checked = parts.iter().all(|part| part.crc64.is_some());
         let whole = Whole { len, crc64: checked.then_some(crc64) };
         let mut tries = 0;
@@ -107,7 +114,8 @@ impl Client {
 
     /// The error for an object that is not to be replaced.
     pub(crate) fn there_already(&self, key: &str) -> Error {
-        let error = Error::new(ErrorKind::Io, self.side, "write", "it is there already, and --no-clobber was given");
+        let error =
+            Error::new(ErrorKind::Io, self.side, "write", "it is there already, and --no-clobber was given");
         error.on(self.name(key))
     }
 

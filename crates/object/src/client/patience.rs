@@ -54,10 +54,12 @@ impl Patience {
 
     /// The last failure, with how long it was tried.
     pub(super) fn tired(&self, mut fault: Fault) -> Fault {
-        let retried = matches!(fault.class, Class::Again | Class::SlowDown | Class::Expired) && self.tries > 1;
+        let retried =
+            matches!(fault.class, Class::Again | Class::SlowDown | Class::Expired) && self.tries > 1;
         if retried {
             let seconds = self.limit.as_secs();
-            fault.message = format!("{}, {} times; nothing went through for {seconds} s", fault.message, self.tries);
+            fault.message =
+                format!("{}, {} times; nothing went through for {seconds} s", fault.message, self.tries);
         }
         fault
     }

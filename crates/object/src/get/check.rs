@@ -29,7 +29,7 @@ pub(super) struct Check {
 
 enum Hasher {
     Blake3(Box<blake3::Hasher>),
-    Crc64(crc_fast::Digest),
+    Crc64(Box<crc_fast::Digest>),
     Md5(Md5),
     None,
 }
@@ -40,7 +40,7 @@ impl Check {
         let (hasher, expected) = if let Some(proof) = proof {
             (Hasher::Blake3(Box::default()), proof.digest.to_string())
         } else if let Some(crc64) = object.crc64 {
-            (Hasher::Crc64(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)), format!("{crc64:016x}"))
+            (Hasher::Crc64(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme))), format!("{crc64:016x}"))
         } else if let Some(md5) = object.md5() {
             (Hasher::Md5(Md5::new()), md5.to_ascii_lowercase())
         } else {

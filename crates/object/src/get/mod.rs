@@ -13,8 +13,8 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use crate::client::Client;
 use crate::companion;
 use crate::store::Object;
-pub use check::Checked;
 use check::Check;
+pub use check::Checked;
 pub use output::Output;
 use window::{Piece, Window};
 
@@ -53,23 +53,31 @@ pub fn find(client: &Client, key: &str) -> Result<Object> {
 ///
 /// # Errors
 /// If it cannot be read or written, or does not verify. Then its last bytes were not handed over.
-pub fn get(client: &Client, object: &Object, mut output: Output, memory: u64, status: &Arc<GetStatus>) -> Result<Got> {
+pub fn get(
+    client: &Client,
+    object: &Object,
+    mut output: Output,
+    memory: u64,
+    status: &Arc<GetStatus>,
+) -> Result<Got> {
     let window = Window::new(client, object, output.there(), memory);
     let got = thread::scope(|scope| {
         let recorded = scope.spawn(|| companion::find(client, object));
         for _ in 0..window.threads() {
-            let fetcher = thread::Builder::new().name("range".to_owned()).spawn_scoped(scope, || window.fetch());
+            let fetcher =
+                thread::Builder::new().name("range".to_owned()).spawn_scoped(scope, || window.fetch());
             if let Err(error) = fetcher {
                 window.end();
                 return Err(Error::io(Side::Local, "start a thread", &error));
             }
         }
-        let recorded = recorded.join().unwrap_or_else(|_| Ok(None));
+        let recorded = recorded.join().unwrap_or(Ok(None));
         let delivered = recorded.and_then(|proof| {
             let mut check = Check::new(object, proof.as_ref());
             if proof.is_some_and(|proof| proof.len != object.len) {
                 let cause = "it has another length than was recorded";
-                return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(client.name(&object.key)));
+                return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause)
+                    .on(client.name(&object.key)));
             }
             output.reread(&mut |bytes| check.update(bytes))?;
             status.resumed.store(output.there(), Ordering::Relaxed);

@@ -50,7 +50,8 @@ impl Output {
         let file = options.read(true).write(true).create(true).truncate(false).open(&temporary);
         let file = file.map_err(|error| failed("make", &error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let error = Error::new(ErrorKind::Busy, Side::Destination, "write", "another haul is writing this file");
+            let error =
+                Error::new(ErrorKind::Busy, Side::Destination, "write", "another haul is writing this file");
             return Err(error.on(path.as_os_str().as_bytes()));
         }
         let there = file.metadata().map_err(|error| failed("look at", &error))?.len();
@@ -120,7 +121,8 @@ impl Output {
     }
 
     fn failed(&self, operation: &str, error: &io::Error) -> Error {
-        let name = self.staged.as_ref().map_or(&b"standard output"[..], |staged| staged.path.as_os_str().as_bytes());
+        let name =
+            self.staged.as_ref().map_or(&b"standard output"[..], |staged| staged.path.as_os_str().as_bytes());
         Error::io(Side::Destination, operation, error).on(name)
     }
 }

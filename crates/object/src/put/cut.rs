@@ -139,8 +139,10 @@ impl<'a> Cutter<'a> {
             }
         }
         let crc64 = crc.finalize();
-        Ok(self.count(len, crc64).then(|| {
-            Part { number: self.next, payload: Payload::from_buffers(buffers, crc64), _place: None }
+        Ok(self.count(len, crc64).then(|| Part {
+            number: self.next,
+            payload: Payload::from_buffers(buffers, crc64),
+            _place: None,
         }))
     }
 
@@ -149,9 +151,9 @@ impl<'a> Cutter<'a> {
         let place = self.place();
         let failed = |error: &std::io::Error| {
             let error = Error::io(Side::Local, "keep a part that is larger than memory in a file", error);
-            error.on(std::env::temp_dir().to_string_lossy().as_bytes()).with_hint(
-                "set TMPDIR to a disk with room for three parts, or allow more with --max-memory",
-            )
+            error
+                .on(std::env::temp_dir().to_string_lossy().as_bytes())
+                .with_hint("set TMPDIR to a disk with room for three parts, or allow more with --max-memory")
         };
         let mut file: File = tempfile::tempfile().map_err(|error| failed(&error))?;
         let mut buffer = self.pool.take();
@@ -164,8 +166,10 @@ impl<'a> Cutter<'a> {
             file.write_all(buffer.bytes()).map_err(|error| failed(&error))?;
         }
         let crc64 = crc.finalize();
-        Ok(self.count(len, crc64).then(|| {
-            Part { number: self.next, payload: Payload::from_file(file, len, crc64), _place: Some(place) }
+        Ok(self.count(len, crc64).then(|| Part {
+            number: self.next,
+            payload: Payload::from_file(file, len, crc64),
+            _place: Some(place),
         }))
     }
 

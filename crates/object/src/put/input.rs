@@ -54,7 +54,9 @@ impl Input {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             if self.cancel.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted").on(&self.name));
+                return Err(
+                    Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted").on(&self.name)
+                );
             }
             let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
             let ready = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&wait));
@@ -82,7 +84,9 @@ impl Input {
     pub(super) fn finish(&mut self) -> Result<()> {
         let Some(child) = &mut self.child else { return Ok(()) };
         loop {
-            let status = child.try_wait().map_err(|error| Error::io(Side::Source, "wait for", &error).on(&self.name))?;
+            let status = child
+                .try_wait()
+                .map_err(|error| Error::io(Side::Source, "wait for", &error).on(&self.name))?;
             if let Some(status) = status {
                 self.child = None;
                 if status.success() {
@@ -92,7 +96,9 @@ impl Input {
                 return Err(error.on(&self.name));
             }
             if self.cancel.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Cancelled, Side::Local, "run", "interrupted").on(&self.name));
+                return Err(
+                    Error::new(ErrorKind::Cancelled, Side::Local, "run", "interrupted").on(&self.name)
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -124,7 +130,8 @@ fn family(root: u32) -> Vec<i32> {
     let mut all: Vec<i32> = i32::try_from(root).into_iter().collect();
     let mut at = 0;
     while let Some(pid) = all.get(at) {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         all.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
         at += 1;
     }

@@ -80,9 +80,15 @@ pub struct PutOutcome {
 }
 
 /// Moves a stream into its targets.
-pub fn put(input: &mut Input, targets: &[Target], settings: &PutSettings, status: &Arc<PutStatus>) -> PutOutcome {
+pub fn put(
+    input: &mut Input,
+    targets: &[Target],
+    settings: &PutSettings,
+    status: &Arc<PutStatus>,
+) -> PutOutcome {
     let mut cutter = Cutter::new(input, Plan::new(settings.max_parts), settings.memory);
-    let mut ups: Vec<Upstream<'_>> = targets.iter().map(|target| Upstream::new(target, settings, status)).collect();
+    let mut ups: Vec<Upstream<'_>> =
+        targets.iter().map(|target| Upstream::new(target, settings, status)).collect();
     let fed = thread::scope(|scope| {
         for up in &mut ups {
             up.prepare();

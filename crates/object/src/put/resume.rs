@@ -19,7 +19,9 @@ impl Held {
     /// # Errors
     /// If the part cannot be read again to be compared.
     pub(super) fn matches(&self, number: u32, payload: &Payload) -> Result<Option<Tag>> {
-        let Some(held) = self.0.get(&number).filter(|held| held.len == payload.len()) else { return Ok(None) };
+        let Some(held) = self.0.get(&number).filter(|held| held.len == payload.len()) else {
+            return Ok(None);
+        };
         let same = match (held.tag.crc64, md5_of(&held.tag.etag)) {
             (Some(crc64), _) => crc64 == payload.crc64(),
             (None, Some(etag)) => {

@@ -120,7 +120,8 @@ impl<'a> Upstream<'a> {
                     }
                 }
             };
-            if let Err(error) = std::thread::Builder::new().name("part".to_owned()).spawn_scoped(scope, send) {
+            if let Err(error) = std::thread::Builder::new().name("part".to_owned()).spawn_scoped(scope, send)
+            {
                 self.shared.fail(Error::io(Side::Local, "start a thread", &error));
                 break;
             }
@@ -198,7 +199,8 @@ impl<'a> Upstream<'a> {
     fn leave(&self, error: Error) -> Error {
         let Some(begun) = &self.upload else { return error };
         if error.kind() == ErrorKind::Unreachable {
-            return error.with_hint("what was sent is kept there: the same command with --resume goes on from it");
+            return error
+                .with_hint("what was sent is kept there: the same command with --resume goes on from it");
         }
         self.abort(begun);
         error
@@ -220,7 +222,10 @@ impl<'a> Upstream<'a> {
                 }
             }
             Err(error) => {
-                let text = format!("{error}; `haul rm --incomplete {}` does", self.target.client.name(&self.target.key));
+                let text = format!(
+                    "{error}; `haul rm --incomplete {}` does",
+                    self.target.client.name(&self.target.key)
+                );
                 self.target.client.note(&text);
             }
         }

@@ -20,8 +20,13 @@ impl Address {
         let endpoint = endpoint.map(|text| {
             let (scheme, host) = text.split_once("://").unwrap_or(("https", text));
             let host = host.trim_end_matches('/');
-            if !matches!(scheme, "http" | "https") || host.is_empty() || host.contains(['/', '?', '@', '#', ' ']) {
-                return Err(format!("`{text}` is no endpoint; endpoints are like https://HOST or http://HOST:PORT"));
+            if !matches!(scheme, "http" | "https")
+                || host.is_empty()
+                || host.contains(['/', '?', '@', '#', ' '])
+            {
+                return Err(format!(
+                    "`{text}` is no endpoint; endpoints are like https://HOST or http://HOST:PORT"
+                ));
             }
             Ok((scheme.to_owned(), host.to_owned()))
         });
@@ -91,7 +96,11 @@ mod tests {
     #[test]
     fn the_bucket_is_where_the_store_wants_it() {
         let url = |endpoint, bucket: &str| {
-            Address::new(bucket, endpoint).unwrap().url("eu-west-1", Some("a b/é+"), &[("uploadId", "x=/".into())])
+            Address::new(bucket, endpoint).unwrap().url(
+                "eu-west-1",
+                Some("a b/é+"),
+                &[("uploadId", "x=/".into())],
+            )
         };
         assert_eq!(url(None, "b"), "https://b.s3.eu-west-1.amazonaws.com/a%20b/%C3%A9%2B?uploadId=x%3D%2F");
         assert!(url(None, "b.c").starts_with("https://s3.eu-west-1.amazonaws.com/b.c/a%20b/"));

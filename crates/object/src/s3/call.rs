@@ -208,8 +208,10 @@ fn lost(error: &reqwest::Error) -> Fault {
 /// Reads an answer that says no.
 async fn refusal(answer: Response) -> Answer<Fault> {
     let status = answer.status().as_u16();
-    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok().map(str::to_owned));
-    let retry_after = header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let header =
+        |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok().map(str::to_owned));
+    let retry_after =
+        header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
     let mut content = Vec::new();
     let mut chunks = answer.bytes_stream();
     while let Some(Ok(bytes)) = chunks.next().await {

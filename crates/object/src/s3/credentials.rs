@@ -57,7 +57,9 @@ impl Chain {
     fn find(&self) -> Result<Source, Fault> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let login = |message: String| Fault::new(Class::Login, message);
-        if let (Some(key_id), Some(secret_key)) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
+        if let (Some(key_id), Some(secret_key)) =
+            (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
+        {
             let token = variable("AWS_SESSION_TOKEN");
             return Ok(Source::Fixed(Arc::new(AwsCredential { key_id, secret_key, token })));
         }
@@ -65,7 +67,8 @@ impl Chain {
             return Ok(Source::Fixed(Arc::new(credential)));
         }
         // What is not there must be known in seconds: the requests themselves have the patience.
-        let backoff = BackoffConfig { max_backoff: std::time::Duration::from_secs(1), ..BackoffConfig::default() };
+        let backoff =
+            BackoffConfig { max_backoff: std::time::Duration::from_secs(1), ..BackoffConfig::default() };
         let retry =
             RetryConfig { max_retries: 2, retry_timeout: std::time::Duration::from_secs(10), backoff };
         let options = ClientOptions::new().with_connect_timeout(std::time::Duration::from_secs(2));

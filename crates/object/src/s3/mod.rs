@@ -47,11 +47,13 @@ impl S3 {
     /// # Errors
     /// If the settings make no sense.
     pub(crate) fn new(bucket: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<Self> {
-        let bad = |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(bucket);
+        let bad =
+            |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(bucket);
         let profile = Profile::load();
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let endpoint = settings.endpoint.clone();
-        let endpoint = endpoint.or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
+        let endpoint =
+            endpoint.or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
         let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
         let region = settings.region.clone();
         let region = region.or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
@@ -65,6 +67,17 @@ impl S3 {
             .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")));
+        let http = match variable("AWS_CA_BUNDLE") {
+            None => http,
+            Some(path) => {
+                let read = std::fs::read(&path).map_err(|error| error.to_string());
+                let parsed = read.and_then(|pem| {
+                    reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
+                });
+                let certificates = parsed.map_err(|error| bad(format!("AWS_CA_BUNDLE, {path}: {error}")))?;
+                http.tls_certs_merge(certificates)
+            }
+        };
         let http = http.build().map_err(|error| bad(error.to_string()))?;
         let credentials = credentials::Chain::new(bucket, &region);
         Ok(Self { http, credentials, address, region: RwLock::new(region), requests })
@@ -122,7 +135,12 @@ impl Store for S3 {
         self.list_parts(upload, after, at)
     }
 
-    fn uploads(&self, prefix: &str, marker: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)> {
+    fn uploads(
+        &self,
+        prefix: &str,
+        marker: Option<&Upload>,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<Upload>, bool)> {
         self.list_uploads(prefix, marker, at)
     }
 

@@ -104,7 +104,9 @@ impl S3 {
             let call = Call::new(Kind::Delete, Method::DELETE, Some(key));
             return match self.ask(&call, at) {
                 Ok(_) => Ok(Vec::new()),
-                Err(fault) if fault.class == Class::NotFound && fault.code != "NoSuchBucket" => Ok(Vec::new()),
+                Err(fault) if fault.class == Class::NotFound && fault.code != "NoSuchBucket" => {
+                    Ok(Vec::new())
+                }
                 Err(fault) => Err(fault),
             };
         }
@@ -115,8 +117,15 @@ impl S3 {
         xml::not_deleted(&self.ask(&call, at)?.1)
     }
 
-    pub(super) fn copy_object(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
-        let call = Call::new(Kind::Put, Method::PUT, Some(to)).header("x-amz-copy-source", self.copy_source(from));
+    pub(super) fn copy_object(
+        &self,
+        from: &str,
+        to: &str,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        let call =
+            Call::new(Kind::Put, Method::PUT, Some(to)).header("x-amz-copy-source", self.copy_source(from));
         let (_, content) = self.ask(&options::written(call, options), at)?;
         xml::copied(&content).map(drop)
     }

@@ -78,7 +78,12 @@ impl S3 {
         }
     }
 
-    pub(super) fn list_parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)> {
+    pub(super) fn list_parts(
+        &self,
+        upload: &Upload,
+        after: u32,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<HeldPart>, bool)> {
         let call = Call::new(Kind::List, Method::GET, Some(&upload.key)).query("uploadId", &upload.id);
         let call = call.query("max-parts", "1000").query("part-number-marker", after.to_string());
         xml::parts(&self.ask(&call, at)?.1)

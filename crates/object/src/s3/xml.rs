@@ -13,7 +13,8 @@ fn parse<T: DeserializeOwned>(content: &[u8]) -> Answer<T> {
     if let Some(fault) = error_in(200, content) {
         return Err(fault);
     }
-    from_reader(content).map_err(|error| Fault::new(Class::Again, format!("the answer makes no sense: {error}")))
+    from_reader(content)
+        .map_err(|error| Fault::new(Class::Again, format!("the answer makes no sense: {error}")))
 }
 
 fn print<T: Serialize>(root: &str, value: &T) -> Answer<String> {
@@ -88,7 +89,8 @@ fn decode(text: String, encoding: Option<&str>) -> Answer<String> {
     }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
-    let bad = || Fault::new(Class::Final, format!("the store lists a key that is not encoded as it says: {text}"));
+    let bad =
+        || Fault::new(Class::Final, format!("the store lists a key that is not encoded as it says: {text}"));
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
             b'+' => b' ',

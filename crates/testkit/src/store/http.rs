@@ -1,6 +1,6 @@
 //! As much of HTTP/1.1 as it takes to stand between a client and a server that behave.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]

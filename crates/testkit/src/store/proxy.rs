@@ -36,6 +36,7 @@ struct Shared {
     upstream: SocketAddr,
     plan: Plan,
     seen: Mutex<Vec<Request>>,
+    answered: Mutex<Vec<Request>>,
     ended: AtomicBool,
 }
 
@@ -59,7 +60,13 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().unwrap();
         let plan = Box::new(plan);
-        let shared = Arc::new(Shared { upstream, plan, seen: Mutex::default(), ended: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            upstream,
+            plan,
+            seen: Mutex::default(),
+            answered: Mutex::default(),
+            ended: AtomicBool::new(false),
+        });
         let each = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -84,6 +91,13 @@ impl Proxy {
     #[must_use]
     pub fn seen(&self) -> Vec<Request> {
         self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many requests, of which `which` says yes, the store has answered, and the answer was handed on.
+    #[must_use]
+    pub fn answered(&self, which: impl Fn(&Request) -> bool) -> usize {
+        let answered = self.shared.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.iter().filter(|request| which(request)).count()
     }
 
     /// How many requests there were of which `which` says yes.
@@ -151,6 +165,7 @@ impl Shared {
             if answer.answer_has_content(&request.method) {
                 pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
             }
+            self.answered.lock().unwrap_or_else(PoisonError::into_inner).push(request);
             if answer.closes() {
                 return Ok(());
             }

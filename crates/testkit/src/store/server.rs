@@ -45,7 +45,11 @@ impl Server {
         fs::write(dir.join("s3.json"), identities).unwrap();
         let ports = free_ports();
         let mut weed = vec!["weed".to_owned(), "server".to_owned(), "-s3".to_owned()];
-        weed.extend(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.volumeSizeLimitMB=256"].map(str::to_owned));
+        weed.extend(
+            ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.volumeSizeLimitMB=256"].map(str::to_owned),
+        );
+        // Further servers, on ports that are always the same, that no test needs.
+        weed.extend(["-s3.port.iceberg=0", "-s3.port.lance=0"].map(str::to_owned));
         weed.extend(["-volume.max=100".to_owned(), format!("-dir={}", dir.display())]);
         weed.push(format!("-s3.config={}", dir.join("s3.json").display()));
         for (name, port) in ["master", "volume", "filer", "s3"].into_iter().zip(ports) {
@@ -76,7 +80,8 @@ impl Server {
 /// Four ports that are free, and so are those 10,000 above them, which the server uses too.
 fn free_ports() -> [u16; 4] {
     let mut found = Vec::new();
-    let first = 20_000 + (std::process::id() % 9_000) as u16;
+    // Processes with numbers close to each other begin far from each other.
+    let first = 20_000 + (std::process::id() * 89 % 9_000) as u16;
     let mut held = Vec::new();
     for port in first..first + 900 {
         let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)));
