@@ -107,7 +107,7 @@ fn report(outcome: &PutOutcome, status: &PutStatus, console: &Console, names: &[
             }
             Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
             Some(Err(error)) if names.len() == 1 && report.fatal.is_none() => {
-                report.fatal = Some(error.clone())
+                report.fatal = Some(error.clone());
             }
             Some(Err(error)) => {
                 report.totals.failed += 1;

@@ -75,7 +75,7 @@ impl Proxy {
                 }
                 let shared = Arc::clone(&each);
                 // A connection that fails is what the client has to deal with.
-                thread::spawn(move || drop(shared.serve(client)));
+                thread::spawn(move || drop(shared.serve(&client)));
             }
         });
         Self { address, shared }
@@ -115,11 +115,11 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    fn serve(&self, client: TcpStream) -> io::Result<()> {
+    fn serve(&self, client: &TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
         let store = TcpStream::connect(self.upstream)?;
         store.set_nodelay(true)?;
-        let result = self.exchange(&client, &store);
+        let result = self.exchange(client, &store);
         let _ = client.shutdown(Shutdown::Both);
         let _ = store.shutdown(Shutdown::Both);
         result
