@@ -1,7 +1,7 @@
 //! Object stores: a client for S3-compatible stores, and streams into and out of them.
 //!
-//! Everything here blocks; what is asynchronous is sealed in [`runtime`](mod@runtime), on few threads. Read the modules
-//! in this order: [`store`] (what a store can do, one request each), [`s3`] (how it is asked), [`client`] (the same
+//! Everything here blocks; what is asynchronous is sealed in `runtime`, on few threads. Read the modules
+//! in this order: [`store`] (what a store can do, one request each), `s3` (how it is asked), [`client`] (the same
 //! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`companion`] (where the
 //! digest of a stream is), [`uploads`] (what is known here of uploads that are not complete).
 //!
