@@ -30,7 +30,7 @@ pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
 pub use error::{Error, ErrorKind, Result, Retry, Side};
 pub use event::{Event, Limit, Progress, Reporter};
 pub use limit::{Limiter, Pace};
-pub use location::{Location, Place, PlaceRoot};
+pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};
 pub use options::{Compare, ScanOptions, SinkOptions};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;

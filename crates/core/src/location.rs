@@ -1,5 +1,5 @@
 //! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
-//! `sftp://[user@]host[:port]/PATH`.
+//! `sftp://[user@]host[:port]/PATH`, `s3://BUCKET/KEY`.
 
 use std::fmt;
 
@@ -29,6 +29,35 @@ pub enum Location {
         /// The path there, as given.
         path: Vec<u8>,
     },
+    /// An object in a store, or a prefix of several.
+    Object(ObjectPlace),
+}
+
+/// Which store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// S3, and what speaks like it.
+    S3,
+}
+
+/// An object, or the prefix of several.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectPlace {
+    /// Which store.
+    pub kind: ObjectKind,
+    /// The bucket.
+    pub bucket: String,
+    /// The name in the bucket; empty for all that is in it.
+    pub key: String,
+}
+
+impl fmt::Display for ObjectPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.kind {
+            ObjectKind::S3 => "s3",
+        };
+        write!(f, "{scheme}://{}/{}", self.bucket, printable(self.key.as_bytes()))
+    }
 }
 
 /// A login on another machine, as ssh is told of it.
@@ -73,7 +102,7 @@ pub enum PlaceRoot {
 
 /// URL schemes that other ends bear; a location with one of them is refused by name instead of being taken for a
 /// host.
-const OTHER_SCHEMES: [&str; 5] = ["s3", "gs", "az", "smb", "rsync"];
+const OTHER_SCHEMES: [&str; 4] = ["gs", "az", "smb", "rsync"];
 
 impl Location {
     /// Reads a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local
@@ -104,6 +133,12 @@ impl Location {
                     Err(why) => bad(why),
                 };
             }
+            if scheme == "s3" {
+                return match object_place(ObjectKind::S3, rest) {
+                    Ok(place) => Ok(Self::Object(place)),
+                    Err(why) => bad(why),
+                };
+            }
             if OTHER_SCHEMES.contains(&scheme.as_str()) {
                 return bad("this version of haul does not have ends of this kind");
             }
@@ -128,6 +163,7 @@ impl Location {
     pub fn path(&self) -> &[u8] {
         match self {
             Self::Local(path) | Self::Ssh { path, .. } | Self::Sftp { path, .. } => path,
+            Self::Object(place) => place.key.as_bytes(),
         }
     }
 
@@ -157,12 +193,33 @@ impl fmt::Display for Location {
                 let slash = if path.starts_with(b"~") { "/" } else { "" };
                 write!(f, "sftp://{host}{slash}{}", printable(path))
             }
+            Self::Object(place) => place.fmt(f),
         }
     }
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// A bucket's name goes into the name of a host, so what could lead to another one is refused. A component `.` or `..`
+/// would be taken away by whatever handles addresses on the way.
+fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlace, &'static str> {
+    let Ok(text) = std::str::from_utf8(rest) else { return Err("the name of an object is text in UTF-8") };
+    let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if bucket.is_empty() || !bucket.chars().all(plain) || bucket.starts_with(['-', '.']) {
+        return Err(
+            "the bucket is missing, or its name holds other characters than letters, digits, `-`, `.` and `_`",
+        );
+    }
+    if key.split('/').any(|part| part == "." || part == "..") {
+        return Err("a name with a component `.` or `..` cannot be asked for");
+    }
+    if key.len() > 1024 {
+        return Err("the name of an object is at most 1,024 bytes long");
+    }
+    Ok(ObjectPlace { kind, bucket: bucket.to_owned(), key: key.to_owned() })
 }
 
 /// ssh takes a destination that begins with `-` for an option, so such a host is refused (CVE-2017-1000117 was
@@ -223,11 +280,34 @@ mod tests {
 
     #[test]
     fn refuses_what_it_cannot_mean() {
-        for bad in
-            ["", ":/x", "-oProxyCommand=x:/y", "a@-x:/y", "ssh://h:0x/y", "s3://b/k", "ssh:///x", "sftp:///x"]
-        {
+        for bad in [
+            "",
+            ":/x",
+            "-oProxyCommand=x:/y",
+            "a@-x:/y",
+            "ssh://h:0x/y",
+            "ssh:///x",
+            "sftp:///x",
+            "s3://",
+            "s3:///k",
+            "s3://b@h/k",
+            "s3://b:1/k",
+            "s3://b/../k",
+            "gs://b/k",
+        ] {
             assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn reads_objects() {
+        let read = |text: &str| Location::parse(text.as_bytes()).unwrap();
+        let Location::Object(place) = read("s3://my.bucket/a b//c:d@e/") else { panic!() };
+        assert_eq!((&place.bucket[..], &place.key[..]), ("my.bucket", "a b//c:d@e/"));
+        for text in ["s3://bucket/a b", "s3://bucket/"] {
+            assert_eq!(read(text).to_string(), text);
+        }
+        assert_eq!(read("s3://bucket").to_string(), "s3://bucket/");
     }
 
     #[test]

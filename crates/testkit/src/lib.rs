@@ -21,6 +21,7 @@ pub mod needs;
 pub mod process;
 pub mod scratch;
 pub mod sshd;
+pub mod store;
 pub mod tree;
 
 pub use compare::{assert_no_half_files, assert_same_tree, differences};
@@ -31,4 +32,5 @@ pub use needs::Need;
 pub use process::{Finished, Run, Running};
 pub use scratch::Scratch;
 pub use sshd::{Sshd, SshdOptions};
+pub use store::{Proxy, Trouble};
 pub use tree::Tree;

@@ -3,14 +3,19 @@
 mod compress;
 mod copy;
 mod filter;
+mod get;
 mod hash;
 mod jobs;
 mod limits;
 mod link;
+mod ls;
 mod missing;
+mod object;
 mod output;
 mod probe;
+mod put;
 mod refused;
+mod rm;
 mod transfer;
 mod verify;
 
@@ -24,14 +29,19 @@ use clap::{Parser, Subcommand};
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
+pub(crate) use get::GetArgs;
 pub(crate) use hash::HashArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
+pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
+pub(crate) use object::{MemoryArgs, ObjectArgs, StoreArgs};
 pub(crate) use output::OutputArgs;
 pub(crate) use probe::ProbeArgs;
+pub(crate) use put::PutArgs;
 pub(crate) use refused::explain;
+pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use verify::VerifyArgs;
 
@@ -44,6 +54,7 @@ Ends:
   [user@]host:PATH                on another one, over ssh (over SFTP where haul is not installed)
   ssh://[user@]host[:port]/PATH
   sftp://[user@]host[:port]/PATH  over SFTP in any case
+  s3://BUCKET/KEY                 an object: for put, get, ls and rm
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 
@@ -52,6 +63,8 @@ Examples:
   haul sync -n /srv/share/ nas:/srv/share/     what would change?
   haul verify /srv/share/ nas:/srv/share/      is it really there?
   haul probe /srv/share/ nas:/srv/share/       how long will it take?
+  haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
+  haul get s3://backups/db1.xb | mbstream -x
 
 Exit codes:
   0  all there and verified            4  could not reach or log in
@@ -75,6 +88,10 @@ pub(crate) enum Command {
     Sync(Box<SyncArgs>),
     Verify(Box<VerifyArgs>),
     Hash(Box<HashArgs>),
+    Put(Box<PutArgs>),
+    Get(Box<GetArgs>),
+    Ls(LsArgs),
+    Rm(RmArgs),
     Jobs(JobsArgs),
     Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end

@@ -3,11 +3,16 @@
 mod agent;
 mod completions;
 mod copy;
+mod get;
 mod hash;
 mod jobs;
+mod ls;
 mod man;
 mod output;
 mod probe;
+mod put;
+mod rm;
+mod stream;
 mod sync;
 mod transfer;
 mod verify;
@@ -23,6 +28,10 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Sync(args) => sync::run(*args),
         Command::Verify(args) => verify::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::Put(args) => put::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Ls(args) => ls::run(&args),
+        Command::Rm(args) => rm::run(&args),
         Command::Jobs(args) => jobs::run(args),
         Command::Probe(args) => probe::run(&args),
         Command::Agent => agent::run(),

@@ -17,12 +17,20 @@ pub(crate) use siblings::{Group, group, join, split};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use haul_core::{Location, Result};
+use haul_core::{Error, ErrorKind, Location, Result, Side};
 
 /// Reads one end from the command line.
 ///
 /// # Errors
 /// If it is no end that haul has.
 pub(crate) fn parse_end(text: &OsStr) -> Result<Location> {
-    Location::parse(text.as_bytes())
+    match Location::parse(text.as_bytes())? {
+        Location::Object(place) => {
+            let cause = "it is in an object store, and this command is for files and folders";
+            let error =
+                Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(place.to_string());
+            Err(error.with_hint("`haul put` and `haul get` move a stream into an object and out of it"))
+        }
+        other => Ok(other),
+    }
 }

@@ -153,6 +153,12 @@ impl Ends {
             Location::Local(_) => return Ok(None),
             Location::Ssh { host, .. } => (host, false),
             Location::Sftp { host, .. } => (host, true),
+            Location::Object(place) => {
+                let why = "it is in an object store";
+                return Err(
+                    Error::new(ErrorKind::Unsupported, Side::Local, "open", why).on(place.to_string())
+                );
+            }
         };
         let key = (host.clone(), sftp);
         if let Some(far) = self.far.get(&key) {

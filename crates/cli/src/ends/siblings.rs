@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use haul_core::{Location, RelPath};
+use haul_core::{Location, ObjectPlace, RelPath};
 
 /// Sources that are copied together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,10 @@ fn with_path(like: &Location, path: Vec<u8>) -> Location {
         Location::Local(_) => Location::Local(path),
         Location::Ssh { host, .. } => Location::Ssh { host: host.clone(), path },
         Location::Sftp { host, .. } => Location::Sftp { host: host.clone(), path },
+        Location::Object(place) => {
+            let key = String::from_utf8_lossy(&path).into_owned();
+            Location::Object(ObjectPlace { key, ..place.clone() })
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::summary::Command;
-use super::{Diagnosis, Difference, Lines, Measurement, Start, Summary, View, say};
+use super::{Diagnosis, Difference, Lines, Measurement, RequestCounts, Start, Summary, View, say};
 
 /// Version of the format: it changes when something is taken away or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -135,6 +135,8 @@ enum Line<'a> {
         differences: HashMap<&'static str, u64>,
         failures: Vec<Failures<'a>>,
         metadata: Vec<Metadata<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        requests: Option<RequestCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -297,6 +299,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         differences,
         failures: failures.collect(),
         metadata: report.notes.iter().map(Metadata::new).collect(),
+        requests: summary.requests,
         not_removed: report.not_removed.as_deref(),
         error: report.fatal.as_ref().map(Failed::new),
     }

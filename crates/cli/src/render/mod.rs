@@ -8,10 +8,12 @@ mod gauge;
 mod jobs;
 mod json;
 mod lines;
+mod objects;
 mod part;
 mod people;
 mod plain;
 mod probe;
+mod requests;
 mod summary;
 mod tty;
 mod wording;
@@ -27,8 +29,10 @@ use crate::jobs::Job;
 pub(crate) use console::{Console, OutputSettings, Showing};
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
+pub(crate) use objects::{object_json, object_line, prefix_json, prefix_line, removed_line, upload_line};
 pub(crate) use part::PartReporter;
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
+pub(crate) use requests::RequestCounts;
 pub(crate) use summary::{Command, Summary};
 
 /// A difference between two ends.

@@ -7,6 +7,7 @@ use haul_core::path::printable;
 use haul_core::{Report, Totals};
 
 use super::failures::Group;
+use super::requests::RequestCounts;
 use super::wording::{bytes, count, duration, entries, rate};
 use crate::exit_code::Exit;
 
@@ -27,6 +28,10 @@ pub(crate) enum Command {
     Hash,
     /// `haul probe`
     Probe,
+    /// `haul put`
+    Put,
+    /// `haul get`
+    Get,
 }
 
 /// How a run ended, with all that is to be said of it.
@@ -39,6 +44,8 @@ pub(crate) struct Summary {
     pub(crate) differences: [u64; 3],
     /// How to copy only what failed, where that can be said.
     pub(crate) retry: Option<String>,
+    /// Requests to object stores.
+    pub(crate) requests: Option<RequestCounts>,
     /// Failures by cause.
     pub(super) groups: Vec<Group>,
     /// Failures that were not shown as they happened.
@@ -71,6 +78,7 @@ impl Summary {
             report,
             differences: [0; 3],
             retry: None,
+            requests: None,
             groups: Vec::new(),
             unseen: 0,
             list_failure: None,
@@ -92,6 +100,7 @@ impl Summary {
             match self.command {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
+                Command::Put | Command::Get => self.streamed(&mut lines),
                 Command::Hash | Command::Probe => {}
             }
             let job = self.job.filter(|_| self.verbose);
@@ -165,6 +174,29 @@ impl Summary {
         }
         if totals.resent > 0 {
             lines.push(format!("  sent again, after errors on the way: {} of 4 MiB", totals.resent));
+        }
+    }
+
+    fn streamed(&self, lines: &mut Vec<String>) {
+        let Totals { copied, copied_bytes, sent_bytes, resumed_bytes, .. } = self.report.totals;
+        if copied == 0 {
+            return;
+        }
+        let seconds = self.report.seconds;
+        let speed = if seconds > 0.0 { sent_bytes as f64 / seconds } else { 0.0 };
+        let verb = if self.command == Command::Put { "put" } else { "got" };
+        let objects = count(copied, "object", "objects");
+        lines.push(format!(
+            "{verb} {objects}, {} in {} ({})",
+            bytes(copied_bytes),
+            duration(seconds),
+            rate(speed)
+        ));
+        if resumed_bytes > 0 {
+            lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
+        }
+        if let Some(requests) = &self.requests {
+            lines.push(format!("  {}", requests.text()));
         }
     }
 

@@ -3,6 +3,7 @@
 mod compress;
 mod files_from;
 mod link;
+mod object;
 mod rate;
 mod records;
 mod rules;
@@ -14,6 +15,7 @@ mod words;
 pub(crate) use compress::parse_compress;
 pub(crate) use files_from::{Paths, read_paths};
 pub(crate) use link::{LinkSettings, parse_ports};
+pub(crate) use object::{content_memory, parse_object, parse_pair, parse_place, put_options, store_settings};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::parse_size;
 pub(crate) use timetable::Timetable;

@@ -22,15 +22,15 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A MariaDB server on a socket of its own. Ended in order by [`Server::stop`], else killed on drop.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
     // The path of a socket must be short.
     run: Scratch,
 }
 
 impl Server {
-    fn start(data: &Path) -> Self {
+    pub(crate) fn start(data: &Path) -> Self {
         let run = Scratch::new();
         let socket = run.join("s");
         let path = |option: &str, path: &Path| format!("--{option}={}", path.display());
@@ -67,12 +67,12 @@ impl Server {
         client
     }
 
-    fn query(&self, text: &str) -> String {
+    pub(crate) fn query(&self, text: &str) -> String {
         tool(self.client().arg("-e").arg(text))
     }
 
     /// Ends it in order, so that its files are whole.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         signal(self.child.id(), rustix::process::Signal::TERM);
         wait_until("the server has ended", Duration::from_secs(120), || {
             !matches!(self.child.try_wait(), Ok(None))
@@ -92,10 +92,13 @@ fn program(name: &str) -> PathBuf {
     if sbin.exists() { sbin } else { PathBuf::from(name) }
 }
 
-const TABLES: [(&str, u32); 4] = [("giant", 260_000), ("middle", 60_000), ("small", 2_000), ("tiny", 3)];
+/// Tables and their rows.
+pub(crate) type Tables = [(&'static str, u32)];
 
-/// Makes a data directory of some 250 MB and tells the checksums of its tables.
-fn fill(data: &Path) -> String {
+const TABLES: &Tables = &[("giant", 260_000), ("middle", 60_000), ("small", 2_000), ("tiny", 3)];
+
+/// Makes a data directory and tells the checksums of its tables: with [`TABLES`], of some 250 MB.
+pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
     let installed = Command::new("mariadb-install-db")
         .args(["--no-defaults", "--user=root", "--skip-test-db", "--auth-root-authentication-method=normal"])
         .arg(format!("--datadir={}", data.display()))
@@ -106,22 +109,22 @@ fn fill(data: &Path) -> String {
     fs::set_permissions(data, fs::Permissions::from_mode(0o700)).unwrap();
     let server = Server::start(data);
     server.query("create database shop");
-    for (table, rows) in TABLES {
+    for (table, rows) in tables {
         server.query(&format!(
             "use shop; create table {table} (id int primary key, digest char(64), filler varchar(800), key (digest)) \
              engine=InnoDB; \
              insert into {table} select seq, sha2(seq, 256), repeat(md5(seq * 7), 22) from seq_1_to_{rows}"
         ));
     }
-    let checksums = checksums(&server);
+    let checksums = checksums(&server, tables);
     server.stop();
     checksums
 }
 
-fn checksums(server: &Server) -> String {
-    let tables: Vec<String> = TABLES.iter().map(|(table, _)| format!("shop.{table}")).collect();
-    let text = server.query(&format!("checksum table {} extended", tables.join(", ")));
-    assert_eq!(text.lines().count(), TABLES.len());
+pub(crate) fn checksums(server: &Server, tables: &Tables) -> String {
+    let names: Vec<String> = tables.iter().map(|(table, _)| format!("shop.{table}")).collect();
+    let text = server.query(&format!("checksum table {} extended", names.join(", ")));
+    assert_eq!(text.lines().count(), tables.len());
     assert!(!text.contains("NULL"), "{text}");
     text
 }
@@ -129,7 +132,7 @@ fn checksums(server: &Server) -> String {
 fn a_server_starts_on_a_copy_of_its_data_that_was_killed_and_finished() {
     let scene = Scene::new();
     let data = scene.join("mysql");
-    let before = fill(&data);
+    let before = fill(&data, TABLES);
     let copy = scene.join("restored");
     // Over the real server, held back so that the kill lands in the middle.
     let plan = FaultPlan::new(scene.join("plan")).slow(25_000_000).through(scene.sshd().shell());
@@ -152,7 +155,7 @@ fn a_server_starts_on_a_copy_of_its_data_that_was_killed_and_finished() {
     assert_same_tree(&data, &copy);
 
     let restored = Server::start(&copy);
-    assert_eq!(checksums(&restored), before);
+    assert_eq!(checksums(&restored, TABLES), before);
     for (table, _) in TABLES {
         let said = restored.query(&format!("check table shop.{table} extended"));
         assert!(said.trim_end().ends_with("OK"), "{said}");

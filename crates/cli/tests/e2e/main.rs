@@ -12,6 +12,7 @@
     reason = "a test fails by panicking and says what it does"
 )]
 
+mod backups;
 mod between;
 mod changing;
 mod compression;
@@ -38,6 +39,9 @@ mod selection;
 mod sftp;
 mod slow;
 mod space;
+mod store;
+mod stores;
+mod streams;
 mod sync;
 
 use std::process::ExitCode;
@@ -118,6 +122,9 @@ fn main() -> ExitCode {
         no_haul::cases(),
         output::cases(),
         probe::cases(),
+        streams::cases(),
+        stores::cases(),
+        backups::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

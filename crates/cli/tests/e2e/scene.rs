@@ -61,6 +61,10 @@ impl Scene {
         self.scratch.join(name)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
     pub(crate) fn tag(&self) -> &str {
         &self.tag
     }

@@ -91,5 +91,6 @@ pub(super) fn host(at: &Location) -> String {
     match at {
         Location::Local(_) => "here".to_owned(),
         Location::Ssh { host, .. } | Location::Sftp { host, .. } => host.to_string(),
+        Location::Object(place) => place.bucket.clone(),
     }
 }

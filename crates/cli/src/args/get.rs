@@ -1,0 +1,37 @@
+//! `haul get`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{MemoryArgs, OutputArgs, StoreArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
+  haul get s3://backups/db1.xb db1.xb      interrupted? again: it goes on where it was
+
+The content is verified against what `haul put` recorded, or else against what the store keeps, before its last bytes
+are handed over: exit code 3 if it differs.";
+
+/// One object to standard output or into a file, in order, fetched in parallel
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
+pub(crate) struct GetArgs {
+    /// The object: s3://BUCKET/KEY
+    #[arg(value_name = "SRC")]
+    pub(crate) source: OsString,
+    /// The file that it becomes, or the folder that it goes into [default: standard output]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The store.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The memory.
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    /// What is shown.
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

@@ -1,0 +1,58 @@
+//! How object stores are reached, and what is asked of them about an object that is written.
+
+use clap::Args;
+
+use crate::settings::{parse_pair, parse_size};
+
+/// Options for object stores.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// The address of the store, if it is not the provider's: https://HOST or http://HOST:PORT
+    ///
+    /// Without it AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and `endpoint_url` in ~/.aws/config count. The bucket is then
+    /// in the path of each request, unless the store wants it in the name of the host.
+    #[arg(long, value_name = "URL", help_heading = "Object stores")]
+    pub(crate) endpoint: Option<String>,
+    /// The region [default: AWS_REGION, AWS_DEFAULT_REGION, ~/.aws/config, or what the store says]
+    #[arg(long, value_name = "NAME", help_heading = "Object stores")]
+    pub(crate) region: Option<String>,
+    /// Fail when nothing has gone through to or from a store for so long; until then each request is tried again
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Object stores")]
+    pub(crate) timeout: u32,
+}
+
+/// How much memory a stream takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Memory that the process takes, content and all else
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size,
+          help_heading = "Limits")]
+    pub(crate) max_memory: u64,
+}
+
+/// What an object is written with.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ObjectArgs {
+    /// The storage class, as the store calls it: STANDARD_IA, GLACIER_IR …
+    #[arg(long, value_name = "CLASS", help_heading = "The object")]
+    pub(crate) storage_class: Option<String>,
+    /// How the store encrypts it: AES256, aws:kms or aws:kms:dsse
+    #[arg(long, value_name = "HOW", help_heading = "The object")]
+    pub(crate) sse: Option<String>,
+    /// The key that it is encrypted with
+    #[arg(long, value_name = "KEY", requires = "sse", help_heading = "The object")]
+    pub(crate) sse_kms_key_id: Option<String>,
+    /// A header to keep with it: 'Content-Type: application/zstd'; may be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = |text: &str| parse_pair(text, ':'),
+          help_heading = "The object")]
+    pub(crate) header: Vec<(String, String)>,
+    /// Something to note with it; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = |text: &str| parse_pair(text, '='),
+          help_heading = "The object")]
+    pub(crate) metadata: Vec<(String, String)>,
+    /// A tag; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = |text: &str| parse_pair(text, '='),
+          help_heading = "The object")]
+    pub(crate) tag: Vec<(String, String)>,
+}

@@ -1,0 +1,55 @@
+//! `haul put`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::{MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
+  haul put s3://backups/db1.sql.zst -- 'mysqldump --all-databases | zstd'
+  tar c /srv | haul put s3://backups/srv.tar s3://elsewhere/srv.tar
+
+The words after -- are a command; a single word with a blank in it is a command line for bash with pipefail: if one
+of its commands fails, it fails. If it fails, no object is made and none is replaced.
+
+Of standard input haul sees only that it ends, not whether its writer did well: prefer --.";
+
+/// A stream into one object, or into several from one read
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
+pub(crate) struct PutArgs {
+    /// Where it goes: s3://BUCKET/KEY
+    #[arg(value_name = "DST", required = true)]
+    pub(crate) destinations: Vec<OsString>,
+    /// The command whose output is the stream [default: standard input]
+    #[arg(value_name = "CMD", last = true)]
+    pub(crate) command: Vec<OsString>,
+    /// Let an empty stream make an object
+    #[arg(long, help_heading = "What is written")]
+    pub(crate) allow_empty: bool,
+    /// Replace no object that is there
+    #[arg(long, help_heading = "What is written")]
+    pub(crate) no_clobber: bool,
+    /// Go on from what an earlier run of the same stream left there: parts with the same content are not sent again
+    #[arg(long, help_heading = "What is written")]
+    pub(crate) resume: bool,
+    /// Parts of one object that the store takes
+    #[arg(long, value_name = "N", default_value_t = haul_object::client::MAX_PARTS,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Object stores")]
+    pub(crate) max_parts: u32,
+    /// What the object is written with.
+    #[command(flatten)]
+    pub(crate) object: ObjectArgs,
+    /// The stores.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The memory.
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    /// What is shown.
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

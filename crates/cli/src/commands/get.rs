@@ -1,0 +1,113 @@
+//! `haul get`.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
+use haul_engine::Cancel;
+use haul_object::get::{Checked, GetStatus, Got, Output, find, get};
+use haul_object::{Client, Object};
+
+use super::output::settings;
+use super::stream::{Standing, open, watched};
+use crate::args::GetArgs;
+use crate::exit_code::Exit;
+use crate::render::{Command, Console, RequestCounts, Start, Summary};
+use crate::settings::{content_memory, parse_object, store_settings, usage};
+use crate::signals;
+
+/// Moves an object to standard output or into a file.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(args: &GetArgs) -> Result<Exit> {
+    let begun = Instant::now();
+    let place = parse_object(&args.source)?;
+    let memory = content_memory(&args.memory)?;
+    let file = args.file.as_deref().map(|path| file(path, &place.key));
+    if args.output.json && file.is_none() {
+        return Err(usage("print JSON", "the content goes to standard output: name a FILE for it"));
+    }
+    let start = Start {
+        command: Command::Get,
+        sources: vec![place.to_string()],
+        destination: file.as_ref().map(|path| path.display().to_string()),
+        job: None,
+    };
+    let console = Console::start(settings(&args.output), &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let client = open(&place, Side::Source, &store_settings(&args.store), cancel.flag(), Some(&console))?;
+    let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
+    let status = Arc::new(GetStatus::default());
+    match fetch(&client, &place.key, file.as_deref(), memory, &status, &console) {
+        // Who closed the pipe has read enough and wants no message.
+        Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
+        Ok((object, got)) => {
+            tell(&console, &object, got);
+            report.totals.copied = 1;
+            report.totals.copied_bytes = object.len;
+        }
+        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
+        Err(error) => {
+            report.corrupt = u64::from(error.kind() == ErrorKind::Corrupt);
+            report.fatal = Some(error);
+        }
+    }
+    report.totals.sent_bytes = status.written.load(Ordering::Relaxed);
+    report.totals.resumed_bytes = status.resumed.load(Ordering::Relaxed);
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Get, report);
+    let mut requests = RequestCounts::default();
+    requests.add(client.requests());
+    summary.requests = Some(requests);
+    Ok(console.finish(summary))
+}
+
+fn fetch(
+    client: &Client,
+    key: &str,
+    file: Option<&Path>,
+    memory: u64,
+    status: &Arc<GetStatus>,
+    console: &Console,
+) -> Result<(Object, Got)> {
+    let object = find(client, key)?;
+    let output = match file {
+        Some(path) => Output::stage(path, &object)?,
+        None => {
+            let fd = std::io::stdout().as_fd().try_clone_to_owned();
+            Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?)
+        }
+    };
+    let look = || {
+        let totals = Totals {
+            found: 1,
+            found_bytes: object.len,
+            sent_bytes: status.written.load(Ordering::Relaxed),
+            resumed_bytes: status.resumed.load(Ordering::Relaxed),
+            ..Totals::default()
+        };
+        let waits = status.waits.load(Ordering::Relaxed);
+        let limit = if waits { Limit::Source } else { Limit::Destination };
+        Standing { totals, ended: true, limit }
+    };
+    let got = watched(console, look, || get(client, &object, output, memory, status))?;
+    Ok((object, got))
+}
+
+fn tell(console: &Console, object: &Object, got: Got) {
+    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), object.len);
+    if got.checked == Some(Checked::Length) && object.len > 0 {
+        console.note("nothing is recorded that the content could be verified by: its length is right");
+    }
+}
+
+/// The file that an object becomes.
+fn file(path: &Path, key: &str) -> PathBuf {
+    let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if is_folder { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
+}

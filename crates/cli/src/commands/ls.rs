@@ -1,0 +1,51 @@
+//! `haul ls`.
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use haul_engine::Cancel;
+use haul_object::Object;
+
+use super::stream::open;
+use crate::args::LsArgs;
+use crate::exit_code::Exit;
+use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line};
+use crate::settings::{parse_place, store_settings};
+
+/// Lists what is in a store.
+///
+/// # Errors
+/// If it cannot be listed, or nothing is there.
+pub(super) fn run(args: &LsArgs) -> Result<Exit> {
+    let place = parse_place(&args.place)?;
+    let client = open(&place, Side::Source, &store_settings(&args.store), Cancel::default().flag(), None)?;
+    let lines = Lines::stdout();
+    let (mut next, mut found) = (None, false);
+    loop {
+        let page = client.list(&place.key, !args.recursive, next.as_deref())?;
+        for prefix in &page.prefixes {
+            lines.write(&if args.json { prefix_json(prefix) } else { prefix_line(prefix) });
+        }
+        for object in &page.objects {
+            let line = |object: &Object| if args.json { object_json(object) } else { object_line(object) };
+            lines.write(&line(object));
+        }
+        found |= !page.prefixes.is_empty() || !page.objects.is_empty();
+        lines.flush();
+        if lines.is_closed() {
+            return match lines.failure() {
+                // Who closed the pipe has read enough and wants no message.
+                None => Ok(Exit::Incomplete),
+                Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
+            };
+        }
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    if !found && !place.key.is_empty() {
+        let error =
+            Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has a name that begins so");
+        return Err(error.on(place.to_string()));
+    }
+    Ok(Exit::Done)
+}

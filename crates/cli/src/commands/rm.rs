@@ -1,0 +1,121 @@
+//! `haul rm`.
+
+use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
+use haul_engine::Cancel;
+use haul_object::uploads::{self, Owner};
+use haul_object::{Client, companion};
+
+use super::stream::open;
+use crate::args::RmArgs;
+use crate::exit_code::Exit;
+use crate::render::{Lines, print_error, removed_line, upload_line};
+use crate::settings::{parse_object, parse_place, store_settings, usage};
+
+/// Removes objects or uploads.
+///
+/// # Errors
+/// If it cannot begin, or a store says no to a request as a whole.
+pub(super) fn run(args: &RmArgs) -> Result<Exit> {
+    let prefixes = args.recursive || args.incomplete;
+    let parse = |text| if prefixes { parse_place(text) } else { parse_object(text) };
+    let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+    if let Some(all) = places.iter().find(|place| args.recursive && place.key.is_empty()) {
+        let error = usage("remove", "that is everything in the bucket").on(all.to_string());
+        return Err(
+            error.with_hint("name what names begin with; a bucket is emptied with its provider's tools")
+        );
+    }
+    let lines = Lines::stdout();
+    let mut failed = 0;
+    for place in &places {
+        let client =
+            open(place, Side::Destination, &store_settings(&args.store), Cancel::default().flag(), None)?;
+        failed += if args.incomplete {
+            give_up(&client, place, args, &lines)?
+        } else if args.recursive {
+            remove_below(&client, place, args, &lines)?
+        } else {
+            remove_one(&client, place, args, &lines)?
+        };
+    }
+    lines.flush();
+    Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
+}
+
+/// One object, with its companion. Gives how many failed.
+fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+    if client.head(&place.key)?.is_none() {
+        let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "there is no such object");
+        return Err(error.on(place.to_string()));
+    }
+    let mut keys = vec![place.key.clone()];
+    let beside = companion::key_of(&place.key);
+    if client.head(&beside)?.is_some() {
+        keys.push(beside);
+    }
+    remove(client, &keys, args, lines)
+}
+
+/// Everything that begins with the name. Gives how many failed.
+fn remove_below(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+    let (mut next, mut failed, mut found) = (None, 0, false);
+    loop {
+        let page = client.list(&place.key, false, next.as_deref())?;
+        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
+        found |= !keys.is_empty();
+        failed += remove(client, &keys, args, lines)?;
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    if !found {
+        let error = Error::new(
+            ErrorKind::NotFound,
+            Side::Destination,
+            "remove",
+            "no object has a name that begins so",
+        );
+        return Err(error.on(place.to_string()));
+    }
+    Ok(failed)
+}
+
+fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Result<usize> {
+    let left = if args.dry_run || keys.is_empty() { Vec::new() } else { client.remove(keys)? };
+    for (_, error) in &left {
+        print_error(error);
+    }
+    for key in keys {
+        if !args.quiet && !left.iter().any(|(other, _)| other == key) {
+            lines.write(&removed_line(&client.name(key), args.dry_run));
+        }
+    }
+    Ok(left.len())
+}
+
+/// Uploads that are not complete. Gives how many failed.
+fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+    let mut failed = 0;
+    for upload in client.uploads(&place.key)? {
+        let owner = uploads::owner(client, &upload);
+        let goes = args.any || owner == Owner::Ours;
+        if goes && !args.dry_run {
+            if let Err(error) = client.abort(&upload) {
+                print_error(&error);
+                failed += 1;
+                continue;
+            }
+            uploads::forget(client, &upload);
+        }
+        if !args.quiet {
+            let why = match owner {
+                _ if goes => None,
+                Owner::Busy => Some("a haul on this machine works on it"),
+                Owner::Ours | Owner::Unknown => Some("not begun by haul on this machine: --any takes it too"),
+            };
+            lines.write(&upload_line(&client.name(&upload.key), &upload.begun, why, args.dry_run));
+        }
+    }
+    Ok(failed)
+}

@@ -1,0 +1,93 @@
+//! Lines about objects: for people and for programs.
+
+use haul_core::path::printable;
+use haul_object::Object;
+use serde::Serialize;
+
+use super::wording::bytes;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line<'a> {
+    Object {
+        key: &'a str,
+        len: u64,
+        modified: &'a str,
+        etag: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<&'a str>,
+    },
+    Prefix {
+        prefix: &'a str,
+    },
+}
+
+fn json(line: &Line<'_>) -> Vec<u8> {
+    // Text and numbers always become JSON.
+    let mut text = serde_json::to_vec(line).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
+/// An object, for programs.
+pub(crate) fn object_json(object: &Object) -> Vec<u8> {
+    let Object { key, len, modified, etag, class, .. } = object;
+    json(&Line::Object { key, len: *len, modified, etag: etag.trim_matches('"'), class: class.as_deref() })
+}
+
+/// What several names begin with, for programs.
+pub(crate) fn prefix_json(prefix: &str) -> Vec<u8> {
+    json(&Line::Prefix { prefix })
+}
+
+/// An object, for people.
+pub(crate) fn object_line(object: &Object) -> Vec<u8> {
+    let time = object.modified.split('.').next().unwrap_or_default().replace('T', " ");
+    let time = time.trim_end_matches('Z');
+    format!("{:>12}  {time:19}  {}\n", bytes(object.len), printable(object.key.as_bytes())).into_bytes()
+}
+
+/// What several names begin with, for people.
+pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
+    format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
+}
+
+/// Something that was removed, or would be.
+pub(crate) fn removed_line(name: &str, dry_run: bool) -> Vec<u8> {
+    let verb = if dry_run { "remove" } else { "removed" };
+    format!("{verb:<8} {name}\n").into_bytes()
+}
+
+/// An upload that was given up, or would be, or is left for a reason.
+pub(crate) fn upload_line(name: &str, begun: &str, left: Option<&str>, dry_run: bool) -> Vec<u8> {
+    let verb = match (left, dry_run) {
+        (Some(_), false) => "left",
+        (Some(_), true) => "leave",
+        (None, false) => "gave up",
+        (None, true) => "give up",
+    };
+    let why = left.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{verb:<8} {name}, begun {begun}{why}\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart_and_hold_no_control_characters() {
+        let object = Object {
+            key: "a\nb".to_owned(),
+            len: 1536,
+            modified: "2026-01-02T03:04:05.678Z".to_owned(),
+            etag: "\"e\"".to_owned(),
+            ..Object::default()
+        };
+        let line = String::from_utf8(object_line(&object)).unwrap();
+        assert_eq!(line, "    1.50 KiB  2026-01-02 03:04:05  a\\x0ab\n");
+        let line = String::from_utf8(object_json(&object)).unwrap();
+        let expected =
+            r#"{"type":"object","key":"a\nb","len":1536,"modified":"2026-01-02T03:04:05.678Z","etag":"e"}"#;
+        assert_eq!(line.trim_end(), expected);
+    }
+}

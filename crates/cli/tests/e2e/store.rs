@@ -1,0 +1,121 @@
+//! A bucket for one test, and the program with the words to reach it.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
+use haul_testkit::{Finished, Proxy, Run, content};
+use serde_json::Value;
+
+use crate::scene::Scene;
+
+/// A bucket of its own in the store of the tests, which is made when something is written to it.
+pub(crate) struct Bucket {
+    pub(crate) scene: Scene,
+    name: String,
+}
+
+impl Bucket {
+    pub(crate) fn new() -> Self {
+        let scene = Scene::new();
+        let folder = scene.path().file_name().unwrap_or_default().as_bytes().to_vec();
+        let name = String::from_utf8(folder).unwrap().to_lowercase().replace("haul-test-", "bucket-");
+        Self { scene, name: name.replace('_', "-x") + "0" }
+    }
+
+    /// The location of an object.
+    pub(crate) fn at(&self, key: &str) -> String {
+        format!("s3://{}/{key}", self.name)
+    }
+
+    /// The program with its first word, and the store itself as endpoint.
+    pub(crate) fn haul(&self, word: &str) -> Run {
+        self.with(word, &format!("http://{}", endpoint()))
+    }
+
+    /// The program with its first word, and the store behind a proxy.
+    pub(crate) fn through(&self, proxy: &Proxy, word: &str) -> Run {
+        self.with(word, &proxy.endpoint())
+    }
+
+    fn with(&self, word: &str, endpoint: &str) -> Run {
+        self.scene
+            .haul(word)
+            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+            .env("AWS_ENDPOINT_URL", endpoint)
+            .env("TMPDIR", self.scene.path())
+    }
+
+    /// Puts bytes there.
+    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Finished {
+        self.haul("put").arg(self.at(key)).input(bytes).finish().expect_success()
+    }
+
+    /// The bytes of an object, as another client reads them.
+    pub(crate) fn read(&self, key: &str) -> Vec<u8> {
+        let path = format!("{}/{key}", self.name);
+        self.rclone(&["cat", &path])
+    }
+
+    /// The names of all objects, as another client lists them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let text = String::from_utf8(self.rclone(&["lsf", "-R", "--files-only", &self.name])).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn rclone(&self, words: &[&str]) -> Vec<u8> {
+        let (last, words) = words.split_last().unwrap();
+        let remote = format!(":s3,provider=Other,env_auth=true,endpoint='http://{}':{last}", endpoint());
+        let output = Command::new("rclone")
+            .args(["--config", "/dev/null"])
+            .args(words)
+            .arg(remote)
+            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+            // rclone takes no certificates of its own beside those of the system.
+            .env_remove("AWS_CA_BUNDLE")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // A bucket that nothing was written to is not there.
+        if said.contains("directory not found") {
+            return Vec::new();
+        }
+        assert!(output.status.success(), "{words:?} {last}: {said}");
+        output.stdout
+    }
+
+    /// Another client writes a file there.
+    pub(crate) fn upload(&self, file: &Path, key: &str) {
+        let path = format!("{}/{key}", self.name);
+        self.rclone(&["copyto", &file.display().to_string(), &path]);
+    }
+
+    /// Uploads that are not complete, as haul lists them.
+    pub(crate) fn incomplete(&self) -> Vec<String> {
+        let run = self.haul("rm").args(["-n", "--any", "--incomplete", &self.at("")]).finish();
+        // The same for a bucket that is not there.
+        if run.err().contains("NoSuchBucket") {
+            return Vec::new();
+        }
+        run.expect_success().out().lines().map(str::to_owned).collect()
+    }
+
+    /// A file with content of its own, and that content.
+    pub(crate) fn file(&self, name: &str, len: usize) -> (PathBuf, Vec<u8>) {
+        let mut bytes = vec![0; len];
+        content::fill(len as u64, 0, &mut bytes);
+        let path = self.scene.join(name);
+        fs::write(&path, &bytes).unwrap();
+        (path, bytes)
+    }
+}
+
+/// What the run said of its requests of a kind.
+#[track_caller]
+pub(crate) fn requests(summary: &Value, kind: &str) -> u64 {
+    summary["requests"][kind].as_u64().unwrap_or_else(|| panic!("no {kind} in {summary}"))
+}

@@ -1,0 +1,347 @@
+//! Streams into an object store and out of it: a real store, and what its other clients see.
+
+use std::fs;
+
+use haul_testkit::needs::tool;
+use haul_testkit::process::kill;
+use haul_testkit::{Need, Proxy, Trouble, content};
+use rustix::process::Signal;
+
+use crate::scene::{events, summary};
+use crate::store::{Bucket, requests};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Program("weed"), Need::Program("rclone");
+        a_small_stream_is_one_request_and_comes_back,
+        a_long_stream_goes_in_parts_and_its_digest_is_beside_it,
+        a_command_that_fails_makes_and_replaces_nothing,
+        a_failure_before_the_pipe_is_a_failure,
+        an_empty_stream_replaces_nothing_unless_told_to,
+        no_clobber_replaces_nothing,
+        an_interrupted_put_leaves_nothing,
+        a_killed_put_goes_on_where_it_was,
+        what_a_killed_put_left_is_given_up,
+        each_destination_has_an_outcome_of_its_own,
+        parts_grow_so_that_few_are_enough_and_memory_stays,
+        a_get_into_a_file_goes_on_where_it_was,
+        a_reader_that_has_enough_ends_it_quietly,
+        what_others_wrote_is_read,
+        what_is_asked_about_the_object_is_kept,
+        objects_are_listed_and_removed,
+        what_cannot_be_meant_is_refused,
+    ]
+}
+
+fn a_small_stream_is_one_request_and_comes_back() {
+    let bucket = Bucket::new();
+    let run =
+        bucket.haul("put").args(["--json", &bucket.at("a/small")]).input("hello").finish().expect_success();
+    let summary = summary(&run);
+    assert_eq!((summary.of("copied"), summary.of("copied_bytes")), (1, 5));
+    assert_eq!((requests(&summary.0, "put"), requests(&summary.0, "get")), (1, 0), "{run}");
+    assert_eq!(bucket.read("a/small"), b"hello");
+    assert_eq!(bucket.names(), ["a/small"]);
+    let run = bucket.haul("get").arg(bucket.at("a/small")).finish().expect_success();
+    assert_eq!(run.out(), "hello");
+    assert!(!run.err().contains("nothing is recorded"), "{run}");
+    let run = bucket.haul("get").arg(bucket.at("a/other")).finish().expect_code(1);
+    assert!(run.err().contains("there is no such object"), "{run}");
+}
+
+fn a_long_stream_goes_in_parts_and_its_digest_is_beside_it() {
+    let bucket = Bucket::new();
+    let (file, bytes) = bucket.file("content", 40_000_001);
+    let run = bucket.haul("put").args(["--json", &bucket.at("long"), "--", "cat"]).arg(&file).finish();
+    let run = run.expect_success();
+    assert_eq!(summary(&run).of("copied_bytes"), bytes.len() as u64);
+    assert_eq!(events(&run)[0]["command"], "put");
+    assert!(bucket.read("long") == bytes);
+    let digest = tool(std::process::Command::new("b3sum").arg("--no-names").arg(&file));
+    let companion: serde_json::Value = serde_json::from_slice(&bucket.read("long.haul")).unwrap();
+    assert_eq!(companion["blake3"], digest.trim());
+    assert_eq!(companion["length"], bytes.len());
+    let run = bucket.haul("get").arg(bucket.at("long")).watch_memory().finish().expect_success();
+    assert!(run.stdout == bytes);
+    assert!(!run.err().contains("nothing is recorded"), "{run}");
+    let copy = bucket.scene.join("copy");
+    let run = bucket.haul("get").args(["--json", &bucket.at("long")]).arg(&copy).finish().expect_success();
+    assert_eq!(summary(&run).of("copied"), 1);
+    assert!(fs::read(&copy).unwrap() == bytes);
+    assert!(bucket.incomplete().is_empty());
+}
+
+fn a_command_that_fails_makes_and_replaces_nothing() {
+    let bucket = Bucket::new();
+    bucket.put("old", b"the old one");
+    for (len, end) in [("10", "exit 3"), ("30000000", "exit 3"), ("30000000", "kill -9 $$")] {
+        for key in ["old", "new"] {
+            let line = format!("head -c {len} /dev/zero; {end}");
+            let run =
+                bucket.haul("put").args([&bucket.at(key), "--", "sh", "-c", &line]).finish().expect_code(1);
+            assert!(run.err().contains("it failed"), "{run}");
+        }
+    }
+    let run = bucket.haul("put").args([&bucket.at("new"), "--", "no-such-command"]).finish().expect_code(1);
+    assert!(run.err().contains("no-such-command"), "{run}");
+    assert_eq!(bucket.names(), ["old"]);
+    assert_eq!(bucket.read("old"), b"the old one");
+    assert!(bucket.incomplete().is_empty());
+    bucket.scene.assert_all_gone();
+}
+
+fn a_failure_before_the_pipe_is_a_failure() {
+    let bucket = Bucket::new();
+    let run = bucket.haul("put").args([&bucket.at("x"), "--", "false | echo done"]).finish();
+    let _ = run.expect_code(1);
+    let run = bucket.haul("put").args([&bucket.at("y"), "--", "echo done | tr d D"]).finish();
+    let _ = run.expect_success();
+    assert_eq!(bucket.names(), ["y"]);
+    assert_eq!(bucket.read("y"), b"Done\n");
+}
+
+fn an_empty_stream_replaces_nothing_unless_told_to() {
+    let bucket = Bucket::new();
+    bucket.put("x", b"old");
+    let run = bucket.haul("put").arg(bucket.at("x")).finish().expect_code(1);
+    assert!(run.err().contains("empty"), "{run}");
+    let _ = bucket.haul("put").args([&bucket.at("x"), "--", "true"]).finish().expect_code(1);
+    assert_eq!(bucket.read("x"), b"old");
+    let _ = bucket.haul("put").args(["--allow-empty", &bucket.at("x")]).finish().expect_success();
+    assert_eq!(bucket.read("x"), b"");
+    let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();
+    assert!(run.stdout.is_empty());
+}
+
+fn no_clobber_replaces_nothing() {
+    let bucket = Bucket::new();
+    let _ = bucket.haul("put").args(["--no-clobber", &bucket.at("x")]).input("old").finish().expect_success();
+    let long = vec![1; 20_000_000];
+    for input in [&b"new"[..], &long] {
+        let run = bucket.haul("put").args(["--no-clobber", &bucket.at("x")]).input(input).finish();
+        assert!(run.expect_code(1).err().contains("--no-clobber"));
+    }
+    assert_eq!(bucket.read("x"), b"old");
+    assert!(bucket.incomplete().is_empty());
+}
+
+/// A stream of which 40 MB come at once and the rest never.
+const ENDLESS: &str = "head -c 40000000 /dev/zero; sleep 300";
+
+fn an_interrupted_put_leaves_nothing() {
+    let bucket = Bucket::new();
+    let run = bucket.haul("put").args([&bucket.at("x"), "--", "sh", "-c", ENDLESS]);
+    let mut run = run.start();
+    run.wait_until("parts are sent", || !bucket.incomplete().is_empty());
+    run.signal(Signal::INT);
+    let _ = run.finish().expect_code(130);
+    assert!(bucket.incomplete().is_empty());
+    assert!(bucket.names().is_empty());
+    bucket.scene.assert_all_gone();
+}
+
+fn a_killed_put_goes_on_where_it_was() {
+    let bucket = Bucket::new();
+    let (file, bytes) = bucket.file("content", 60_000_000);
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
+    let stalled = format!("head -c 40000000 {}; sleep 300", file.display());
+    let run = bucket.through(&proxy, "put").args([&bucket.at("x"), "--", "sh", "-c", &stalled]);
+    let mut run = run.start();
+    // Four parts of 8 MiB are complete; the fifth waits for more.
+    run.wait_until("parts are sent", || proxy.answered(|request| request.part().is_some()) == 4);
+    kill(run.pid());
+    assert!(run.finish().was_killed());
+    let run =
+        bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file).finish();
+    let summary = summary(&run.expect_success());
+    assert_eq!(summary.of("resumed_bytes"), 4 * (8 << 20), "{}", summary.0);
+    assert_eq!(summary.of("resumed_bytes") + summary.of("sent_bytes"), bytes.len() as u64);
+    assert!(bucket.read("x") == bytes);
+    assert!(bucket.incomplete().is_empty());
+}
+
+fn what_a_killed_put_left_is_given_up() {
+    let bucket = Bucket::new();
+    let run = bucket.haul("put").args([&bucket.at("dir/x"), "--", "sh", "-c", ENDLESS]);
+    let mut run = run.start();
+    run.wait_until("parts are sent", || !bucket.incomplete().is_empty());
+    let busy = bucket.haul("rm").args(["--incomplete", &bucket.at("dir/")]).finish().expect_success();
+    assert!(busy.out().contains("a haul on this machine works on it"), "{busy}");
+    kill(run.pid());
+    assert!(run.finish().was_killed());
+    // Its command outlives it: nobody told it to end.
+    haul_testkit::process::tagged(bucket.scene.tag()).into_iter().for_each(kill);
+    let elsewhere = bucket.haul("rm").env("XDG_STATE_HOME", bucket.scene.join("other"));
+    let left = elsewhere.args(["--incomplete", &bucket.at("")]).finish().expect_success();
+    assert!(left.out().starts_with("left"), "{left}");
+    let gone = bucket.haul("rm").args(["--incomplete", &bucket.at("")]).finish().expect_success();
+    assert!(gone.out().starts_with("gave up"), "{gone}");
+    assert!(bucket.incomplete().is_empty());
+}
+
+fn each_destination_has_an_outcome_of_its_own() {
+    let bucket = Bucket::new();
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
+        let bad = request.path.contains("/bad/") && request.method != "HEAD";
+        bad.then_some(Trouble::Refuse(403, "", "AccessDenied"))
+    });
+    let (_, bytes) = bucket.file("content", 20_000_000);
+    for (name, input) in [("small", &bytes[..100]), ("long", &bytes)] {
+        let [good, bad] = ["good", "bad"].map(|dir| format!("{dir}/{name}"));
+        let run = bucket.through(&proxy, "put").args(["--json", &bucket.at(&bad), &bucket.at(&good)]);
+        let run = run.input(input).finish().expect_code(1);
+        let failed: Vec<_> = events(&run).into_iter().filter(|event| event["type"] == "failed").collect();
+        assert_eq!(failed.len(), 1, "{run}");
+        assert_eq!(failed[0]["path"], bucket.at(&bad));
+        assert!(bucket.read(&good) == input);
+    }
+}
+
+fn parts_grow_so_that_few_are_enough_and_memory_stays() {
+    let bucket = Bucket::new();
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
+        let beyond = request.part().is_some_and(|part| part > 20);
+        beyond.then_some(Trouble::Refuse(400, "", "InvalidArgument"))
+    });
+    // 450 MiB take parts of 64 and 128 MiB, more than fits into memory.
+    let line = "head -c 471859200 /dev/zero";
+    let run =
+        bucket.through(&proxy, "put").args(["--json", "--max-parts", "20", &bucket.at("x"), "--", line]);
+    let run = run.watch_memory().finish().expect_success();
+    assert!(run.near_peak < 128 << 20, "{} MiB", run.near_peak >> 20);
+    assert_eq!(summary(&run).of("copied_bytes"), 471_859_200);
+    assert!(proxy.count(|request| request.part().is_some()) <= 20);
+    let sum = bucket.haul("get").arg(bucket.at("x")).arg(bucket.scene.join("copy")).watch_memory().finish();
+    assert!(sum.near_peak < 128 << 20, "{} MiB", sum.near_peak >> 20);
+    let _ = sum.expect_success();
+    assert_eq!(fs::metadata(bucket.scene.join("copy")).unwrap().len(), 471_859_200);
+}
+
+fn a_get_into_a_file_goes_on_where_it_was() {
+    let bucket = Bucket::new();
+    let (_, bytes) = bucket.file("content", 60_000_000);
+    bucket.put("x", &bytes);
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
+        let late = request.range_start().is_some_and(|start| start >= 32 << 20);
+        late.then_some(Trouble::Slow(10_000))
+    });
+    let folder = bucket.scene.join("folder");
+    fs::create_dir(&folder).unwrap();
+    let staged =
+        || fs::read_dir(&folder).unwrap().flatten().next().map_or(0, |entry| entry.metadata().unwrap().len());
+    let mut run = bucket.through(&proxy, "get").arg(bucket.at("x")).arg(&folder).start();
+    run.wait_until("some ranges are there", || staged() >= 24 << 20);
+    kill(run.pid());
+    let _ = run.finish();
+    assert!(!folder.join("x").exists());
+    let run = bucket.haul("get").args(["--json", &bucket.at("x")]).arg(&folder).finish().expect_success();
+    assert!(summary(&run).of("resumed_bytes") >= 24 << 20, "{run}");
+    assert!(fs::read(folder.join("x")).unwrap() == bytes);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+fn a_reader_that_has_enough_ends_it_quietly() {
+    let bucket = Bucket::new();
+    let (_, bytes) = bucket.file("content", 30_000_000);
+    bucket.put("x", &bytes);
+    let haul = crate::scene::HAUL;
+    let line = format!("{haul} get {} | head -c 1000; echo ${{PIPESTATUS[0]}} >&2", bucket.at("x"));
+    let run = haul_testkit::Run::new("bash", bucket.scene.tag()).args(["-c", &line]);
+    let run = run
+        .env("AWS_ACCESS_KEY_ID", haul_testkit::store::ACCESS_KEY)
+        .env("AWS_SECRET_ACCESS_KEY", haul_testkit::store::SECRET_KEY)
+        .env("AWS_ENDPOINT_URL", format!("http://{}", haul_testkit::store::endpoint()));
+    let run = run.finish().expect_success();
+    assert!(run.stdout == bytes[..1000]);
+    assert_eq!(run.err().trim(), "1");
+}
+
+fn what_others_wrote_is_read() {
+    let bucket = Bucket::new();
+    let (file, bytes) = bucket.file("content", 3_000_000);
+    bucket.put("first", b"so that there is a bucket");
+    bucket.upload(&file, "theirs");
+    let run = bucket.haul("get").arg(bucket.at("theirs")).finish().expect_success();
+    assert!(run.stdout == bytes);
+}
+
+fn what_is_asked_about_the_object_is_kept() {
+    let bucket = Bucket::new();
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
+    for len in [10, 20_000_000] {
+        let run = bucket.through(&proxy, "put").args([
+            "--header",
+            "Content-Type: text/x-dump",
+            "--metadata",
+            "host=db1",
+        ]);
+        let run = run.args(["--storage-class", "STANDARD_IA", "--tag", "a b=c", &bucket.at("x")]);
+        let _ = run.input(vec![0; len]).finish().expect_success();
+        let first = proxy.seen().into_iter().rfind(|request| {
+            request.header("content-type") == Some("text/x-dump") && request.header("x-amz-tagging").is_some()
+        });
+        let first = first.expect("the object is begun with what was asked for");
+        assert_eq!(first.header("x-amz-meta-host"), Some("db1"));
+        assert_eq!(first.header("x-amz-storage-class"), Some("STANDARD_IA"));
+        assert_eq!(first.header("x-amz-tagging"), Some("a%20b=c"));
+    }
+    let run = bucket.haul("put").args(["--header", "x-amz-acl: public-read", &bucket.at("x")]).input("x");
+    let _ = run.finish().expect_code(2);
+}
+
+fn objects_are_listed_and_removed() {
+    let bucket = Bucket::new();
+    for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
+        bucket.put(key, key.as_bytes());
+    }
+    bucket.put("c.haul", b"a companion");
+    let list = |words: &[&str]| {
+        let run = bucket.haul("ls").arg("--json").args(words).finish().expect_success();
+        let name = |event: &serde_json::Value| {
+            event["key"].as_str().or(event["prefix"].as_str()).unwrap().to_owned()
+        };
+        events(&run).iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&[&bucket.at("")]), ["a/", "c", "c.haul"]);
+    let mut all = list(&["-r", &bucket.at("a/")]);
+    all.sort();
+    assert_eq!(all, ["a/b/thr ee+%", "a/b/two", "a/one"]);
+    let people = bucket.haul("ls").arg(bucket.at("c")).finish().expect_success();
+    assert!(people.out().contains("1 B") && people.out().contains("  c\n"), "{people}");
+    let _ = bucket.haul("ls").arg(bucket.at("none")).finish().expect_code(1);
+    let run = bucket.haul("rm").args(["-rn", &bucket.at("a/b/")]).finish().expect_success();
+    assert_eq!(run.out().lines().count(), 2);
+    assert_eq!(bucket.names().len(), 5);
+    let _ = bucket.haul("rm").args(["-r", &bucket.at("a/b/")]).finish().expect_success();
+    let _ = bucket.haul("rm").arg(bucket.at("c")).finish().expect_success();
+    assert_eq!(bucket.names(), ["a/one"]);
+    let _ = bucket.haul("rm").arg(bucket.at("c")).finish().expect_code(1);
+    let _ = bucket.haul("rm").args(["-r", &bucket.at("")]).finish().expect_code(2);
+}
+
+fn what_cannot_be_meant_is_refused() {
+    let bucket = Bucket::new();
+    let at = bucket.at("x");
+    for words in [
+        &["put", "file"][..],
+        &["put", "host:file"],
+        &["put", "s3://bucket"],
+        &["put", &at, &at],
+        &["put", "--max-memory", "32M", &at],
+        &["get", &at, "--json"],
+        &["get", "/etc/passwd"],
+        &["copy", &at, "dst"],
+        &["put", "gs://bucket/x"],
+        &["put", "--endpoint", "ftp://x", &at],
+        &["rm", "--any", &at],
+    ] {
+        let run = bucket.haul(words[0]).args(&words[1..]).input("x").finish();
+        assert_eq!(run.code(), Some(2), "{run}");
+    }
+    let mut random = vec![0; 10];
+    content::fill(1, 0, &mut random);
+    let run = bucket.haul("put").arg(&at).env("AWS_SECRET_ACCESS_KEY", "wrong").input(random).finish();
+    let run = run.expect_code(4);
+    assert!(run.err().contains("hint: credentials come from"), "{run}");
+}

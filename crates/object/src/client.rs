@@ -1,0 +1,347 @@
+//! One bucket with patience: each request is tried again until it goes well, makes no sense, or nothing has gone
+//! through for too long.
+
+mod checked;
+mod patience;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::location::{ObjectKind, ObjectPlace};
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use crate::fault::{Class, Fault};
+use crate::governor::Governor;
+use crate::meter::Requests;
+use crate::payload::Payload;
+use crate::s3::S3;
+use crate::settings::StoreSettings;
+use crate::store::{Activity, Checksum, HeldPart, Object, Page, PutOptions, Store, Tag, Upload};
+
+pub(crate) use checked::RUN;
+pub use patience::Notes;
+use patience::Patience;
+
+/// Requests with content that are under way at a time, at most.
+pub const AT_ONCE: usize = 24;
+
+/// What an upload in parts may have at most: AWS, and most of those that speak like it
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
+pub const MAX_PARTS: u32 = 10_000;
+
+/// One bucket of a store. It may be used from many threads at once; calls block, and are tried again.
+pub struct Client {
+    store: Box<dyn Store>,
+    place: ObjectPlace,
+    endpoint: String,
+    side: Side,
+    timeout: Duration,
+    requests: Arc<Requests>,
+    governor: Governor,
+    cancel: Arc<AtomicBool>,
+    notes: Notes,
+    /// When a request went well last.
+    went_well: Mutex<Option<Instant>>,
+    /// The store does not check CRC-64/NVME.
+    md5: AtomicBool,
+    /// That the credentials are refused was said.
+    said: AtomicBool,
+}
+
+/// Opens the bucket of a location. Nothing is asked of it yet. `cancel` ends all requests, `notes` is told what a
+/// person should know.
+///
+/// # Errors
+/// If there is no client for it, or the settings make no sense.
+pub fn open(
+    place: &ObjectPlace,
+    side: Side,
+    settings: &StoreSettings,
+    cancel: Arc<AtomicBool>,
+    notes: Notes,
+) -> Result<Client> {
+    let requests = Arc::new(Requests::default());
+    let store: Box<dyn Store> = match place.kind {
+        ObjectKind::S3 => Box::new(S3::new(&place.bucket, settings, Arc::clone(&requests))?),
+    };
+    Ok(Client {
+        store,
+        place: place.clone(),
+        endpoint: settings.endpoint.clone().unwrap_or_default(),
+        side,
+        timeout: settings.timeout,
+        requests,
+        governor: Governor::new(AT_ONCE),
+        cancel,
+        notes,
+        went_well: Mutex::new(None),
+        md5: AtomicBool::new(false),
+        said: AtomicBool::new(false),
+    })
+}
+
+impl Client {
+    /// The requests that were made.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Requests with content that may be under way at the moment.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.governor.allowed()
+    }
+
+    /// The location of an object, as a person writes it.
+    #[must_use]
+    pub fn name(&self, key: &str) -> String {
+        ObjectPlace { key: key.to_owned(), ..self.place.clone() }.to_string()
+    }
+
+    /// The endpoint that was named; empty for the provider's own.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Tells the person something.
+    pub(crate) fn note(&self, text: &str) {
+        (self.notes)(text);
+    }
+
+    /// What is there under `key`; `None` if nothing is.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub fn head(&self, key: &str) -> Result<Option<Object>> {
+        match self.ask(|at| self.store.head(key, at)) {
+            Ok(object) => Ok(Some(object)),
+            // A HEAD that says no has no content, hence no code: a bucket that is not there looks the same.
+            Err(fault) if fault.class == Class::NotFound => Ok(None),
+            Err(fault) => Err(self.error(&fault, "look at", key)),
+        }
+    }
+
+    /// Appends the bytes of `range` to `take`, if the object still bears `etag`; given up when nobody wants it.
+    ///
+    /// `take` is told to forget what it took (`None`) before the request is made again.
+    ///
+    /// # Errors
+    /// If they cannot be read; [`ErrorKind::SourceChanged`] if it is another object by now.
+    pub fn read(
+        &self,
+        object: &Object,
+        range: Range<u64>,
+        unwanted: &AtomicBool,
+        take: &mut (dyn FnMut(Option<&[u8]>) + Send),
+    ) -> Result<()> {
+        let _permit = self.governor.permit();
+        let request = |at: &Activity<'_>| {
+            take(None);
+            self.store.get(&object.key, range.clone(), &object.etag, &mut |bytes| take(Some(bytes)), at)
+        };
+        self.patient(Some(unwanted), request).map_err(|fault| {
+            if fault.class == Class::Condition {
+                let error =
+                    Error::new(ErrorKind::SourceChanged, self.side, "read", "it is another object by now");
+                return error.on(self.name(&object.key));
+            }
+            self.error(&fault, "read", &object.key)
+        })
+    }
+
+    /// The whole of a small object, up to `limit` bytes; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_small(&self, key: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+        match self.ask(|at| self.store.get_small(key, limit, at)) {
+            Ok(content) => Ok(Some(content)),
+            Err(fault) if fault.class == Class::NotFound => Ok(None),
+            Err(fault) => Err(self.error(&fault, "read", key)),
+        }
+    }
+
+    /// One page of what is under `prefix`; with `delimiter`, up to the next slash.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    pub fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>) -> Result<Page> {
+        let page = self.ask(|at| self.store.list(prefix, delimiter, next, at));
+        page.map_err(|fault| self.error(&fault, "list", prefix))
+    }
+
+    /// Removes objects, up to a thousand in one request; gives those that stay, with the reason.
+    ///
+    /// # Errors
+    /// If the store takes no such request.
+    pub fn remove(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
+        let mut failed = Vec::new();
+        for keys in keys.chunks(1000) {
+            match self.ask(|at| self.store.delete(keys, at)) {
+                Ok(left) => {
+                    let named = |(key, fault): (String, Fault)| {
+                        let error = self.error(&fault, "remove", &key);
+                        (key, error)
+                    };
+                    failed.extend(left.into_iter().map(named));
+                }
+                // Some stores know no batches.
+                Err(fault) if fault.class == Class::Unsupported && keys.len() > 1 => {
+                    for key in keys {
+                        failed.extend(self.remove(std::slice::from_ref(key))?);
+                    }
+                }
+                Err(fault) => match keys {
+                    [key] if matches!(fault.class, Class::Denied | Class::Final) => {
+                        failed.push((key.clone(), self.error(&fault, "remove", key)));
+                    }
+                    _ => return Err(self.error(&fault, "remove", keys.first().map_or("", |key| key))),
+                },
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Copies an object inside its bucket, in one request.
+    ///
+    /// # Errors
+    /// If it cannot be copied.
+    pub fn copy(&self, from: &str, to: &str, options: &PutOptions) -> Result<()> {
+        self.ask(|at| self.store.copy(from, to, options, at))
+            .map_err(|fault| self.error(&fault, "copy", from))
+    }
+
+    /// Copies a range of an object of this bucket into a part of an upload.
+    ///
+    /// # Errors
+    /// If it cannot be copied.
+    pub fn copy_part(&self, from: &str, range: Range<u64>, upload: &Upload, number: u32) -> Result<Tag> {
+        let _permit = self.governor.permit();
+        let part = crate::store::PartOf { upload, number };
+        let copied = self.ask(|at| self.store.copy_part(from, range.clone(), part, at));
+        copied.map_err(|fault| self.error(&fault, "copy", from))
+    }
+
+    /// Gives up an upload. This is done also when the run is cancelled, in a few seconds.
+    ///
+    /// # Errors
+    /// If the store does not say that it is gone.
+    pub fn abort(&self, upload: &Upload) -> Result<()> {
+        let never = AtomicBool::new(false);
+        let limit = Duration::from_secs(4);
+        let mut patience = Patience::new(limit);
+        loop {
+            let at = Activity::new(Duration::from_secs(2), &never, None);
+            match self.store.abort(upload, &at) {
+                Ok(()) => return Ok(()),
+                Err(fault) if patience.holds(&fault, None) => patience.wait(&fault, &[&never]),
+                Err(fault) => return Err(self.error(&fault, "give up the upload of", &upload.key)),
+            }
+        }
+    }
+
+    /// The parts of an upload that are there, ascending; `None` if there is no such upload.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn parts(&self, upload: &Upload) -> Result<Option<Vec<HeldPart>>> {
+        let mut all: Vec<HeldPart> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |part| part.number);
+            let (parts, more) = match self.ask(|at| self.store.parts(upload, after, at)) {
+                Ok(page) => page,
+                Err(fault) if fault.class == Class::NotFound => return Ok(None),
+                Err(fault) => return Err(self.error(&fault, "list the parts of", &upload.key)),
+            };
+            let grows = parts.last().is_some_and(|part| part.number > after);
+            all.extend(parts.into_iter().filter(|part| part.number > after));
+            if !more || !grows {
+                return Ok(Some(all));
+            }
+        }
+    }
+
+    /// The uploads under `prefix` that are not complete.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn uploads(&self, prefix: &str) -> Result<Vec<Upload>> {
+        let mut all: Vec<Upload> = Vec::new();
+        loop {
+            let page = self.ask(|at| self.store.uploads(prefix, all.last(), at));
+            let (uploads, more) =
+                page.map_err(|fault| self.error(&fault, "list the uploads under", prefix))?;
+            let grows = uploads.last().is_some_and(|last| Some(last) != all.last());
+            all.extend(uploads);
+            if !more || !grows {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Writes a small object: bytes that are at hand.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_small(&self, key: &str, content: Vec<u8>, options: &PutOptions) -> Result<Tag> {
+        self.put(key, &Payload::from_bytes(content), options)
+    }
+
+    fn error(&self, fault: &Fault, operation: &str, key: &str) -> Error {
+        fault.error(self.side, operation, &self.name(key))
+    }
+
+    /// Asks until it goes well or makes no sense.
+    fn ask<T>(&self, request: impl FnMut(&Activity<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.patient(None, request)
+    }
+
+    fn patient<T>(
+        &self,
+        unwanted: Option<&AtomicBool>,
+        mut request: impl FnMut(&Activity<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut patience = Patience::new(self.timeout);
+        loop {
+            let at = Activity::new(patience.stall(), &self.cancel, unwanted);
+            let fault = match request(&at) {
+                Ok(answer) => {
+                    self.note_success();
+                    return Ok(answer);
+                }
+                Err(fault) => fault,
+            };
+            let went_well = *self.went_well.lock().unwrap_or_else(PoisonError::into_inner);
+            if fault.class == Class::SlowDown {
+                self.governor.slow_down();
+            }
+            if !patience.holds(&fault, went_well) {
+                return Err(patience.tired(fault));
+            }
+            if matches!(fault.class, Class::Login | Class::Expired)
+                && !self.said.swap(true, Ordering::Relaxed)
+            {
+                self.note(&format!("the credentials are refused ({}): waiting for new ones", fault.message));
+            }
+            let mut ends = vec![&*self.cancel];
+            ends.extend(unwanted);
+            patience.wait(&fault, &ends);
+            self.requests.retried();
+        }
+    }
+
+    fn note_success(&self) {
+        *self.went_well.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.governor.went_well();
+        if self.said.swap(false, Ordering::Relaxed) {
+            self.note("the credentials are taken again");
+        }
+    }
+
+    fn check(&self) -> Checksum {
+        if self.md5.load(Ordering::Relaxed) { Checksum::Md5 } else { Checksum::Crc64 }
+    }
+}

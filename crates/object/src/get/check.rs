@@ -1,0 +1,113 @@
+//! What a stream is checked against as it comes: the best of what is recorded of it.
+
+use crc_fast::CrcAlgorithm;
+use haul_core::{Digest, Error, ErrorKind, Side};
+use md5::{Digest as _, Md5};
+
+use crate::companion::Proof;
+use crate::payload::hex;
+use crate::store::Object;
+
+/// What content was checked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The BLAKE3 digest that haul recorded.
+    Blake3,
+    /// The CRC-64/NVME that the store keeps.
+    Crc64,
+    /// The MD5 that the store keeps.
+    Md5,
+    /// Nothing is recorded: its length only.
+    Length,
+}
+
+/// Hashes a stream, and compares at its end.
+pub(super) struct Check {
+    hasher: Hasher,
+    expected: String,
+}
+
+enum Hasher {
+    Blake3(Box<blake3::Hasher>),
+    Crc64(Box<crc_fast::Digest>),
+    Md5(Md5),
+    None,
+}
+
+impl Check {
+    /// For an object, of which `proof` is recorded.
+    pub(super) fn new(object: &Object, proof: Option<&Proof>) -> Self {
+        let (hasher, expected) = if let Some(proof) = proof {
+            (Hasher::Blake3(Box::default()), proof.digest.to_string())
+        } else if let Some(crc64) = object.crc64 {
+            (Hasher::Crc64(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme))), format!("{crc64:016x}"))
+        } else if let Some(md5) = object.md5() {
+            (Hasher::Md5(Md5::new()), md5.to_ascii_lowercase())
+        } else {
+            (Hasher::None, String::new())
+        };
+        Self { hasher, expected }
+    }
+
+    /// The next bytes.
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        match &mut self.hasher {
+            Hasher::Blake3(hasher) => drop(hasher.update(bytes)),
+            Hasher::Crc64(hasher) => hasher.update(bytes),
+            Hasher::Md5(hasher) => hasher.update(bytes),
+            Hasher::None => {}
+        }
+    }
+
+    /// Compares what came with what is recorded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] if it differs.
+    pub(super) fn finish(self, name: &str) -> Result<Checked, Error> {
+        let (checked, found) = match self.hasher {
+            Hasher::Blake3(hasher) => (Checked::Blake3, Digest(*hasher.finalize().as_bytes()).to_string()),
+            Hasher::Crc64(hasher) => (Checked::Crc64, format!("{:016x}", hasher.finalize())),
+            Hasher::Md5(hasher) => (Checked::Md5, hex(&hasher.finalize())),
+            Hasher::None => return Ok(Checked::Length),
+        };
+        if found == self.expected {
+            return Ok(checked);
+        }
+        let what = match checked {
+            Checked::Blake3 => "BLAKE3",
+            Checked::Crc64 => "CRC-64/NVME",
+            _ => "MD5",
+        };
+        let cause = format!("its {what} is {found}, and {} was recorded", self.expected);
+        Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_of_what_is_recorded_decides() {
+        let bytes = b"some content";
+        let crc64 = crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes);
+        let etag = format!("\"{}\"", hex(&Md5::digest(bytes)));
+        let with_md5 = Object { etag, len: 12, ..Object::default() };
+        let with_crc = Object { crc64: Some(crc64), ..with_md5.clone() };
+        let bare = Object { etag: "\"x-2\"".to_owned(), len: 12, ..Object::default() };
+        let proof = Proof { len: 12, digest: Digest::of(bytes) };
+        let check = |object: &Object, proof: Option<&Proof>, bytes: &[u8]| {
+            let mut check = Check::new(object, proof);
+            check.update(bytes);
+            check.finish("s3://b/k")
+        };
+        assert_eq!(check(&with_crc, Some(&proof), bytes).unwrap(), Checked::Blake3);
+        assert_eq!(check(&with_crc, None, bytes).unwrap(), Checked::Crc64);
+        assert_eq!(check(&with_md5, None, bytes).unwrap(), Checked::Md5);
+        assert_eq!(check(&bare, None, bytes).unwrap(), Checked::Length);
+        for object in [&with_md5, &with_crc] {
+            assert_eq!(check(object, None, b"other").unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+        assert_eq!(check(&bare, Some(&proof), b"other").unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}

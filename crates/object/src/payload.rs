@@ -1,0 +1,170 @@
+//! What is sent: bytes in memory, or a part that is larger than memory and lies in an unlinked file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use crc_fast::CrcAlgorithm;
+use haul_core::Buffer;
+use md5::{Digest, Md5};
+
+/// Bytes that are read from a file at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Content of one request. Cloning it copies nothing.
+#[derive(Clone)]
+pub(crate) struct Payload {
+    source: Source,
+    len: u64,
+    crc64: u64,
+    md5: Arc<Mutex<Option<[u8; 16]>>>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Memory(Arc<[Bytes]>),
+    File(Arc<File>),
+}
+
+/// A buffer whose bytes go back to its pool when the last request is done with them.
+struct Pooled(Buffer);
+
+impl AsRef<[u8]> for Pooled {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl Payload {
+    /// Some bytes.
+    pub(crate) fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let crc64 = crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &bytes);
+        Self::new(bytes.len() as u64, crc64, Source::Memory(Arc::new([bytes])))
+    }
+
+    /// Buffers, one after the other, and the CRC-64/NVME of all.
+    pub(crate) fn from_buffers(buffers: Vec<Buffer>, crc64: u64) -> Self {
+        let len = buffers.iter().map(|buffer| buffer.bytes().len() as u64).sum();
+        let blocks: Vec<Bytes> =
+            buffers.into_iter().map(|buffer| Bytes::from_owner(Pooled(buffer))).collect();
+        Self::new(len, crc64, Source::Memory(blocks.into()))
+    }
+
+    /// The first `len` bytes of a file, and their CRC-64/NVME.
+    pub(crate) fn from_file(file: File, len: u64, crc64: u64) -> Self {
+        Self::new(len, crc64, Source::File(Arc::new(file)))
+    }
+
+    fn new(len: u64, crc64: u64, source: Source) -> Self {
+        Self { source, len, crc64, md5: Arc::default() }
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Its CRC-64/NVME.
+    pub(crate) fn crc64(&self) -> u64 {
+        self.crc64
+    }
+
+    /// Its MD5, taken when it is first asked for.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn md5(&self) -> io::Result<[u8; 16]> {
+        let mut known = self.md5.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(digest) = *known {
+            return Ok(digest);
+        }
+        let mut hasher = Md5::new();
+        let mut at = 0;
+        while let Some(chunk) = self.chunk(&mut at)? {
+            hasher.update(&chunk);
+        }
+        let digest = hasher.finalize().into();
+        *known = Some(digest);
+        Ok(digest)
+    }
+
+    /// The next bytes from position `at`, which is moved on; `None` at the end.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn chunk(&self, at: &mut u64) -> io::Result<Option<Bytes>> {
+        match &self.source {
+            Source::Memory(blocks) => {
+                let mut start = 0;
+                for block in blocks.iter() {
+                    let end = start + block.len() as u64;
+                    if *at < end {
+                        let from = (*at - start) as usize;
+                        let to = block.len().min(from + CHUNK);
+                        *at = start + to as u64;
+                        return Ok(Some(block.slice(from..to)));
+                    }
+                    start = end;
+                }
+                Ok(None)
+            }
+            Source::File(file) => {
+                let len = (self.len - *at).min(CHUNK as u64) as usize;
+                if len == 0 {
+                    return Ok(None);
+                }
+                let mut bytes = vec![0; len];
+                file.read_exact_at(&mut bytes, *at)?;
+                *at += len as u64;
+                Ok(Some(Bytes::from(bytes)))
+            }
+        }
+    }
+}
+
+/// A checksum as HTTP headers carry it.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// The CRC-64 in a header.
+pub(crate) fn crc64_of(text: &str) -> Option<u64> {
+    Some(u64::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn memory_and_file_give_the_same() {
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let memory = Payload::from_bytes(bytes.clone());
+        let file = Payload::from_file(file, bytes.len() as u64, memory.crc64());
+        for payload in [&memory, &file] {
+            let (mut at, mut read) = (0, Vec::new());
+            while let Some(chunk) = payload.chunk(&mut at).unwrap() {
+                read.extend_from_slice(&chunk);
+            }
+            assert!(read == bytes);
+        }
+        assert_eq!(memory.md5().unwrap(), file.md5().unwrap());
+        // The check value of CRC-64/NVME, from the catalogue of parametrised CRC algorithms.
+        assert_eq!(Payload::from_bytes(&b"123456789"[..]).crc64(), 0xae8b_1486_0a79_9888);
+        assert_eq!(crc64_of(&base64(&7_u64.to_be_bytes())), Some(7));
+        assert_eq!(hex(&Payload::from_bytes(&b""[..]).md5().unwrap()), "d41d8cd98f00b204e9800998ecf8427e");
+    }
+}

@@ -1,0 +1,160 @@
+//! Profiles in `~/.aws/config` and `~/.aws/credentials`.
+//!
+//! The form: <https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html>. Read are keys, session
+//! tokens, `region`, `endpoint_url` and `credential_process`. Roles to assume and SSO are refused by name.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use object_store::aws::AwsCredential;
+use serde::Deserialize;
+
+/// One profile: what both files say of it, the file of credentials first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profile {
+    name: String,
+    values: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct FromProcess {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: Option<String>,
+}
+
+impl Profile {
+    /// The profile that `AWS_PROFILE` names, or the default one. A file that is not there says nothing.
+    pub(crate) fn load() -> Self {
+        let name = env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned());
+        let file = |variable: &str, name: &str| {
+            let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(name));
+            let path = env::var_os(variable).map(PathBuf::from).or(home);
+            path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
+        };
+        let mut values =
+            section(&file("AWS_CONFIG_FILE", "config"), &["default", &format!("profile {name}")], &name);
+        values.extend(section(&file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), &[&name], &name));
+        Self { name, values }
+    }
+
+    /// What it says under `key`.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Its credentials; `None` where it has none.
+    ///
+    /// # Errors
+    /// A sentence, if it wants what haul does not know, or its process fails.
+    pub(crate) fn credential(&self) -> Result<Option<AwsCredential>, String> {
+        if let (Some(key_id), Some(secret_key)) =
+            (self.get("aws_access_key_id"), self.get("aws_secret_access_key"))
+        {
+            let token = self.get("aws_session_token").map(str::to_owned);
+            return Ok(Some(AwsCredential {
+                key_id: key_id.to_owned(),
+                secret_key: secret_key.to_owned(),
+                token,
+            }));
+        }
+        if let Some(command) = self.get("credential_process") {
+            return self.run(command).map(Some);
+        }
+        for unknown in ["sso_session", "sso_start_url", "role_arn", "web_identity_token_file"] {
+            if self.get(unknown).is_some() {
+                return Err(format!(
+                    "the profile `{}` logs in by `{unknown}`, which haul does not read from profiles: \
+                     eval \"$(aws configure export-credentials --profile {} --format env)\" sets what it reads",
+                    self.name, self.name
+                ));
+            }
+        }
+        if self.name != "default" && self.values.is_empty() {
+            return Err(format!(
+                "there is no profile `{}` in ~/.aws/config or ~/.aws/credentials",
+                self.name
+            ));
+        }
+        Ok(None)
+    }
+
+    fn run(&self, command: &str) -> Result<AwsCredential, String> {
+        let failed = |why: String| format!("the credential_process of the profile `{}` {why}", self.name);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = shell.output().map_err(|error| failed(format!("cannot be run: {error}")))?;
+        if !output.status.success() {
+            return Err(failed(format!("failed: {}", output.status)));
+        }
+        let said: FromProcess = serde_json::from_slice(&output.stdout)
+            .map_err(|_| failed("did not print credentials as JSON".to_owned()))?;
+        let FromProcess { access_key_id: key_id, secret_access_key: secret_key, session_token: token } = said;
+        Ok(AwsCredential { key_id, secret_key, token })
+    }
+}
+
+/// The values in the section that one of `titles` heads. `[default]` in the file of settings is the default
+/// profile's alone.
+fn section(text: &str, titles: &[&str], name: &str) -> HashMap<String, String> {
+    let (mut values, mut inside) = (HashMap::new(), false);
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(title) = trimmed.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+            inside = titles.contains(&&title[..]) && (title != "default" || name == "default");
+        } else if inside
+            && !line.starts_with([' ', '\t'])
+            && let Some((key, value)) = trimmed.split_once('=')
+        {
+            values.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "\
+[default]
+region = eu-west-1
+# nothing
+s3 =
+  max_concurrent_requests = 20
+[profile  backup]
+region=us-east-2
+endpoint_url = http://127.0.0.1:9000
+";
+
+    #[test]
+    fn reads_the_section_that_was_asked_for() {
+        let default = section(CONFIG, &["default", "profile default"], "default");
+        assert_eq!(default.get("region").unwrap(), "eu-west-1");
+        assert!(!default.contains_key("max_concurrent_requests"));
+        let backup = section(CONFIG, &["default", "profile backup"], "backup");
+        assert_eq!(backup.get("region").unwrap(), "us-east-2");
+        assert_eq!(backup.get("endpoint_url").unwrap(), "http://127.0.0.1:9000");
+        assert!(section(CONFIG, &["backup"], "backup").is_empty());
+    }
+
+    #[test]
+    fn a_profile_that_wants_what_haul_does_not_know_is_refused_by_name() {
+        let values = [("sso_session".to_owned(), "corp".to_owned())].into();
+        let profile = Profile { name: "corp".to_owned(), values };
+        assert!(profile.credential().unwrap_err().contains("sso_session"));
+        let values = [(
+            "credential_process".to_owned(),
+            "echo '{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\"}'".to_owned(),
+        )];
+        let profile = Profile { name: "x".to_owned(), values: values.into() };
+        assert_eq!(profile.credential().unwrap().unwrap().key_id, "a");
+    }
+}

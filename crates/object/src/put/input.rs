@@ -1,0 +1,139 @@
+//! Where a stream comes from: standard input, or a command that is run for it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How often it is looked at whether the run is cancelled, while nothing comes.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a command may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A stream that is read to its end.
+pub struct Input {
+    file: File,
+    child: Option<Child>,
+    name: String,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Input {
+    /// What is already open.
+    #[must_use]
+    pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
+        Self { file: File::from(fd), child: None, name: "standard input".to_owned(), cancel }
+    }
+
+    /// The output of a command. Its standard error and input are haul's own.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run(mut command: Command, name: &str, cancel: Arc<AtomicBool>) -> Result<Self> {
+        let failed = |error: &io::Error| Error::io(Side::Source, "run", error).on(name);
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+        let Some(stdout) = child.stdout.take() else {
+            return Err(failed(&io::Error::other("it has no output")));
+        };
+        let file = File::from(OwnedFd::from(stdout));
+        Ok(Self { file, child: Some(child), name: name.to_owned(), cancel })
+    }
+
+    /// Reads some bytes; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the run is cancelled.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(
+                    Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted").on(&self.name)
+                );
+            }
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            let ready = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&wait));
+            match ready {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(self.failed(&error.into())),
+            }
+            match self.file.read(buffer) {
+                Ok(len) => return Ok(len),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        Error::io(Side::Source, "read", error).on(&self.name)
+    }
+
+    /// Whether what was read is the whole stream: a command must have ended well. Waits for it.
+    ///
+    /// # Errors
+    /// If it failed, or the run is cancelled.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let Some(child) = &mut self.child else { return Ok(()) };
+        loop {
+            let status = child
+                .try_wait()
+                .map_err(|error| Error::io(Side::Source, "wait for", &error).on(&self.name))?;
+            if let Some(status) = status {
+                self.child = None;
+                if status.success() {
+                    return Ok(());
+                }
+                let error = Error::new(ErrorKind::Io, Side::Source, "run", format!("it failed: {status}"));
+                return Err(error.on(&self.name));
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(
+                    Error::new(ErrorKind::Cancelled, Side::Local, "run", "interrupted").on(&self.name)
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Input {
+    /// Nobody reads any more: a command that still runs is asked to end, then made to.
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        // A shell that ends leaves what it runs behind, so all of them are told.
+        for pid in family(child.id()).into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < GRACE {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// A process and all below it, as far as the kernel lists children.
+fn family(root: u32) -> Vec<i32> {
+    let mut all: Vec<i32> = i32::try_from(root).into_iter().collect();
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        at += 1;
+    }
+    all
+}

@@ -1,0 +1,64 @@
+//! What an earlier run left of an upload.
+
+use std::collections::HashMap;
+
+use haul_core::{Error, Result, Side};
+
+use super::Target;
+use crate::payload::{Payload, hex};
+use crate::store::{HeldPart, PutOptions, Tag, Upload, md5_of};
+use crate::uploads::{self, Owner, Record};
+
+/// Parts that are there.
+#[derive(Default)]
+pub(super) struct Held(HashMap<u32, HeldPart>);
+
+impl Held {
+    /// The mark of a part, if what is there is the same: by length, and by MD5 or the checksum that the store keeps.
+    ///
+    /// # Errors
+    /// If the part cannot be read again to be compared.
+    pub(super) fn matches(&self, number: u32, payload: &Payload) -> Result<Option<Tag>> {
+        let Some(held) = self.0.get(&number).filter(|held| held.len == payload.len()) else {
+            return Ok(None);
+        };
+        let same = match (held.tag.crc64, md5_of(&held.tag.etag)) {
+            (Some(crc64), _) => crc64 == payload.crc64(),
+            (None, Some(etag)) => {
+                let md5 = payload.md5().map_err(|error| Error::io(Side::Local, "compare a part", &error))?;
+                etag.eq_ignore_ascii_case(&hex(&md5))
+            }
+            (None, None) => false,
+        };
+        Ok(same.then(|| held.tag.clone()))
+    }
+}
+
+/// Begins an upload, or with `resume` takes up the newest one of the same object that no process here works on.
+///
+/// # Errors
+/// If the store refuses.
+pub(super) fn begin_or_resume(
+    target: &Target,
+    options: &PutOptions,
+    resume: bool,
+) -> Result<(Upload, Held, Option<Record>)> {
+    let (client, key) = (&target.client, &target.key);
+    if resume {
+        let mut uploads = client.uploads(key)?;
+        uploads.retain(|upload| upload.key == *key && uploads::owner(client, upload) != Owner::Busy);
+        // Times are written in one form, so their text sorts as they do.
+        uploads.sort_by(|a, b| a.begun.cmp(&b.begun));
+        if let Some(upload) = uploads.pop()
+            && let Some(parts) = client.parts(&upload)?
+        {
+            let record = uploads::record(client, &upload);
+            let held = Held(parts.into_iter().map(|part| (part.number, part)).collect());
+            return Ok((upload, held, record));
+        }
+        client.note(&format!("nothing is left of an earlier upload of {}: it begins anew", client.name(key)));
+    }
+    let upload = client.create(key, options)?;
+    let record = uploads::record(client, &upload);
+    Ok((upload, Held::default(), record))
+}

@@ -1,0 +1,27 @@
+//! The one place where asynchronous code runs: the HTTP client wants it, nothing else here does.
+
+use std::future::Future;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::fault::{Class, Fault};
+
+/// Threads that drive all connections. Content is hashed and cut elsewhere; two of these move a few GB a second.
+const THREADS: usize = 2;
+
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+
+fn runtime() -> Result<&'static Runtime, Fault> {
+    let made = RUNTIME.get_or_init(|| {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(THREADS).thread_name("http").enable_all();
+        builder.build().map_err(|error| error.to_string())
+    });
+    made.as_ref().map_err(|cause| Fault::new(Class::Final, format!("threads cannot be started: {cause}")))
+}
+
+/// Runs a request to its end on the calling thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    runtime()?.block_on(future)
+}

@@ -1,0 +1,162 @@
+//! S3 and what speaks like it: the REST API of <https://docs.aws.amazon.com/AmazonS3/latest/API/>.
+//!
+//! Signatures and the usual chain of credentials are the library's (`object_store`); the requests are ours, because
+//! explicit parts, their listing, checksums and conditions are what streams stand on.
+
+mod address;
+mod call;
+mod credentials;
+mod objects;
+mod options;
+mod parts;
+mod xml;
+
+use std::ops::Range;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use crate::fault::Fault;
+use crate::meter::Requests;
+use crate::payload::Payload;
+use crate::profile::Profile;
+use crate::settings::StoreSettings;
+use crate::store::{
+    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Upload, Whole,
+};
+
+/// How long connections may stay idle: stores close them after about 20 s.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// One bucket.
+pub(crate) struct S3 {
+    http: reqwest::Client,
+    credentials: credentials::Chain,
+    address: address::Address,
+    region: RwLock<String>,
+    requests: Arc<Requests>,
+}
+
+impl S3 {
+    /// The bucket with this name. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// If the settings make no sense.
+    pub(crate) fn new(bucket: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<Self> {
+        let bad =
+            |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(bucket);
+        let profile = Profile::load();
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let endpoint = settings.endpoint.clone();
+        let endpoint =
+            endpoint.or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
+        let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
+        let region = settings.region.clone();
+        let region = region.or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
+        let region = region.or_else(|| profile.get("region").map(str::to_owned));
+        let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+        let address = address::Address::new(bucket, endpoint.as_deref()).map_err(bad)?;
+        let http = reqwest::Client::builder()
+            .http1_only()
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")));
+        let http = match variable("AWS_CA_BUNDLE") {
+            None => http,
+            Some(path) => {
+                let read = std::fs::read(&path).map_err(|error| error.to_string());
+                let parsed = read.and_then(|pem| {
+                    reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
+                });
+                let certificates = parsed.map_err(|error| bad(format!("AWS_CA_BUNDLE, {path}: {error}")))?;
+                http.tls_certs_merge(certificates)
+            }
+        };
+        let http = http.build().map_err(|error| bad(error.to_string()))?;
+        let credentials = credentials::Chain::new(bucket, &region);
+        Ok(Self { http, credentials, address, region: RwLock::new(region), requests })
+    }
+}
+
+impl Store for S3 {
+    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+        self.head_object(key, at)
+    }
+
+    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()> {
+        self.get_range(key, range, etag, take, at)
+    }
+
+    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
+        self.get_object(key, limit, at)
+    }
+
+    fn put(
+        &self,
+        key: &str,
+        body: &Payload,
+        options: &PutOptions,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        self.put_object(key, body, options, check, at)
+    }
+
+    fn create(&self, key: &str, options: &PutOptions, check: Checksum, at: &Activity<'_>) -> Answer<String> {
+        self.create_upload(key, options, check, at)
+    }
+
+    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag> {
+        self.upload_part(part, body, check, at)
+    }
+
+    fn complete(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        whole: Whole,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<String> {
+        self.complete_upload(upload, parts, whole, options, at)
+    }
+
+    fn abort(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()> {
+        self.abort_upload(upload, at)
+    }
+
+    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)> {
+        self.list_parts(upload, after, at)
+    }
+
+    fn uploads(
+        &self,
+        prefix: &str,
+        marker: Option<&Upload>,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<Upload>, bool)> {
+        self.list_uploads(prefix, marker, at)
+    }
+
+    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page> {
+        self.list_objects(prefix, delimiter, next, at)
+    }
+
+    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
+        self.delete_objects(keys, at)
+    }
+
+    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+        self.copy_object(from, to, options, at)
+    }
+
+    fn copy_part(&self, from: &str, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag> {
+        self.upload_part_copy(from, range, part, at)
+    }
+}

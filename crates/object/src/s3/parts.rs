@@ -1,0 +1,111 @@
+//! Requests about uploads in parts.
+
+use std::ops::Range;
+
+use reqwest::Method;
+
+use super::call::Call;
+use super::objects::{crc64_text, tag};
+use super::{S3, options, xml};
+use crate::fault::{Class, Fault};
+use crate::meter::Kind;
+use crate::payload::Payload;
+use crate::store::{Activity, Answer, Checksum, HeldPart, PartOf, PutOptions, Tag, Upload, Whole};
+
+impl S3 {
+    pub(super) fn create_upload(
+        &self,
+        key: &str,
+        options: &PutOptions,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<String> {
+        let call = Call::new(Kind::Put, Method::POST, Some(key)).query("uploads", "");
+        let call = options::announced(options::written(call, options), check);
+        xml::upload_id(&self.ask(&call, at)?.1)
+    }
+
+    pub(super) fn upload_part(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        let mut call = part_call(part);
+        call.body = Some(body);
+        let (head, _) = self.ask(&options::checked(call, body, check)?, at)?;
+        tag(&head)
+    }
+
+    pub(super) fn upload_part_copy(
+        &self,
+        from: &str,
+        range: Range<u64>,
+        part: PartOf<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        let range = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
+        let call = part_call(part).header("x-amz-copy-source", self.copy_source(from));
+        let (_, content) = self.ask(&call.header("x-amz-copy-source-range", range), at)?;
+        xml::copied(&content)
+    }
+
+    pub(super) fn complete_upload(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        whole: Whole,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<String> {
+        let body = Payload::from_bytes(xml::complete(parts)?);
+        let mut call = Call::new(Kind::Put, Method::POST, Some(&upload.key)).query("uploadId", &upload.id);
+        call.body = Some(&body);
+        if let Some(crc64) = whole.crc64 {
+            call = call.header("x-amz-checksum-crc64nvme", crc64_text(crc64));
+            call = call.header("x-amz-checksum-type", "FULL_OBJECT");
+        }
+        xml::completed(&self.ask(&options::conditional(call, options), at)?.1)
+    }
+
+    pub(super) fn abort_upload(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()> {
+        let call = Call::new(Kind::Delete, Method::DELETE, Some(&upload.key)).query("uploadId", &upload.id);
+        match self.ask(&call, at) {
+            Ok(_) => Ok(()),
+            Err(Fault { class: Class::NotFound, .. }) => Ok(()),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    pub(super) fn list_parts(
+        &self,
+        upload: &Upload,
+        after: u32,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<HeldPart>, bool)> {
+        let call = Call::new(Kind::List, Method::GET, Some(&upload.key)).query("uploadId", &upload.id);
+        let call = call.query("max-parts", "1000").query("part-number-marker", after.to_string());
+        xml::parts(&self.ask(&call, at)?.1)
+    }
+
+    pub(super) fn list_uploads(
+        &self,
+        prefix: &str,
+        marker: Option<&Upload>,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<Upload>, bool)> {
+        let mut call = Call::new(Kind::List, Method::GET, None).query("uploads", "").query("prefix", prefix);
+        call = call.query("encoding-type", "url");
+        if let Some(last) = marker {
+            call = call.query("key-marker", &last.key).query("upload-id-marker", &last.id);
+        }
+        xml::uploads(&self.ask(&call, at)?.1)
+    }
+}
+
+fn part_call<'a>(part: PartOf<'a>) -> Call<'a> {
+    Call::new(Kind::Put, Method::PUT, Some(&part.upload.key))
+        .query("partNumber", part.number.to_string())
+        .query("uploadId", &part.upload.id)
+}

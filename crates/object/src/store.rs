@@ -1,0 +1,243 @@
+//! What a store can do: the contract that the client stands on, one request for each call.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::fault::Fault;
+use crate::payload::Payload;
+
+/// The outcome of one request.
+pub(crate) type Answer<T> = Result<T, Fault>;
+
+/// What a store tells of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    /// Its name in the bucket.
+    pub key: String,
+    /// Its length in bytes.
+    pub len: u64,
+    /// The store's mark of this content, quotes included.
+    pub etag: String,
+    /// When it was made, as the store writes it: RFC 3339 in listings.
+    pub modified: String,
+    /// Its storage class, where the store says one.
+    pub class: Option<String>,
+    /// What its writer noted, names in lower case; not in listings.
+    pub metadata: Vec<(String, String)>,
+    /// CRC-64/NVME of the whole content, where the store keeps one.
+    pub crc64: Option<u64>,
+}
+
+impl Object {
+    /// What its writer noted under `name`.
+    #[must_use]
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
+    }
+
+    /// The MD5 of its content, where the mark of the store is one: 32 hexadecimal digits.
+    #[must_use]
+    pub fn md5(&self) -> Option<&str> {
+        md5_of(&self.etag)
+    }
+}
+
+/// The MD5 in an `ETag`, if it looks like one. With server-side encryption by KMS it may look so and be another thing.
+pub(crate) fn md5_of(etag: &str) -> Option<&str> {
+    let bare = etag.trim_matches('"');
+    (bare.len() == 32 && bare.bytes().all(|b| b.is_ascii_hexdigit())).then_some(bare)
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Objects, in the order of the store.
+    pub objects: Vec<Object>,
+    /// Prefixes that several keys share, up to and with the delimiter.
+    pub prefixes: Vec<String>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<String>,
+}
+
+/// An upload that is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// The object that it is to become.
+    pub key: String,
+    /// The store's name for it.
+    pub id: String,
+    /// When it was begun, as the store writes it.
+    pub begun: String,
+}
+
+/// What is recorded of a part: enough to complete the upload in another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The store's mark of the part.
+    pub etag: String,
+    /// CRC-64/NVME that the store has checked.
+    pub crc64: Option<u64>,
+}
+
+/// A part that a store holds already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldPart {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its mark.
+    pub tag: Tag,
+}
+
+/// What is asked for about an object that is written.
+#[derive(Clone, Debug, Default)]
+pub struct PutOptions {
+    /// HTTP headers that are kept with it: `content-type` and the like.
+    pub headers: Vec<(String, String)>,
+    /// What is noted with it.
+    pub metadata: Vec<(String, String)>,
+    /// Its tags.
+    pub tags: Vec<(String, String)>,
+    /// Its storage class.
+    pub storage_class: Option<String>,
+    /// How the store encrypts it.
+    pub sse: Option<String>,
+    /// With which key.
+    pub sse_kms_key_id: Option<String>,
+    /// Never in the place of another object.
+    pub no_clobber: bool,
+}
+
+/// How an upload is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checksum {
+    /// By CRC-64/NVME, which the store keeps for the whole object.
+    Crc64,
+    /// By MD5: for stores that do not know the former.
+    Md5,
+}
+
+/// One request while it is under way: how far it is, and whether anybody still wants it.
+#[derive(Debug)]
+pub(crate) struct Activity<'a> {
+    begun: Instant,
+    /// Microseconds from `begun` until something moved last.
+    moved: AtomicU64,
+    /// The run is cancelled.
+    cancel: &'a AtomicBool,
+    /// Nobody wants this one any more.
+    unwanted: Option<&'a AtomicBool>,
+    /// How long it may stand still.
+    pub(crate) stall: Duration,
+}
+
+impl<'a> Activity<'a> {
+    /// Begins now.
+    pub(crate) fn new(stall: Duration, cancel: &'a AtomicBool, unwanted: Option<&'a AtomicBool>) -> Self {
+        Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall }
+    }
+
+    /// Something moved.
+    pub(crate) fn moved(&self) {
+        self.moved.store(self.begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether it stands still for too long.
+    pub(crate) fn is_stalled(&self) -> bool {
+        let moved = Duration::from_micros(self.moved.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(moved) > self.stall
+    }
+
+    /// Whether nobody wants it any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+            || self.unwanted.is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
+    }
+}
+
+/// Takes the bytes of a range as they come. What it says to an error of its own ends the request.
+pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+
+/// An object store. Each call is one request, without patience; it may be used from many threads at once.
+pub(crate) trait Store: Send + Sync {
+    /// What is there under `key`.
+    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object>;
+
+    /// Gives the bytes of `range`, if the object still bears `etag` (where one is given).
+    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()>;
+
+    /// The whole of a small object, up to `limit` bytes.
+    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>>;
+
+    /// Writes an object in one request.
+    fn put(
+        &self,
+        key: &str,
+        body: &Payload,
+        options: &PutOptions,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag>;
+
+    /// Begins an upload in parts and gives its id.
+    fn create(&self, key: &str, options: &PutOptions, check: Checksum, at: &Activity<'_>) -> Answer<String>;
+
+    /// Writes a part; numbers begin with 1. Writing it again replaces it.
+    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag>;
+
+    /// Makes the object from its parts, in their order, and gives its mark.
+    fn complete(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        whole: Whole,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<String>;
+
+    /// Gives up an upload. One that is gone already counts as given up.
+    fn abort(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()>;
+
+    /// The parts that are there after the one with number `after`, ascending, and whether there are more.
+    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)>;
+
+    /// Uploads under `prefix` that are not complete, from `marker` on: and the marker of the next page.
+    fn uploads(
+        &self,
+        prefix: &str,
+        marker: Option<&Upload>,
+        at: &Activity<'_>,
+    ) -> Answer<(Vec<Upload>, bool)>;
+
+    /// One page of the objects under `prefix`.
+    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page>;
+
+    /// Removes up to a thousand objects; gives those that stay, with the reason. What is not there is removed.
+    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>>;
+
+    /// Copies an object of this bucket inside the store, up to the size that it takes in one request (5 GiB).
+    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
+
+    /// Copies a range of an object of this bucket inside the store into a part of an upload.
+    fn copy_part(&self, from: &str, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag>;
+}
+
+/// Which part of which upload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartOf<'a> {
+    /// The upload.
+    pub upload: &'a Upload,
+    /// The number of the part, from 1.
+    pub number: u32,
+}
+
+/// What is known of the whole of an object that is made of parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its CRC-64/NVME, where the parts were checked by it.
+    pub crc64: Option<u64>,
+}

@@ -1,0 +1,200 @@
+//! What stands between haul and a store: it hands on, and makes the trouble that a test wants.
+
+use std::io::{self, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::http::{Request, pass, read_head};
+
+/// What happens to one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is answered with this status, headers and code instead of being handed on.
+    Refuse(u16, &'static str, &'static str),
+    /// The connection ends after so many bytes of its content.
+    CutContent(u64),
+    /// The connection ends after so many bytes of the content of the answer.
+    CutAnswer(u64),
+    /// The byte of the answer at this place is another one.
+    FlipAnswer(u64),
+    /// A byte of its content is another one.
+    FlipContent(u64),
+    /// It is done, and the answer is lost.
+    LoseAnswer,
+    /// The answer comes after so long.
+    Late(Duration),
+    /// Its content goes on at so many bytes per second.
+    Slow(u64),
+}
+
+type Plan = Box<dyn Fn(&Request, usize) -> Option<Trouble> + Send + Sync>;
+
+struct Shared {
+    upstream: SocketAddr,
+    plan: Plan,
+    seen: Mutex<Vec<Request>>,
+    answered: Mutex<Vec<Request>>,
+    ended: AtomicBool,
+}
+
+/// A proxy on a port of its own. It takes no new connections once it is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// In front of `upstream`. `plan` says what happens to a request: it is given the request, and how many requests
+    /// with the same method, path and query came before it.
+    ///
+    /// # Panics
+    /// If no port is free.
+    #[must_use]
+    pub fn start(
+        upstream: SocketAddr,
+        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().unwrap();
+        let plan = Box::new(plan);
+        let shared = Arc::new(Shared {
+            upstream,
+            plan,
+            seen: Mutex::default(),
+            answered: Mutex::default(),
+            ended: AtomicBool::new(false),
+        });
+        let each = Arc::clone(&shared);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if each.ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                let shared = Arc::clone(&each);
+                // A connection that fails is what the client has to deal with.
+                thread::spawn(move || drop(shared.serve(&client)));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// As an endpoint.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, in the order in which their heads came.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Request> {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many requests, of which `which` says yes, the store has answered, and the answer was handed on.
+    #[must_use]
+    pub fn answered(&self, which: impl Fn(&Request) -> bool) -> usize {
+        let answered = self.shared.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.iter().filter(|request| which(request)).count()
+    }
+
+    /// How many requests there were of which `which` says yes.
+    #[must_use]
+    pub fn count(&self, which: impl Fn(&Request) -> bool) -> usize {
+        self.seen().iter().filter(|request| which(request)).count()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn serve(&self, client: &TcpStream) -> io::Result<()> {
+        client.set_nodelay(true)?;
+        let store = TcpStream::connect(self.upstream)?;
+        store.set_nodelay(true)?;
+        let result = self.exchange(client, &store);
+        let _ = client.shutdown(Shutdown::Both);
+        let _ = store.shutdown(Shutdown::Both);
+        result
+    }
+
+    fn exchange(&self, client: &TcpStream, store: &TcpStream) -> io::Result<()> {
+        let (mut requests, mut answers) = (BufReader::new(client), BufReader::new(store));
+        let (mut to_client, mut to_store) = (client, store);
+        while let Some(head) = read_head(&mut requests)? {
+            let request = head.request();
+            let before = {
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let same = |other: &&Request| {
+                    (&other.method, &other.path, &other.query, other.header("range"))
+                        == (&request.method, &request.path, &request.query, request.header("range"))
+                };
+                let before = seen.iter().filter(same).count();
+                seen.push(request.clone());
+                before
+            };
+            let trouble = (self.plan)(&request, before);
+            if let Some(Trouble::Refuse(status, header, code)) = trouble {
+                pass(&mut requests, &mut io::sink(), head.len(), &mut |_| Ok(()))?;
+                let content = if request.method == "HEAD" {
+                    String::new()
+                } else {
+                    format!("<Error><Code>{code}</Code><Message>made by a test</Message></Error>")
+                };
+                let len = content.len();
+                write!(to_client, "HTTP/1.1 {status} No\r\n{header}Content-Length: {len}\r\n\r\n{content}")?;
+                to_client.flush()?;
+                continue;
+            }
+            to_store.write_all(&head.bytes)?;
+            pass(&mut requests, &mut to_store, head.len(), &mut spoil(&trouble, true))?;
+            let Some(answer) = read_head(&mut answers)? else { return Ok(()) };
+            match trouble {
+                Some(Trouble::LoseAnswer) => return Ok(()),
+                Some(Trouble::Late(time)) => thread::sleep(time),
+                _ => {}
+            }
+            to_client.write_all(&answer.bytes)?;
+            if answer.answer_has_content(&request.method) {
+                pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
+            }
+            self.answered.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+            if answer.closes() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What happens to content on its way, up (to the store) or down.
+fn spoil(trouble: &Option<Trouble>, up: bool) -> impl FnMut(&mut [u8]) -> io::Result<()> {
+    let trouble = trouble.clone();
+    let mut at = 0;
+    move |bytes: &mut [u8]| {
+        let (start, end) = (at, at + bytes.len() as u64);
+        at = end;
+        match (&trouble, up) {
+            (Some(Trouble::CutContent(cut)), true) | (Some(Trouble::CutAnswer(cut)), false) if end > *cut => {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            (Some(Trouble::FlipContent(flip)), true) | (Some(Trouble::FlipAnswer(flip)), false)
+                if (start..end).contains(flip) =>
+            {
+                bytes[(*flip - start) as usize] ^= 1;
+            }
+            (Some(Trouble::Slow(rate)), _) => {
+                thread::sleep(Duration::from_secs_f64(bytes.len() as f64 / *rate as f64));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

