@@ -12,7 +12,7 @@ use crate::order::Found;
 use crate::split::{Splitter, wanted};
 use crate::target::Reason;
 use crate::top::Top;
-use crate::{Output, Plan, Request, Tally, Unfit, list_failed};
+use crate::{Output, Plan, Request, Tally, Unfit, data_len, list_failed};
 
 /// Names that are kept as examples of each reason.
 const EXAMPLES: usize = 10;
@@ -23,6 +23,8 @@ pub struct Collector {
     tally: Tally,
     histogram: Histogram,
     largest: Top,
+    /// Those that find their part before the others.
+    giants: Top,
     longest_name: Top,
     longest_path: Top,
     /// All entries but the names in `names`.
@@ -40,12 +42,12 @@ impl Collector {
     /// Begins.
     #[must_use]
     pub fn new(request: Request) -> Self {
-        let most = request.top.max(wanted(request.split));
         Self {
             request,
             tally: Tally::default(),
             histogram: Histogram::default(),
-            largest: Top::new(most),
+            largest: Top::new(request.top),
+            giants: Top::new(wanted(request.split)),
             longest_name: Top::new(1),
             longest_path: Top::new(1),
             tree: Sorter::default(),
@@ -91,7 +93,8 @@ impl Collector {
                 return self.names.push(Name::new(entry)).map_err(|e| list_failed(&e));
             }
             EntryKind::File => {
-                bytes = entry.len;
+                bytes = data_len(entry.len, entry.allocated);
+                self.giants.add(bytes, &entry.path, ());
                 self.tally.file(entry.len, entry.allocated);
                 self.histogram.add(entry.len);
                 self.largest.add(entry.len, &entry.path, ());
@@ -118,17 +121,15 @@ impl Collector {
     /// # Errors
     /// If the lists outside of memory cannot be read, or `out` fails.
     pub fn finish(self, out: &mut dyn Output) -> Result<Plan> {
-        let Self { request, mut tally, mut histogram, largest, mut tree, names, folded, mut unfit, .. } =
-            self;
+        let Self {
+            request, mut tally, mut histogram, mut largest, mut tree, names, folded, mut unfit, ..
+        } = self;
         clashes(folded, &mut unfit, out)?;
-        let largest = largest.into_ranked();
-        let mut largest_files = Top::new(request.top);
-        largest.iter().for_each(|file| largest_files.add(file.figure, &file.path, ()));
         let hard_links = {
             let mut file = |name: &Name, first: &RelPath| {
                 tally.file(name.len, name.allocated);
                 histogram.add(name.len);
-                largest_files.add(name.len, first, ());
+                largest.add(name.len, first, ());
             };
             let mut found = |found: Found| tree.push(found).map_err(|e| list_failed(&e));
             links::group(names, request.top, &mut file, &mut found)?
@@ -137,9 +138,9 @@ impl Collector {
         let mut splitter = request.split.map(|split| {
             // Folders are in no list but where nothing is in them.
             let entries = tally.entries.saturating_sub(tally.folders);
-            Splitter::new(split, &largest, tally.bytes, entries)
+            let bytes = tally.bytes.saturating_sub(tally.hole_bytes);
+            Splitter::new(split, &self.giants.into_ranked(), bytes, entries)
         });
-        drop(largest);
         let mut listed = |found: Found, out: &mut dyn Output| match &mut splitter {
             Some(splitter) => splitter.add(found, out),
             None => Ok(()),
@@ -165,7 +166,7 @@ impl Collector {
         Ok(Plan {
             tally,
             histogram: histogram.into_buckets(),
-            largest_files: largest_files.into_ranked(),
+            largest_files: largest.into_ranked(),
             largest_folders,
             widest_folders,
             deepest_folders,

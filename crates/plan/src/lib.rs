@@ -89,10 +89,11 @@ impl Tally {
         if len <= SMALL {
             self.small_files += 1;
             self.small_bytes += len;
-        } else if allocated < len {
-            // Very short files have their content elsewhere than in blocks.
+        }
+        let data = data_len(len, allocated);
+        if data < len {
             self.sparse_files += 1;
-            self.hole_bytes += len - allocated;
+            self.hole_bytes += len - data;
         }
     }
 }
@@ -111,7 +112,7 @@ pub struct Ranked {
 pub struct Folder {
     /// The folder.
     pub path: RelPath,
-    /// Bytes in files; one of several names counts where its first name is.
+    /// Bytes in files, without holes; one of several names counts where its first name is.
     pub bytes: u64,
     /// Entries.
     pub entries: u64,
@@ -168,6 +169,12 @@ pub struct Plan {
     pub unfit: Vec<Unfit>,
     /// The parts, in the order of their numbers.
     pub parts: Vec<Part>,
+}
+
+/// Bytes of a file without its holes. Of small files that cannot be told, as their content may be elsewhere than in
+/// blocks.
+fn data_len(len: u64, allocated: u64) -> u64 {
+    if len <= SMALL { len } else { len.min(allocated) }
 }
 
 /// A list outside of memory failed.

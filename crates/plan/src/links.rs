@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::order::{Found, Group, tree_order};
 use crate::top::Top;
-use crate::{HardLinks, list_failed};
+use crate::{HardLinks, data_len, list_failed};
 
 /// One name of a file that has several.
 #[derive(Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub(crate) fn group(
             together = Some(Group { number, names });
         }
         for (at, name) in group.into_iter().enumerate() {
-            let bytes = if at == 0 { name.len } else { 0 };
+            let bytes = if at == 0 { data_len(name.len, name.allocated) } else { 0 };
             found(Found { path: name.path, is_dir: false, bytes, group: together })?;
         }
         Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn tree_order(one: &RelPath, other: &RelPath) -> Ordering {
 pub(crate) struct Found {
     pub(crate) path: RelPath,
     pub(crate) is_dir: bool,
-    /// Bytes of content; 0 for further names of a file.
+    /// Bytes of content without holes; 0 for further names of a file.
     pub(crate) bytes: u64,
     /// The names of one file that are in the tree, if there is more than one.
     pub(crate) group: Option<Group>,

@@ -30,7 +30,7 @@ pub enum Split {
 pub struct Part {
     /// Entries in its list.
     pub entries: u64,
-    /// Bytes in their files; one of several names counts once.
+    /// Bytes in their files, without holes; one of several names counts once.
     pub bytes: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Splitter {
 }
 
 impl Splitter {
-    /// `largest` are the largest files of one name, of which [`wanted`] many suffice; `bytes` and `entries` are those
+    /// `largest` are the largest files of one name by what is in them, of which [`wanted`] many suffice; `bytes` and `entries` are those
     /// of the whole tree.
     pub(crate) fn new(split: Split, largest: &[Ranked], bytes: u64, entries: u64) -> Self {
         match split {

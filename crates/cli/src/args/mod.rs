@@ -9,6 +9,7 @@ mod limits;
 mod link;
 mod missing;
 mod output;
+mod plan;
 mod probe;
 mod refused;
 mod transfer;
@@ -30,6 +31,7 @@ pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use missing::MissingHaulArgs;
 pub(crate) use output::OutputArgs;
+pub(crate) use plan::PlanArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use refused::explain;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
@@ -52,6 +54,7 @@ Examples:
   haul sync -n /srv/share/ nas:/srv/share/     what would change?
   haul verify /srv/share/ nas:/srv/share/      is it really there?
   haul probe /srv/share/ nas:/srv/share/       how long will it take?
+  haul plan /srv/share/                        what is in it?
 
 Exit codes:
   0  all there and verified            4  could not reach or log in
@@ -76,6 +79,7 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     Hash(Box<HashArgs>),
     Jobs(JobsArgs),
+    Plan(Box<PlanArgs>),
     Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]

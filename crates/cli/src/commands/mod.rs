@@ -3,10 +3,12 @@
 mod agent;
 mod completions;
 mod copy;
+mod found;
 mod hash;
 mod jobs;
 mod man;
 mod output;
+mod plan;
 mod probe;
 mod sync;
 mod transfer;
@@ -24,6 +26,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Verify(args) => verify::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Jobs(args) => jobs::run(args),
+        Command::Plan(args) => plan::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Agent => agent::run(),
         Command::Completions { shell } => completions::run(shell),

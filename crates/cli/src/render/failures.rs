@@ -6,6 +6,8 @@ use std::path::Path;
 
 use haul_core::{Error, ErrorKind};
 
+use crate::settings::listed;
+
 /// Failures that a person sees as they happen.
 const LIVE: u64 = 20;
 /// Names that are kept of each cause.
@@ -124,7 +126,7 @@ impl Group {
 
 impl List {
     fn add(&mut self, name: &[u8]) {
-        match record(name, self.nul) {
+        match listed(name, self.nul) {
             None => {
                 let text = "names with a newline cannot be listed without -0; they are missing in it";
                 self.failure.get_or_insert(text.to_owned());
@@ -136,20 +138,6 @@ impl List {
             }
         }
     }
-}
-
-/// A name as `--files-from` takes it; `None` if it takes it only with NUL.
-fn record(name: &[u8], nul: bool) -> Option<Vec<u8>> {
-    let name = if name.is_empty() { b"." } else { name };
-    if nul {
-        return Some([name, b"\0"].concat());
-    }
-    if name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        return None;
-    }
-    // A line that begins with one of these would be a comment.
-    let before: &[u8] = if matches!(name.first(), Some(b'#' | b';')) { b"./" } else { b"" };
-    Some([before, name, b"\n"].concat())
 }
 
 /// The error without its subject.
@@ -201,11 +189,6 @@ mod tests {
 
     #[test]
     fn the_list_is_what_files_from_takes() {
-        assert_eq!(record(b"a b\xff", false), Some(b"a b\xff\n".to_vec()));
-        assert_eq!(record(b"#a", false), Some(b"./#a\n".to_vec()));
-        assert_eq!(record(b"a\nb", false), None);
-        assert_eq!(record(b"#a\nb", true), Some(b"#a\nb\0".to_vec()));
-        assert_eq!(record(b"", false), Some(b".\n".to_vec()));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("failed");
         let mut failures = Failures::with_list(&path, false).unwrap();

@@ -11,6 +11,7 @@ mod lines;
 mod part;
 mod people;
 mod plain;
+mod plan;
 mod probe;
 mod summary;
 mod tty;
@@ -28,6 +29,7 @@ pub(crate) use console::{Console, OutputSettings, Showing};
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use part::PartReporter;
+pub(crate) use plan::{Estimated, Planned};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use summary::{Command, Summary};
 
@@ -71,6 +73,8 @@ trait View: Send + Sync {
     fn note(&self, text: &str);
     /// What a probe measured.
     fn measurement(&self, measurement: &Measurement);
+    /// What is in a tree.
+    fn planned(&self, planned: &Planned);
     /// What the doctor found.
     fn diagnosis(&self, diagnosis: &Diagnosis);
     /// The run has ended.

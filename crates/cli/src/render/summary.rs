@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Hash,
     /// `haul probe`
     Probe,
+    /// `haul plan`
+    Plan,
 }
 
 /// How a run ended, with all that is to be said of it.
@@ -92,7 +94,7 @@ impl Summary {
             match self.command {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
-                Command::Hash | Command::Probe => {}
+                Command::Hash | Command::Probe | Command::Plan => {}
             }
             let job = self.job.filter(|_| self.verbose);
             lines.extend(job.map(|id| format!("  job: {id}")));

@@ -12,7 +12,7 @@ mod transfer;
 mod words;
 
 pub(crate) use compress::parse_compress;
-pub(crate) use files_from::{Paths, read_paths};
+pub(crate) use files_from::{Paths, listed, read_paths};
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::parse_size;

@@ -28,6 +28,7 @@ mod memory;
 mod no_haul;
 mod output;
 mod paths;
+mod plan;
 mod probe;
 mod reach;
 mod reruns;
@@ -114,6 +115,7 @@ fn main() -> ExitCode {
         no_haul::cases(),
         output::cases(),
         probe::cases(),
+        plan::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
