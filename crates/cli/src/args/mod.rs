@@ -3,6 +3,7 @@
 mod compress;
 mod copy;
 mod filter;
+mod full;
 mod hash;
 mod jobs;
 mod limits;
@@ -25,6 +26,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
+pub(crate) use full::FullArgs;
 pub(crate) use hash::HashArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;

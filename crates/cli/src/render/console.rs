@@ -116,6 +116,11 @@ impl Console {
         }
     }
 
+    /// A sentence of something that stands in the way, said in any case.
+    pub(crate) fn warn(&self, text: &str) {
+        self.view.note(text);
+    }
+
     /// What a probe measured.
     pub(crate) fn measurement(&self, measurement: &Measurement) {
         self.view.measurement(measurement);

@@ -8,7 +8,8 @@ use haul_core::{Error, ErrorKind};
 
 use crate::settings::listed;
 
-/// Failures that a person sees as they happen.
+/// Failures that a person sees as they happen: of each cause, and in all.
+const LIVE_OF_CAUSE: u64 = 3;
 const LIVE: u64 = 20;
 /// Names that are kept of each cause.
 const NAMES: usize = 10;
@@ -35,6 +36,7 @@ pub(crate) struct Group {
 pub(crate) struct Failures {
     groups: Vec<Group>,
     count: u64,
+    live: u64,
     list: Option<List>,
 }
 
@@ -64,18 +66,26 @@ impl Failures {
         let cause = cause_of(error);
         let full = self.groups.len() >= CAUSES;
         let found = self.groups.iter_mut().find(|group| group.cause == cause);
-        match found {
+        let of_cause = match found {
             Some(group) => group.add(name),
             None if full => {
                 let other = "other causes";
                 match self.groups.iter_mut().find(|group| group.cause == other) {
                     Some(group) => group.add(name),
-                    None => self.groups.push(Group::new(other.to_owned(), error, name)),
+                    None => self.begin(Group::new(other.to_owned(), error, name)),
                 }
             }
-            None => self.groups.push(Group::new(cause, error, name)),
-        }
-        self.count <= LIVE
+            None => self.begin(Group::new(cause, error, name)),
+        };
+        let live = of_cause <= LIVE_OF_CAUSE && self.live < LIVE;
+        self.live += u64::from(live);
+        live
+    }
+
+    /// Begins a group. How many are in it.
+    fn begin(&mut self, group: Group) -> u64 {
+        self.groups.push(group);
+        1
     }
 
     /// How many there are.
@@ -85,7 +95,7 @@ impl Failures {
 
     /// How many of them were not shown at once.
     pub(crate) fn unseen(&self) -> u64 {
-        self.count.saturating_sub(LIVE)
+        self.count - self.live
     }
 
     /// The groups, the largest first.
@@ -116,11 +126,13 @@ impl Group {
         Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
     }
 
-    fn add(&mut self, name: &[u8]) {
+    /// Adds an entry. How many are in it now.
+    fn add(&mut self, name: &[u8]) -> u64 {
         self.count += 1;
         if self.names.len() < NAMES {
             self.names.push(name.to_vec());
         }
+        self.count
     }
 }
 
@@ -167,7 +179,7 @@ mod tests {
             let cause = if at % 3 == 0 { "rare" } else { "common" };
             live += u32::from(failures.add(format!("n{at}").as_bytes(), &error(cause)));
         }
-        assert_eq!((live, failures.count(), failures.unseen()), (20, 10_000, 9_980));
+        assert_eq!((live, failures.count(), failures.unseen()), (6, 10_000, 9_994));
         let groups = failures.groups();
         assert_eq!(groups.len(), 2);
         assert_eq!(groups[0].cause, "failed to read (source): common");
@@ -181,7 +193,8 @@ mod tests {
     fn endless_causes_take_bounded_memory() {
         let mut failures = Failures::default();
         for at in 0..5_000 {
-            failures.add(b"x", &error(&format!("cause {at}")));
+            let live = failures.add(b"x", &error(&format!("cause {at}")));
+            assert_eq!(live, at < LIVE);
         }
         assert_eq!(failures.groups().len(), CAUSES + 1);
         assert_eq!(failures.groups()[0].cause, "other causes");

@@ -2,6 +2,7 @@
 
 mod compress;
 mod files_from;
+mod full;
 mod link;
 mod rate;
 mod records;
@@ -13,6 +14,7 @@ mod words;
 
 pub(crate) use compress::parse_compress;
 pub(crate) use files_from::{Paths, listed, read_paths};
+pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::parse_size;

@@ -17,6 +17,7 @@ mod compression;
 mod databases;
 mod digests;
 mod direct;
+mod failures;
 mod faults;
 mod filesystems;
 mod hostile;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         direct::cases(),
         faults::cases(),
         space::cases(),
+        failures::cases(),
         hostile::cases(),
         sync::cases(),
         selection::cases(),
