@@ -28,6 +28,7 @@ mod limits;
 mod memory;
 mod no_haul;
 mod output;
+mod pagecache;
 mod paths;
 mod plan;
 mod probe;
@@ -118,6 +119,7 @@ fn main() -> ExitCode {
         output::cases(),
         probe::cases(),
         plan::cases(),
+        pagecache::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
