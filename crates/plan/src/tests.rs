@@ -54,7 +54,7 @@ fn linked(path: &str, len: u64, ino: u64, nlink: u32) -> Entry {
     Entry { ino, nlink, ..file(path, len) }
 }
 
-fn plan(request: Request, entries: Vec<Entry>) -> (Plan, Lists) {
+fn plan(request: Request, entries: &[Entry]) -> (Plan, Lists) {
     let mut collector = Collector::new(request);
     let mut lists = Lists::default();
     // A scan tells things in any order.
@@ -86,7 +86,7 @@ fn the_figures_of_a_small_tree() {
         entry("link", EntryKind::Symlink(b"a".to_vec()), 0),
         entry("pipe", EntryKind::Fifo, 0),
     ];
-    let (plan, _) = plan(Request { top: 2, ..Request::default() }, entries);
+    let (plan, _) = plan(Request { top: 2, ..Request::default() }, &entries);
     let tally = plan.tally;
     assert_eq!((tally.entries, tally.folders, tally.symlinks, tally.specials), (12, 5, 1, 1));
     assert_eq!((tally.files, tally.bytes), (4, (5 << 20) + 1000 + 700 + 50));
@@ -111,7 +111,7 @@ fn names_that_do_not_fit_are_told_once() {
     let request = Request { top: 1, target: Some(Target::Ntfs), split: None };
     let entries =
         vec![dir(""), dir("A"), dir("a"), file("A/x", 1), file("a/X", 1), file("a/b?", 1), file("b", 1)];
-    let (plan, mut lists) = plan(request, entries);
+    let (plan, mut lists) = plan(request, &entries);
     let found: Vec<_> = plan.unfit.iter().map(|unfit| (unfit.reason, unfit.count)).collect();
     assert_eq!(found, [(Reason::Clash, 4), (Reason::Character, 1)]);
     lists.unfit.sort();
@@ -139,7 +139,7 @@ fn tree() -> (Vec<Entry>, BTreeSet<String>) {
 
 fn cut(split: Split) -> (Vec<Part>, BTreeMap<usize, Vec<String>>) {
     let (entries, expected) = tree();
-    let (plan, lists) = plan(Request { top: 3, target: None, split: Some(split) }, entries);
+    let (plan, lists) = plan(Request { top: 3, target: None, split: Some(split) }, &entries);
     let all: Vec<String> = lists.parts.values().flatten().cloned().collect();
     assert_eq!(all.len(), expected.len(), "each once");
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), expected);

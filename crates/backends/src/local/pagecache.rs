@@ -1,4 +1,7 @@
 //! What is read or written once is not kept in memory: the page cache belongs to what runs here.
+//!
+//! Small files are left to the kernel, which gives up first what was used once. To drop pages that were read or written
+//! a moment ago it asks every processor for the lists that it still has them on, and that takes longer than the file.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -6,6 +9,9 @@ use std::os::fd::AsRawFd;
 
 use haul_core::SLICE_LEN;
 use rustix::fs::Advice;
+
+/// Shorter ranges are not dropped: it took 150 µs for each, measured on two busy cores.
+const LEAST: u64 = 1024 * 1024;
 
 /// A file that is read.
 pub(super) struct Opened {
@@ -17,7 +23,7 @@ pub(super) struct Opened {
 impl Opened {
     /// Looks at the pages of a file before any of it is read.
     pub(super) fn new(file: File, len: u64) -> Self {
-        let cold = is_cold(&file, 0, len);
+        let cold = len >= LEAST && is_cold(&file, 0, len);
         Self { file, cold }
     }
 
@@ -30,7 +36,7 @@ impl Opened {
 
 /// Takes what was read, or written and synced, out of memory.
 pub(super) fn release(file: &File, start: u64, len: u64) {
-    if let Some(len) = NonZeroU64::new(len) {
+    if let Some(len) = NonZeroU64::new(len).filter(|len| len.get() >= LEAST) {
         // Advice: nothing depends on it.
         let _ = rustix::fs::fadvise(file, start, Some(len), Advice::DontNeed);
     }

@@ -41,16 +41,20 @@ impl Planned {
         let mut text = self.counts();
         let Plan { histogram, largest_files, largest_folders, widest_folders, deepest_folders, .. } =
             &self.plan;
-        section(&mut text, "files by size", histogram_rows(histogram));
-        section(&mut text, "largest files", ranked(largest_files, bytes));
+        section(&mut text, "files by size", &histogram_rows(histogram));
+        section(&mut text, "largest files", &ranked(largest_files, bytes));
         let largest = largest_folders.iter().filter(|folder| folder.bytes > 0);
-        let largest = largest
+        let largest: Vec<_> = largest
             .map(|folder| [bytes(folder.bytes), entries(folder.entries), shown(folder.path.as_bytes())])
             .collect();
-        section(&mut text, "largest folders, with all that is below them", largest);
-        section(&mut text, "widest folders", ranked(widest_folders, entries));
-        section(&mut text, "deepest folders", ranked(deepest_folders, |depth| count(depth, "step", "steps")));
-        section(&mut text, "hard links that save most", ranked(&self.plan.hard_links.largest, bytes));
+        section(&mut text, "largest folders, with all that is below them", &largest);
+        section(&mut text, "widest folders", &ranked(widest_folders, entries));
+        section(
+            &mut text,
+            "deepest folders",
+            &ranked(deepest_folders, |depth| count(depth, "step", "steps")),
+        );
+        section(&mut text, "hard links that save most", &ranked(&self.plan.hard_links.largest, bytes));
         self.unfit(&mut text);
         self.parts(&mut text);
         if let Some(Estimated { estimate, from }) = &self.estimate {
@@ -130,7 +134,7 @@ impl Planned {
             let list = self.lists.get(at).cloned().unwrap_or_default();
             [(at + 1).to_string(), entries(part.entries), bytes(part.bytes), list]
         });
-        section(text, "parts", rows.collect());
+        section(text, "parts", &rows.collect::<Vec<_>>());
         if parts.len() > PARTS {
             let _ = writeln!(text, "  … and {} more", HumanCount((parts.len() - PARTS) as u64));
         }
@@ -138,12 +142,12 @@ impl Planned {
 }
 
 /// A heading and what is below it, if there is something.
-fn section<const N: usize>(text: &mut String, heading: &str, rows: Vec<[String; N]>) {
+fn section<const N: usize>(text: &mut String, heading: &str, rows: &[[String; N]]) {
     if rows.is_empty() {
         return;
     }
     let _ = writeln!(text, "\n{heading}");
-    for line in table(&rows) {
+    for line in table(rows) {
         let _ = write!(text, "  {line}");
     }
 }

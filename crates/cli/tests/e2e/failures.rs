@@ -29,12 +29,12 @@ fn ten_thousand_failures_are_grouped_and_all_of_them_are_listed() {
             // A folder with something in it, where a file is to be.
             0..50 => drop(copy.file(format!("{name}/in the way"), 1)),
             9_950.. => continue,
-            _ => fs::set_permissions(source.join(&name), Permissions::from_mode(0)).unwrap(),
+            _ => fs::set_permissions(source.join(&name), Permissions::from_mode(0o0)).unwrap(),
         }
         expected.insert(name);
     }
     source.file("locked/file", 10);
-    fs::set_permissions(source.join("locked"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(source.join("locked"), Permissions::from_mode(0o0)).unwrap();
     expected.insert("locked".to_owned());
     let list = scene.join("failed");
     let run = |more: &[&str]| {
