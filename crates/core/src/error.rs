@@ -192,3 +192,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_and_over_quota_are_the_same_kind() {
+        // ENOSPC and EDQUOT of Linux.
+        for code in [28, 122] {
+            let error = Error::io(Side::Destination, "write", &io::Error::from_raw_os_error(code));
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{code}");
+        }
+    }
+}

@@ -22,6 +22,8 @@ pub enum Limit {
     Destination,
     /// The rate that was allowed.
     Rate,
+    /// Room at the destination, which is full.
+    Room,
 }
 
 /// Where a run stands.
@@ -85,6 +87,8 @@ pub enum Event<'a> {
     Failed(&'a Failure),
     /// Something a person should know: a sentence without a full stop.
     Note(&'a str),
+    /// The same of something that stands in the way: to be told also where nothing but errors is.
+    Warning(&'a str),
 }
 
 /// Sees what happens. Called from any thread; must not block for long.

@@ -13,6 +13,7 @@ use crate::ledger::Ledger;
 use crate::links::Links;
 use crate::meter::{Link, Meter};
 use crate::queue::{Queue, is_giant};
+use crate::room::{OnFull, Room};
 use crate::{Cancel, feed, housekeeper, prune, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
@@ -57,6 +58,8 @@ pub struct CopyOptions {
     pub dry_run: bool,
     /// Remove what the source does not have, after the copy.
     pub delete: Option<Delete>,
+    /// What is done when the destination is full.
+    pub on_full: OnFull,
     /// Batches in work at once; 0 lets the engine choose.
     pub workers: usize,
 }
@@ -69,6 +72,7 @@ pub(crate) struct Run<'a> {
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue,
     pub(crate) links: Links,
+    pub(crate) room: Room,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
     /// Files that were queued and are neither committed nor failed.
@@ -216,6 +220,7 @@ fn copy_part(
         cancel,
         queue: Queue::default(),
         links: Links::default(),
+        room: Room::new(options.on_full),
         checksum: options.checksum,
         dry_run: options.dry_run,
         open: AtomicU64::new(0),

@@ -168,12 +168,14 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
 
 /// One question, whose answer is as long as the question.
 fn ask(run: &Run<'_>, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-    let answers = run.sink.offer(offers)?;
-    if answers.len() == offers.len() {
-        return Ok(answers);
-    }
-    let cause = "the answer is not as long as the question";
-    Err(Error::new(ErrorKind::Protocol, haul_core::Side::Destination, "compare", cause))
+    run.patiently(offers, |offers| {
+        let answers = run.sink.offer(offers)?;
+        if answers.len() == offers.len() {
+            return Ok(answers);
+        }
+        let cause = "the answer is not as long as the question";
+        Err(Error::new(ErrorKind::Protocol, haul_core::Side::Destination, "compare", cause))
+    })
 }
 
 /// Counts an entry that needs no content.
@@ -218,7 +220,9 @@ fn cloned(run: &Run<'_>, entry: &Entry, action: Action) -> bool {
     }
     let cloned = match run.source.local_file(entry) {
         None => Ok(None),
-        Some(Ok(file)) => run.sink.clone_file(entry, &file),
+        Some(Ok(file)) => run
+            .patiently(&[()], |_| Ok(vec![run.sink.clone_file(entry, &file)]))
+            .and_then(|mut answers| answers.pop().unwrap_or(Ok(None))),
         // Reading will find the same, and says so with all that belongs to it.
         Some(Err(_)) => return false,
     };

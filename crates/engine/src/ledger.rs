@@ -109,6 +109,11 @@ impl<'a, 'b> Ledger<'a, 'b> {
         self.run.landed(batch);
         let missing =
             || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
+        let fits = |outcome: &Result<Outcome>| !outcome.as_ref().is_err_and(|e| self.run.room.waits_for(e));
+        if outcomes.iter().all(fits) {
+            let tried = outcomes.iter().any(Result::is_ok);
+            self.run.room.is_not_full(tried, self.run.meter);
+        }
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
             let outcome = outcomes.next().unwrap_or_else(|| Err(missing()));
@@ -146,6 +151,11 @@ impl<'a, 'b> Ledger<'a, 'b> {
     fn failed(&mut self, entry: &Arc<Entry>, slice: Slice, error: Error) {
         if self.run.stopped() {
             // What is in flight when a run stops is what the next run sends again.
+            return;
+        }
+        if self.run.room.waits_for(&error) {
+            self.run.room.is_full(&error, self.run.meter);
+            self.run.queue.again(entry.clone(), slice.index);
             return;
         }
         let tried = self.again.entry((entry.path.clone(), slice.index)).or_default();

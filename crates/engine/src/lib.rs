@@ -22,6 +22,7 @@ mod links;
 mod meter;
 mod prune;
 mod queue;
+mod room;
 pub mod verify;
 mod worker;
 
@@ -29,4 +30,5 @@ pub use cancel::Cancel;
 pub use copy::{CopyOptions, Delete, Part, copy};
 pub use governor::Governor;
 pub use hash::{HashLine, hash};
+pub use room::OnFull;
 pub use verify::{Checked, VerifyOptions, check_manifest, verify};

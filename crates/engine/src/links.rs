@@ -57,7 +57,7 @@ impl Links {
                 if run.stopped() {
                     break;
                 }
-                match run.sink.link(links) {
+                match run.patiently(links, |links| run.sink.link(links)) {
                     Ok(answers) => {
                         for (link, answer) in links.iter().zip(answers) {
                             count(run, link, answer);

@@ -22,6 +22,8 @@ pub(crate) struct Meter<'a> {
     /// Nanoseconds that workers spent waiting for work, reading, writing.
     spent: [AtomicU64; 3],
     past: Mutex<VecDeque<Sample>>,
+    /// The destination is full.
+    full: AtomicBool,
     fatal: Mutex<Option<Error>>,
     corrupt: AtomicU64,
 }
@@ -70,6 +72,7 @@ impl<'a> Meter<'a> {
             needed: AtomicU64::new(0),
             spent: Default::default(),
             past: Mutex::default(),
+            full: AtomicBool::new(false),
             fatal: Mutex::new(None),
             corrupt: AtomicU64::new(0),
         }
@@ -121,6 +124,16 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Entry { action, path, len });
     }
 
+    /// Something stands in the way.
+    pub(crate) fn warn(&self, text: &str) {
+        self.reporter.event(&Event::Warning(text));
+    }
+
+    /// The destination is full, or is not any more.
+    pub(crate) fn is_full(&self, full: bool) {
+        self.full.store(full, Ordering::Relaxed);
+    }
+
     /// What ends the run; the first word counts.
     pub(crate) fn abort(&self, error: Error) {
         self.fatal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -149,7 +162,9 @@ impl<'a> Meter<'a> {
         let rate = if over > 0.0 { (sample.bytes - first.bytes) as f64 / over } else { 0.0 };
         let scan_done = self.scan_done.load(Ordering::Relaxed);
         let [waiting, reading, writing] = [0, 1, 2].map(|at| sample.spent[at] - first.spent[at]);
-        let limit = if waiting >= reading && waiting >= writing {
+        let limit = if self.full.load(Ordering::Relaxed) {
+            Limit::Room
+        } else if waiting >= reading && waiting >= writing {
             if scan_done { Limit::Compare } else { Limit::Scan }
         } else if reading >= writing {
             if link.reads { Limit::Link } else { Limit::Source }

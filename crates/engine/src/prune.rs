@@ -1,12 +1,13 @@
 //! Removing what the source does not have.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use haul_core::event::Action;
 use haul_core::{Entry, Error, ErrorKind, RelPath, ScanBatch, ScanOptions, Side, Source};
-use haul_spool::Spool;
+use haul_spool::{Sorter, Spool};
 
 use crate::copy::{Delete, Run};
 
@@ -17,8 +18,8 @@ const ASK: usize = 1024;
 #[derive(Default)]
 struct Extra {
     files: Spool<RelPath>,
-    /// Folders come last, innermost first; their paths are kept in memory.
-    dirs: Vec<RelPath>,
+    /// Folders come last, innermost first: a folder's path is the beginning of those below it.
+    dirs: Sorter<Reverse<RelPath>>,
     failure: Option<Error>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
             return Some("nothing was removed, because the destination could not be listed".to_owned());
         }
     };
-    let count = extra.files.len() + extra.dirs.len() as u64;
+    let count = extra.files.len() + extra.dirs.len();
     if delete.max.is_some_and(|max| count > max) {
         let max = delete.max.unwrap_or_default();
         return Some(format!(
@@ -46,14 +47,23 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
         paths.chunks(ASK).for_each(|paths| remove(run, paths));
         Ok(())
     });
-    if let Err(e) = removed {
+    if let Err(e) = removed.and_then(|()| remove_dirs(run, extra.dirs)) {
         run.abort(spool_failed(&e));
     }
-    let mut dirs = extra.dirs;
-    // A folder's path is a prefix of those below it, so backwards the innermost come first.
-    dirs.sort_by(|a, b| b.cmp(a));
-    dirs.chunks(ASK).for_each(|paths| remove(run, paths));
     None
+}
+
+fn remove_dirs(run: &Run<'_>, dirs: Sorter<Reverse<RelPath>>) -> std::io::Result<()> {
+    let mut paths = Vec::new();
+    for path in dirs.sorted()? {
+        paths.push(path?.0);
+        if paths.len() == ASK {
+            remove(run, &paths);
+            paths.clear();
+        }
+    }
+    remove(run, &paths);
+    Ok(())
 }
 
 fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Result<Extra> {
@@ -64,11 +74,12 @@ fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Resu
         let mut extra = extra.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = asked.and_then(|found| {
             for entry in found {
-                if entry.is_dir() {
-                    extra.dirs.push(entry.path);
+                let kept = if entry.is_dir() {
+                    extra.dirs.push(Reverse(entry.path))
                 } else {
-                    extra.files.push(&entry.path).map_err(|e| spool_failed(&e))?;
-                }
+                    extra.files.push(&entry.path)
+                };
+                kept.map_err(|e| spool_failed(&e))?;
             }
             Ok(())
         });

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use haul_core::Retry;
+use haul_core::{Error, ErrorKind, Retry, Side};
 
 use crate::copy::{Run, Settled};
 use crate::meter::Spent;
@@ -16,6 +16,12 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
         && let Some(batch) = run.queue.take(number, |batch| run.taken(batch))
     {
         since = run.meter.spent(Spent::Waiting, since);
+        if !run.go_on() {
+            let error = Error::new(ErrorKind::Cancelled, Side::Local, "copy", "the run was stopped");
+            let outcomes = batch.slices.iter().map(|_| Err(error.clone())).collect();
+            drop(settled.send((batch, outcomes)));
+            return;
+        }
         let done = {
             let (settled, batch) = (settled.clone(), batch.clone());
             // The ledger may be gone when an interrupted run does not wait any longer.

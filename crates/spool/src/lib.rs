@@ -1,5 +1,7 @@
 //! Lists that may be longer than memory: a few MiB in memory, the rest in an unlinked temporary file.
 
+mod sort;
+
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
@@ -7,6 +9,8 @@ use std::os::unix::fs::FileExt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+pub use sort::{Sorted, Sorter};
 
 /// Bytes kept in memory before they are written out as one block.
 const BLOCK: usize = 2 * 1024 * 1024;

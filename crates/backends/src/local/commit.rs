@@ -9,11 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
+use haul_core::digest::slice_len;
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, SLICE_LEN, WriteDone};
 use rustix::fs::Advice;
 
 use super::crew::Crew;
 use super::meta::{Metadata, On};
+use super::pagecache::{self, Opened};
 use super::root::Root;
 use super::stage::{self, Giant, Staged};
 use super::{digest, direct};
@@ -354,6 +356,9 @@ impl Committer {
             self.read_back(&staged.file, entry, digest)?;
         }
         staged.publish().map_err(|errno| self.publish_error(entry, errno))?;
+        if self.durable {
+            pagecache::release(&staged.file, 0, entry.len);
+        }
         Ok(Outcome::Committed(Some(digest)))
     }
 
@@ -368,7 +373,8 @@ impl Committer {
         // Only clean pages can be dropped.
         file.sync_data().map_err(|e| failed(&e))?;
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
-        let read = digest::of_file(file, entry.len).map_err(|e| failed(&e))?;
+        let opened = Opened::new(file.try_clone().map_err(|e| failed(&e))?, entry.len);
+        let read = digest::of_opened(&opened, entry.len).map_err(|e| failed(&e))?;
         if read == digest {
             return Ok(());
         }
@@ -379,6 +385,14 @@ impl Committer {
     fn commit_giant(&self, one: GiantWork) {
         let GiantWork { giant, items, dirty, digest, failure } = one;
         let entry = &giant.entry;
+        if self.durable && failure.is_none() {
+            // Of a file that is complete, slices may have come after `dirty` was taken, and were synced with it.
+            let written = if digest.is_some() { &[][..] } else { &dirty };
+            for (index, _) in written {
+                let start = u64::from(*index) * SLICE_LEN;
+                pagecache::release(&giant.staged.file, start, slice_len(entry.len, *index));
+            }
+        }
         let result = match (failure, digest) {
             (Some(error), _) => Err(error),
             (None, Some(digest)) => self.publish(&giant.staged, entry, digest).inspect(|_| {

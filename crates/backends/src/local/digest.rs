@@ -1,11 +1,11 @@
 //! The digest of a whole file as it is now.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
 use haul_core::{Digest, Error, FileTree, RelPath, Result, SLICE_LEN};
 
+use super::pagecache::{self, Opened};
 use super::read::{self, changed};
 use super::root::Root;
 
@@ -22,19 +22,22 @@ pub(super) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
     if !before.is_file() {
         return Err(changed(root, path));
     }
-    let digest = of_file(&file, before.len()).map_err(|e| failed(&e))?;
-    let after = file.metadata().map_err(|e| failed(&e))?;
+    let opened = Opened::new(file, before.len());
+    let digest = of_opened(&opened, before.len()).map_err(|e| failed(&e))?;
+    let after = opened.file.metadata().map_err(|e| failed(&e))?;
     let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
     if same { Ok(digest) } else { Err(changed(root, path)) }
 }
 
 /// Hashes `len` bytes of an open file.
-pub(super) fn of_file(file: &File, len: u64) -> std::io::Result<Digest> {
+pub(super) fn of_opened(opened: &Opened, len: u64) -> std::io::Result<Digest> {
+    let file = &opened.file;
     let mut tree = FileTree::new(len);
     let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
     for index in 0..slice_count(len) {
         let start = u64::from(index) * SLICE_LEN;
         let slice = slice_len(len, index);
+        let ours = opened.is_ours(start, slice);
         let mut hasher = SliceHasher::new(len, start);
         let mut at = 0;
         while at < slice {
@@ -44,6 +47,9 @@ pub(super) fn of_file(file: &File, len: u64) -> std::io::Result<Digest> {
             at += step as u64;
         }
         tree.set(index, hasher.finish());
+        if ours {
+            pagecache::release(file, start, slice);
+        }
     }
     tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
 }

@@ -1,7 +1,7 @@
 //! The local file system as a source and a sink.
 //!
 //! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
-//! there), `read` (slices and their proofs). Writing: `compare` (what is needed), `stage` and `journal` (content
+//! there), `read` (slices and their proofs), `pagecache` (what is left in memory). Writing: `compare` (what is needed), `stage` and `journal` (content
 //! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
 //! times, attributes), and `crate::dirs` (folders last).
 
@@ -16,6 +16,7 @@ pub mod journal;
 mod meta;
 mod nice;
 mod offer;
+mod pagecache;
 mod place;
 mod read;
 mod root;

@@ -14,6 +14,7 @@ use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::crew::Crew;
+use super::pagecache::{self, Opened};
 use super::root::Root;
 use super::stat;
 use crate::cache::Cache;
@@ -25,7 +26,7 @@ const OPEN_FILES: usize = 64;
 
 /// Reads files below a root.
 pub(super) struct Reader {
-    open: Mutex<Cache<RelPath, Arc<File>>>,
+    open: Mutex<Cache<RelPath, Arc<Opened>>>,
     pool: BufferPool,
     crew: Crew,
 }
@@ -77,12 +78,13 @@ impl Reader {
 
     /// Reads the data of one slice into the beginning of `room`, which has room for all of it.
     fn slice(&self, root: &Root, entry: &Entry, slice: Slice, room: &mut [u8]) -> Result<SliceData> {
-        let file = self.file(root, entry)?;
+        let opened = self.file(root, entry)?;
+        let file = &opened.file;
         let failed = |errno| root.error("read", &entry.path, errno);
         let start = u64::from(slice.index) * SLICE_LEN;
         let len = slice_len(entry.len, slice.index);
-        let extents =
-            if entry.is_sparse() { extents(&file, start, len).map_err(failed)? } else { whole(len) };
+        let extents = if entry.is_sparse() { extents(file, start, len).map_err(failed)? } else { whole(len) };
+        let ours = opened.is_ours(start, len);
         let mut hasher = SliceHasher::new(entry.len, start);
         let (mut at, mut used) = (0, 0);
         for extent in &extents {
@@ -103,9 +105,12 @@ impl Reader {
             }
         }
         hasher.update_zeros(len - at);
+        if ours {
+            pagecache::release(file, start, len);
+        }
         // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
         // written to before that moment.
-        let now = stat::statx_now(&*file).map_err(failed)?;
+        let now = stat::statx_now(file).map_err(failed)?;
         let now = Identity { len: now.stx_size, mtime: stat::mtime(&now), ino: now.stx_ino };
         if now != entry.identity() {
             self.lock().forget(|path| *path == entry.path);
@@ -115,21 +120,21 @@ impl Reader {
     }
 
     /// The open file of an entry; giant files stay open between their slices.
-    pub(super) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<File>> {
+    pub(super) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<Opened>> {
         let giant = entry.len > SLICE_LEN;
         if giant && let Some(file) = self.lock().get(&entry.path) {
             return Ok(file);
         }
-        let file = Arc::new(open(root, &entry.path)?);
+        let file = Arc::new(Opened::new(open(root, &entry.path)?, entry.len));
         if giant {
             // Slices are read by several threads, each from front to back.
-            let _ = rustix::fs::fadvise(&*file, 0, None, Advice::Sequential);
+            let _ = rustix::fs::fadvise(&file.file, 0, None, Advice::Sequential);
             self.lock().put(entry.path.clone(), file.clone());
         }
         Ok(file)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<File>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Opened>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

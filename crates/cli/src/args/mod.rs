@@ -3,6 +3,7 @@
 mod compress;
 mod copy;
 mod filter;
+mod full;
 mod get;
 mod hash;
 mod jobs;
@@ -12,6 +13,7 @@ mod ls;
 mod missing;
 mod object;
 mod output;
+mod plan;
 mod probe;
 mod put;
 mod refused;
@@ -29,6 +31,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use filter::{FilterArgs, FilterWord};
+pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use hash::HashArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
@@ -38,6 +41,7 @@ pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
 pub(crate) use object::{MemoryArgs, ObjectArgs, StoreArgs};
 pub(crate) use output::OutputArgs;
+pub(crate) use plan::PlanArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use refused::explain;
@@ -65,6 +69,7 @@ Examples:
   haul probe /srv/share/ nas:/srv/share/       how long will it take?
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
   haul get s3://backups/db1.xb | mbstream -x
+  haul plan /srv/share/                        what is in it?
 
 Exit codes:
   0  all there and verified            4  could not reach or log in
@@ -93,6 +98,7 @@ pub(crate) enum Command {
     Ls(LsArgs),
     Rm(RmArgs),
     Jobs(JobsArgs),
+    Plan(Box<PlanArgs>),
     Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CompressArgs, FilterArgs, LimitArgs, LinkArgs, OutputArgs};
+use super::{CompressArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -63,6 +63,9 @@ pub(crate) struct TransferArgs {
     /// Give files to the user and group of the same name at DST, not of the same number
     #[arg(long, help_heading = "Safety")]
     pub(crate) owner_by_name: bool,
+    /// A destination that is full.
+    #[command(flatten)]
+    pub(crate) full: FullArgs,
     /// Exit with 1 also if only metadata could not be set
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,

@@ -35,6 +35,7 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         files_from: files_from.map(|file| (file, transfer.filter.from0)),
         settings: TransferSettings::resolve(&transfer)?,
         link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
+        on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),
         delete: None,

@@ -3,12 +3,14 @@
 mod agent;
 mod completions;
 mod copy;
+mod found;
 mod get;
 mod hash;
 mod jobs;
 mod ls;
 mod man;
 mod output;
+mod plan;
 mod probe;
 mod put;
 mod rm;
@@ -33,6 +35,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Ls(args) => ls::run(&args),
         Command::Rm(args) => rm::run(&args),
         Command::Jobs(args) => jobs::run(args),
+        Command::Plan(args) => plan::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Agent => agent::run(),
         Command::Completions { shell } => completions::run(shell),

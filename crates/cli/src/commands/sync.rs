@@ -25,6 +25,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         files_from: None,
         settings: TransferSettings::resolve(&transfer)?,
         link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
+        on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),
         delete: Some(Delete { max: max_delete, ignore_errors }),

@@ -14,7 +14,7 @@ use super::json::{self, Json};
 use super::people::People;
 use super::plain::Ticker;
 use super::tty::Bottom;
-use super::{Diagnosis, Difference, Measurement, Start, Summary, View};
+use super::{Diagnosis, Difference, Measurement, Planned, Start, Summary, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
 
@@ -116,9 +116,21 @@ impl Console {
         }
     }
 
+    /// A sentence of something that stands in the way, said in any case.
+    pub(crate) fn warn(&self, text: &str) {
+        self.view.note(text);
+    }
+
     /// What a probe measured.
     pub(crate) fn measurement(&self, measurement: &Measurement) {
         self.view.measurement(measurement);
+    }
+
+    /// What is in a tree.
+    pub(crate) fn planned(&self, planned: &Planned) {
+        if !self.settings.quiet {
+            self.view.planned(planned);
+        }
     }
 
     /// What the doctor found.

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use haul_core::{Error, ErrorKind};
 
-/// Failures that a person sees as they happen.
+use crate::settings::listed;
+
+/// Failures that a person sees as they happen: of each cause, and in all.
+const LIVE_OF_CAUSE: u64 = 3;
 const LIVE: u64 = 20;
 /// Names that are kept of each cause.
 const NAMES: usize = 10;
@@ -33,6 +36,7 @@ pub(crate) struct Group {
 pub(crate) struct Failures {
     groups: Vec<Group>,
     count: u64,
+    live: u64,
     list: Option<List>,
 }
 
@@ -62,18 +66,26 @@ impl Failures {
         let cause = cause_of(error);
         let full = self.groups.len() >= CAUSES;
         let found = self.groups.iter_mut().find(|group| group.cause == cause);
-        match found {
+        let of_cause = match found {
             Some(group) => group.add(name),
             None if full => {
                 let other = "other causes";
                 match self.groups.iter_mut().find(|group| group.cause == other) {
                     Some(group) => group.add(name),
-                    None => self.groups.push(Group::new(other.to_owned(), error, name)),
+                    None => self.begin(Group::new(other.to_owned(), error, name)),
                 }
             }
-            None => self.groups.push(Group::new(cause, error, name)),
-        }
-        self.count <= LIVE
+            None => self.begin(Group::new(cause, error, name)),
+        };
+        let live = of_cause <= LIVE_OF_CAUSE && self.live < LIVE;
+        self.live += u64::from(live);
+        live
+    }
+
+    /// Begins a group. How many are in it.
+    fn begin(&mut self, group: Group) -> u64 {
+        self.groups.push(group);
+        1
     }
 
     /// How many there are.
@@ -83,7 +95,7 @@ impl Failures {
 
     /// How many of them were not shown at once.
     pub(crate) fn unseen(&self) -> u64 {
-        self.count.saturating_sub(LIVE)
+        self.count - self.live
     }
 
     /// The groups, the largest first.
@@ -114,17 +126,19 @@ impl Group {
         Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
     }
 
-    fn add(&mut self, name: &[u8]) {
+    /// Adds an entry. How many are in it now.
+    fn add(&mut self, name: &[u8]) -> u64 {
         self.count += 1;
         if self.names.len() < NAMES {
             self.names.push(name.to_vec());
         }
+        self.count
     }
 }
 
 impl List {
     fn add(&mut self, name: &[u8]) {
-        match record(name, self.nul) {
+        match listed(name, self.nul) {
             None => {
                 let text = "names with a newline cannot be listed without -0; they are missing in it";
                 self.failure.get_or_insert(text.to_owned());
@@ -136,20 +150,6 @@ impl List {
             }
         }
     }
-}
-
-/// A name as `--files-from` takes it; `None` if it takes it only with NUL.
-fn record(name: &[u8], nul: bool) -> Option<Vec<u8>> {
-    let name = if name.is_empty() { b"." } else { name };
-    if nul {
-        return Some([name, b"\0"].concat());
-    }
-    if name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        return None;
-    }
-    // A line that begins with one of these would be a comment.
-    let before: &[u8] = if matches!(name.first(), Some(b'#' | b';')) { b"./" } else { b"" };
-    Some([before, name, b"\n"].concat())
 }
 
 /// The error without its subject.
@@ -179,7 +179,7 @@ mod tests {
             let cause = if at % 3 == 0 { "rare" } else { "common" };
             live += u32::from(failures.add(format!("n{at}").as_bytes(), &error(cause)));
         }
-        assert_eq!((live, failures.count(), failures.unseen()), (20, 10_000, 9_980));
+        assert_eq!((live, failures.count(), failures.unseen()), (6, 10_000, 9_994));
         let groups = failures.groups();
         assert_eq!(groups.len(), 2);
         assert_eq!(groups[0].cause, "failed to read (source): common");
@@ -193,7 +193,8 @@ mod tests {
     fn endless_causes_take_bounded_memory() {
         let mut failures = Failures::default();
         for at in 0..5_000 {
-            failures.add(b"x", &error(&format!("cause {at}")));
+            let live = failures.add(b"x", &error(&format!("cause {at}")));
+            assert_eq!(live, at < LIVE);
         }
         assert_eq!(failures.groups().len(), CAUSES + 1);
         assert_eq!(failures.groups()[0].cause, "other causes");
@@ -201,11 +202,6 @@ mod tests {
 
     #[test]
     fn the_list_is_what_files_from_takes() {
-        assert_eq!(record(b"a b\xff", false), Some(b"a b\xff\n".to_vec()));
-        assert_eq!(record(b"#a", false), Some(b"./#a\n".to_vec()));
-        assert_eq!(record(b"a\nb", false), None);
-        assert_eq!(record(b"#a\nb", true), Some(b"#a\nb\0".to_vec()));
-        assert_eq!(record(b"", false), Some(b".\n".to_vec()));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("failed");
         let mut failures = Failures::with_list(&path, false).unwrap();

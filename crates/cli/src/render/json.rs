@@ -1,5 +1,6 @@
 //! A run as programs read it: one JSON object a line. The format is described in `docs/JSON.md`.
 
+mod plan;
 mod probe;
 
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::summary::Command;
-use super::{Diagnosis, Difference, Lines, Measurement, RequestCounts, Start, Summary, View, say};
+use super::{Diagnosis, Difference, Lines, Measurement, Planned, RequestCounts, Start, Summary, View, say};
 
 /// Version of the format: it changes when something is taken away or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -120,6 +121,7 @@ enum Line<'a> {
         choice: probe::Choice,
         run: &'a str,
     },
+    Plan(Box<plan::Line<'a>>),
     Finding(probe::Finding<'a>),
     Summary {
         command: Command,
@@ -243,10 +245,14 @@ impl View for Json {
             links: measurement.links.iter().map(probe::Link::new).collect(),
             destination: probe::Destination::new(&measurement.destination),
             tree: probe::Tree::new(measurement),
-            estimate: probe::Estimate::new(measurement),
+            estimate: probe::Estimate::new(&measurement.estimate),
             choice: probe::Choice::new(measurement),
             run: &measurement.command,
         });
+    }
+
+    fn planned(&self, planned: &Planned) {
+        self.write_now(&Line::Plan(Box::new(plan::Line::new(planned))));
     }
 
     fn diagnosis(&self, diagnosis: &Diagnosis) {

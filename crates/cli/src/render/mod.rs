@@ -12,6 +12,7 @@ mod objects;
 mod part;
 mod people;
 mod plain;
+mod plan;
 mod probe;
 mod requests;
 mod summary;
@@ -31,6 +32,7 @@ pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use objects::{object_json, object_line, prefix_json, prefix_line, removed_line, upload_line};
 pub(crate) use part::PartReporter;
+pub(crate) use plan::{Estimated, Planned};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use requests::RequestCounts;
 pub(crate) use summary::{Command, Summary};
@@ -75,6 +77,8 @@ trait View: Send + Sync {
     fn note(&self, text: &str);
     /// What a probe measured.
     fn measurement(&self, measurement: &Measurement);
+    /// What is in a tree.
+    fn planned(&self, planned: &Planned);
     /// What the doctor found.
     fn diagnosis(&self, diagnosis: &Diagnosis);
     /// The run has ended.

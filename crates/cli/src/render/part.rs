@@ -44,7 +44,11 @@ impl Reporter for PartReporter<'_> {
                 let mut totals = self.before;
                 totals.add(&progress.totals);
                 let scan_done = progress.scan_done && self.last;
-                let limit = if self.at_limit(progress.rate) { Limit::Rate } else { progress.limit };
+                let limit = if progress.limit != Limit::Room && self.at_limit(progress.rate) {
+                    Limit::Rate
+                } else {
+                    progress.limit
+                };
                 self.console.progress(&Progress { totals, scan_done, limit, ..*progress });
             }
             Event::Entry { action, path, len } => self.console.entry(*action, &self.name(path), *len),
@@ -53,6 +57,7 @@ impl Reporter for PartReporter<'_> {
             }
             Event::Failed(failure) => self.console.failed(&self.name(&failure.path), &failure.error),
             Event::Note(text) => self.console.note(text),
+            Event::Warning(text) => self.console.warn(text),
         }
     }
 }

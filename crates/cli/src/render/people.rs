@@ -10,7 +10,7 @@ use haul_core::{Error, Progress};
 use super::gauge::Gauge;
 use super::summary::shown;
 use super::wording::{bytes, done, planned};
-use super::{Diagnosis, Difference, Lines, Measurement, Start, Summary, View, say};
+use super::{Diagnosis, Difference, Lines, Measurement, Planned, Start, Summary, View, say};
 
 /// Text for people.
 pub(super) struct People {
@@ -80,6 +80,10 @@ impl View for People {
 
     fn measurement(&self, measurement: &Measurement) {
         self.line(&measurement.text());
+    }
+
+    fn planned(&self, planned: &Planned) {
+        self.line(&planned.text());
     }
 
     fn diagnosis(&self, diagnosis: &Diagnosis) {

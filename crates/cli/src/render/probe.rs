@@ -92,7 +92,7 @@ pub(super) fn stage(stage: Stage) -> &'static str {
     }
 }
 
-fn stage_words(stage: Stage) -> &'static str {
+pub(super) fn stage_words(stage: Stage) -> &'static str {
     match stage {
         Stage::Scan => "finding the files",
         Stage::SourceDisk => "the source's disk",
@@ -240,7 +240,7 @@ fn bits(bytes_per_second: f64) -> String {
 }
 
 /// Rows as lines, each column as wide as its widest cell.
-fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| {

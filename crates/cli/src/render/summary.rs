@@ -11,8 +11,8 @@ use super::requests::RequestCounts;
 use super::wording::{bytes, count, duration, entries, rate};
 use crate::exit_code::Exit;
 
-/// Groups of failures that a person is shown.
-const GROUPS: usize = 20;
+/// Groups of failures that a person is shown: no more than fit on a screen.
+const GROUPS: usize = 8;
 
 /// The commands that are reported on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Put,
     /// `haul get`
     Get,
+    /// `haul plan`
+    Plan,
 }
 
 /// How a run ended, with all that is to be said of it.
@@ -101,7 +103,7 @@ impl Summary {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
                 Command::Put | Command::Get => self.streamed(&mut lines),
-                Command::Hash | Command::Probe => {}
+                Command::Hash | Command::Probe | Command::Plan => {}
             }
             let job = self.job.filter(|_| self.verbose);
             lines.extend(job.map(|id| format!("  job: {id}")));
@@ -228,10 +230,16 @@ impl Summary {
             return;
         }
         lines.push(format!("{} failed:", entries(failed)));
+        let each = match self.groups.len() {
+            1 => 10,
+            2..=4 => 3,
+            _ => 1,
+        };
         for group in self.groups.iter().take(GROUPS) {
             lines.push(format!("  {} ({})", group.cause, entries(group.count)));
-            lines.extend(group.names.iter().map(|name| format!("    {}", shown(name))));
-            let more = group.count - group.names.len() as u64;
+            let names = group.names.iter().take(each);
+            lines.extend(names.map(|name| format!("    {}", shown(name))));
+            let more = group.count.saturating_sub(group.names.len().min(each) as u64);
             if more > 0 {
                 lines.push(format!("    … and {more} more"));
             }

@@ -69,6 +69,7 @@ pub(super) fn limit(limit: Limit) -> &'static str {
         Limit::Link => "link",
         Limit::Destination => "destination",
         Limit::Rate => "rate allowed",
+        Limit::Room => "room at the destination",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The paths of `--files-from`.
+//! The paths of `--files-from`, and how names are written for it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
@@ -41,6 +41,20 @@ fn path_of(name: &[u8]) -> Result<RelPath> {
     })
 }
 
+/// A name as `--files-from` takes it; `None` if it takes it only with NUL.
+pub(crate) fn listed(name: &[u8], nul: bool) -> Option<Vec<u8>> {
+    let name = if name.is_empty() { b"." } else { name };
+    if nul {
+        return Some([name, b"\0"].concat());
+    }
+    if name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return None;
+    }
+    // A line that begins with one of these would be a comment.
+    let before: &[u8] = if matches!(name.first(), Some(b'#' | b';')) { b"./" } else { b"" };
+    Some([before, name, b"\n"].concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +70,14 @@ mod tests {
             [Some(b"usr/bin".to_vec()), Some(b"#yes".to_vec()), None, Some(b"\xff".to_vec()), Some(vec![])];
         assert_eq!(read(text, false), expected);
         assert_eq!(read(b"#a\nb\0", true), [Some(b"#a\nb".to_vec())]);
+    }
+
+    #[test]
+    fn what_is_listed_is_what_is_read() {
+        assert_eq!(listed(b"a b\xff", false), Some(b"a b\xff\n".to_vec()));
+        assert_eq!(listed(b"#a", false), Some(b"./#a\n".to_vec()));
+        assert_eq!(listed(b"a\nb", false), None);
+        assert_eq!(listed(b"#a\nb", true), Some(b"#a\nb\0".to_vec()));
+        assert_eq!(listed(b"", false), Some(b".\n".to_vec()));
     }
 }

@@ -2,6 +2,7 @@
 
 mod compress;
 mod files_from;
+mod full;
 mod link;
 mod object;
 mod rate;
@@ -13,7 +14,8 @@ mod transfer;
 mod words;
 
 pub(crate) use compress::parse_compress;
-pub(crate) use files_from::{Paths, read_paths};
+pub(crate) use files_from::{Paths, listed, read_paths};
+pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use object::{content_memory, parse_object, parse_pair, parse_place, put_options, store_settings};
 pub(crate) use records::{Records, Separator, open_list};

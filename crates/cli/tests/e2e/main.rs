@@ -19,6 +19,7 @@ mod compression;
 mod databases;
 mod digests;
 mod direct;
+mod failures;
 mod faults;
 mod filesystems;
 mod hostile;
@@ -29,7 +30,9 @@ mod limits;
 mod memory;
 mod no_haul;
 mod output;
+mod pagecache;
 mod paths;
+mod plan;
 mod probe;
 mod reach;
 mod reruns;
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         faults::cases(),
         slow::cases(),
         space::cases(),
+        failures::cases(),
         hostile::cases(),
         sync::cases(),
         selection::cases(),
@@ -125,6 +129,8 @@ fn main() -> ExitCode {
         streams::cases(),
         stores::cases(),
         backups::cases(),
+        plan::cases(),
+        pagecache::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

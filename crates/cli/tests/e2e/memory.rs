@@ -36,6 +36,9 @@ fn many_files_and_a_giant_one_stay_within_the_memory_that_was_declared() {
         assert_within(&run, 256 * MIB, &format!("{way:?} with nothing to do"));
         std::fs::remove_dir_all(&copy).unwrap();
     }
+    let plan = scene.haul("plan").args(["--parts", "4", "--target-kind", "ntfs", "--lists"]);
+    let run = plan.arg(scene.join("part")).arg(source.path()).watch_memory().finish().expect_success();
+    assert!(run.near_peak > 0 && run.near_peak <= BESIDES, "plan: {} MiB", run.near_peak / MIB);
 }
 
 fn a_small_budget_is_kept_to() {

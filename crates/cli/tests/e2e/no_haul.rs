@@ -116,7 +116,7 @@ fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room
         let source = plain(&scene, "src", big, small);
         let disk = Mount::new(FileSystem::Tmpfs, room << 20);
         let copy = disk.join("dst");
-        let run = push(&scene, source.path(), &copy).finish().expect_code(5);
+        let run = push(&scene, source.path(), &copy).args(["--on-full", "fail"]).finish().expect_code(5);
         assert_no_half_files(source.path(), &copy);
         assert!(run.err().contains("No space left"), "it is said: {run}");
         disk.resize_tmpfs(120 << 20);

@@ -1,24 +1,33 @@
 //! A destination that is full.
 
 use std::path::Path;
+use std::time::Duration;
 
-use haul_testkit::{FileSystem, Mount, Need, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::process::wait_until;
+use haul_testkit::{FileSystem, Mount, Need, Run, Running, Tree, assert_no_half_files, assert_same_tree};
+use rustix::process::Signal;
 
-use crate::scene::{Scene, Way, summary};
+use crate::scene::{Scene, Way, events, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all =
         cases![Need::Tmpfs; a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room];
     all.extend(cases![Need::LoopMounts; a_full_disk_is_exit_5_and_nothing_is_half_there]);
-    all.extend(cases![Need::Tmpfs; a_full_destination_with_small_files_only_is_exit_5]);
+    all.extend(cases![
+        Need::Tmpfs;
+        a_full_destination_with_small_files_only_is_exit_5,
+        a_full_destination_is_waited_for_and_the_copy_goes_on,
+        waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set,
+    ]);
+    all.extend(cases![Need::LoopMounts; room_is_found_when_something_is_removed]);
     all
 }
 
 const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
 fn runs_full(scene: &Scene, way: Way, source: &Tree, copy: &Path) {
-    let run = scene.copy(way, source.path(), copy).finish().expect_code(5);
+    let run = scene.copy(way, source.path(), copy).args(["--on-full", "fail"]).finish().expect_code(5);
     assert_no_half_files(source.path(), copy);
     assert!(run.err().contains("No space left"), "it is said: {run}");
     scene.assert_all_gone();
@@ -66,4 +75,70 @@ fn a_full_destination_with_small_files_only_is_exit_5() {
         assert!(again.of("same") > 0, "{way:?}: {again:?}");
         assert_same_tree(source.path(), &copy);
     }
+}
+
+/// Starts a copy with JSON and waits until it says that it waits for room.
+fn paused(run: Run) -> Running {
+    let running = run.limit(Duration::from_secs(120)).start();
+    wait_until("it waits for room", Duration::from_secs(60), || {
+        running.stdout().contains("waiting for room")
+    });
+    running
+}
+
+fn a_full_destination_is_waited_for_and_the_copy_goes_on() {
+    for way in WAYS {
+        // Giants and small files, then small files alone.
+        for (big, room) in [(&[14 << 20, 13 << 20, 12 << 20][..], 24 << 20), (&[], 1 << 20)] {
+            let scene = Scene::new();
+            let source = Tree::mixed(scene.join("src"), 13, big, 600);
+            let disk = Mount::new(FileSystem::Tmpfs, room);
+            let copy = disk.join("dst");
+            let mut running = paused(scene.copy(way, source.path(), &copy));
+            assert_no_half_files(source.path(), &copy);
+            assert!(running.is_running());
+            disk.resize_tmpfs(120 << 20);
+            let run = running.finish().expect_success();
+            let said = events(&run);
+            assert!(said.iter().any(|line| line["limit"] == "room"), "{way:?}: progress says why: {run}");
+            let told = said.iter().filter(|line| line["type"] == "note").count();
+            assert!(told <= 4, "{way:?}: it is said once: {run}");
+            let done = summary(&run);
+            done.assert_accounted();
+            assert_eq!(done.of("failed"), 0, "{way:?}");
+            assert_same_tree(source.path(), &copy);
+            scene.assert_all_gone();
+        }
+    }
+}
+
+fn room_is_found_when_something_is_removed() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 14, &[19 << 20, 17 << 20], 500);
+    let disk = Mount::new(FileSystem::Ext4, 64 << 20);
+    std::fs::write(disk.join("ballast"), vec![1; 30 << 20]).unwrap();
+    let copy = disk.join("dst");
+    let running = paused(scene.copy(Way::Local, source.path(), &copy));
+    std::fs::remove_file(disk.join("ballast")).unwrap();
+    summary(&running.finish().expect_success()).assert_accounted();
+    assert_same_tree(source.path(), &copy);
+}
+
+fn waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 15, &[14 << 20, 13 << 20], 100);
+    let disk = Mount::new(FileSystem::Tmpfs, 16 << 20);
+    let copy = disk.join("dst");
+    let running = paused(scene.copy(Way::Push, source.path(), &copy));
+    running.signal(Signal::INT);
+    let _ = running.finish().expect_code(130);
+    assert_no_half_files(source.path(), &copy);
+    scene.assert_all_gone();
+    let run = scene.haul("copy").args(["-q", "--on-full", "pause:1s"]).arg(slash(source.path())).arg(&copy);
+    let run = run.finish().expect_code(5);
+    assert!(run.err().contains("waiting for room") && run.err().contains("is full"), "also with -q: {run}");
+    disk.resize_tmpfs(80 << 20);
+    let again = summary(&scene.copy(Way::Local, source.path(), &copy).finish().expect_success());
+    assert!(again.of("same_bytes") + again.of("resumed_bytes") > 0, "{again:?}");
+    assert_same_tree(source.path(), &copy);
 }

@@ -12,13 +12,11 @@ use std::time::{Duration, Instant};
 use haul_backends::local;
 use haul_backends::peer::Peer;
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{
-    EntryKind, Error, ErrorKind, Limit, Location, Place, Progress, Report, Result, ScanOptions, Side, Source,
-    Totals,
-};
+use haul_core::{EntryKind, Error, ErrorKind, Location, Place, Report, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
 use haul_probe::survey::{Counts, Survey};
 
+use super::found::show_found;
 use super::output::settings;
 use crate::args::ProbeArgs;
 use crate::ends::{Ends, Landing, destination_place, parse_end, root_name, source_place};
@@ -154,7 +152,8 @@ impl Probe {
             state.survey.add(&batch);
             if state.shown.elapsed() >= LOOK {
                 state.shown = Instant::now();
-                show(console, since, &state.survey.counts());
+                let counts = state.survey.counts();
+                show_found(console, since, counts.entries, counts.bytes);
             }
             let late = quick.is_some_and(|limit| begun.elapsed() >= limit);
             if late || cancel.is_cancelled() {
@@ -181,20 +180,4 @@ impl Probe {
 /// The far end answered something else than what it was asked.
 fn strange() -> Error {
     Error::new(ErrorKind::Protocol, Side::Wire, "measure", "the far end answered something else")
-}
-
-/// Tells how much was found by now.
-fn show(console: &Console, since: Instant, counts: &Counts) {
-    let found = Totals { found: counts.entries, found_bytes: counts.bytes, ..Totals::default() };
-    console.progress(&Progress {
-        totals: found,
-        scan_done: false,
-        seconds: since.elapsed().as_secs_f64(),
-        rate: 0.0,
-        streams: 0,
-        method: None,
-        tcp: None,
-        limit: Limit::Scan,
-        eta_seconds: None,
-    });
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haul_core::{Compare, Location, Pace, Place, Report, Result, Source};
-use haul_engine::{Cancel, CopyOptions, Delete, Governor, Part};
+use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
 
 use self::merge::merge;
 use self::plan::{Planned, Planner};
@@ -35,6 +35,8 @@ pub(super) struct Transfer {
     pub(super) settings: TransferSettings,
     /// How ends are reached.
     pub(super) link: LinkSettings,
+    /// What is done when the destination is full.
+    pub(super) on_full: OnFull,
     /// How much it may take.
     pub(super) limits: LimitArgs,
     /// What is shown.
@@ -48,8 +50,18 @@ pub(super) struct Transfer {
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(transfer: Transfer) -> Result<Exit> {
-    let Transfer { command, sources, destination, files_from, settings, link, limits, output, delete } =
-        transfer;
+    let Transfer {
+        command,
+        sources,
+        destination,
+        files_from,
+        settings,
+        link,
+        on_full,
+        limits,
+        output,
+        delete,
+    } = transfer;
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let verbose = output.verbose;
@@ -82,8 +94,17 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let note: Note = Arc::new(move |text| noted.note(text));
     let mut ends = Ends::new(link, Arc::clone(&note));
     nice::settle(governor, limits.nice, note, &mut ends)?;
-    let mut runner =
-        Runner { ends, destination, settings, delete, console, cancel, pace, report: Report::default() };
+    let mut runner = Runner {
+        ends,
+        destination,
+        settings,
+        on_full,
+        delete,
+        console,
+        cancel,
+        pace,
+        report: Report::default(),
+    };
     let planner = Planner {
         ends: &mut runner.ends,
         destination: &runner.destination,
@@ -114,6 +135,7 @@ struct Runner {
     ends: Ends,
     destination: Location,
     settings: TransferSettings,
+    on_full: OnFull,
     delete: Option<Delete>,
     console: Arc<Console>,
     cancel: Cancel,
@@ -164,6 +186,7 @@ impl Runner {
             checksum: self.settings.sink.compare == Compare::Checksum,
             dry_run: self.settings.sink.dry_run,
             delete: self.delete,
+            on_full: self.on_full,
             workers: 0,
         };
         let parts = [Part { source: part.source, sink, view }];

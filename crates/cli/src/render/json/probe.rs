@@ -2,7 +2,7 @@
 
 use haul_backends::peer::Direction;
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
-use haul_probe::doctor;
+use haul_probe::{doctor, model};
 use serde::Serialize;
 
 use crate::render::probe::{Measurement, NamedLink, level, stage};
@@ -148,8 +148,7 @@ struct Stage {
 }
 
 impl Estimate {
-    pub(super) fn new(measurement: &Measurement) -> Self {
-        let estimate = &measurement.estimate;
+    pub(super) fn new(estimate: &model::Estimate) -> Self {
         let stages = estimate.stages.iter();
         Self {
             limit: estimate.limit.map(stage),

@@ -1,0 +1,169 @@
+//! The figures of an earlier `haul probe --json`.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+use haul_core::path::printable;
+use haul_core::probe::{CompressFigures, CpuFigures, Method, ReadFigures, WriteFigures};
+use haul_core::{Error, Result, Side};
+use haul_probe::model::{self, Estimate, LinkRate, Measured};
+use haul_probe::survey::Counts;
+use serde::Deserialize;
+
+use crate::settings::{open_list, usage};
+
+/// Bytes that are read of the file at most.
+const MOST: u64 = 16 * 1024 * 1024;
+
+/// What a probe measured.
+pub(super) struct Figures {
+    source: ReadFigures,
+    destination: WriteFigures,
+    links: Vec<LinkRate>,
+    compress: Option<CompressFigures>,
+    /// The file.
+    pub(super) from: String,
+}
+
+/// The line `probe` of `docs/JSON.md`, as far as an estimate needs it.
+#[derive(Deserialize)]
+struct Line {
+    source: End,
+    destination: End,
+    links: Vec<Link>,
+    choice: Choice,
+}
+
+#[derive(Deserialize)]
+struct End {
+    bytes_per_second: Option<u64>,
+    files_per_second: Option<u64>,
+    cpu: Cpu,
+}
+
+#[derive(Deserialize)]
+struct Cpu {
+    cores: u32,
+    hash: u64,
+    aes: u64,
+    #[serde(default)]
+    compress: Vec<Way>,
+}
+
+#[derive(Deserialize)]
+struct Way {
+    method: String,
+    bytes_per_second: u64,
+    ratio: f64,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    round_trip_seconds: f64,
+    one_stream: f64,
+    all_streams: f64,
+    streams: u32,
+    ramp_seconds: f64,
+    busy_here: f64,
+    busy_there: f64,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    compress: Option<String>,
+}
+
+impl Figures {
+    /// Reads a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a probe did not print it.
+    pub(super) fn read(file: &OsStr) -> Result<Self> {
+        let mut text = Vec::new();
+        let read = open_list(file)?.take(MOST).read_to_end(&mut text);
+        read.map_err(|e| Error::io(Side::Local, "read the figures", &e).on(file.as_bytes()))?;
+        let text = String::from_utf8_lossy(&text);
+        Self::parse(&text, printable(file.as_bytes())).ok_or_else(|| {
+            let error = usage("read the figures", "there is no line of `haul probe --json` in it");
+            error.on(file.as_bytes()).with_hint("make it with: haul probe --json SRC DST > FILE")
+        })
+    }
+
+    fn parse(text: &str, from: String) -> Option<Self> {
+        let line: Line = text.lines().find_map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).ok()?;
+            (value.get("type")? == "probe").then(|| serde_json::from_value(value).ok())?
+        })?;
+        let compress = line.choice.compress.and_then(|chosen| {
+            let way = line.source.cpu.compress.iter().find(|way| way.method == chosen)?;
+            let permille = (way.ratio * 1000.0).round().clamp(1.0, 10_000.0) as u32;
+            let method = method(&chosen)?;
+            Some(CompressFigures { method, bytes_per_second: way.bytes_per_second, permille })
+        });
+        let cpu = |cpu: &Cpu| {
+            let Cpu { cores, hash, aes, .. } = *cpu;
+            CpuFigures { cores, hash, aes, compress: Vec::new() }
+        };
+        let links = line.links.iter().map(|link| LinkRate {
+            round_trip: link.round_trip_seconds,
+            one: link.one_stream,
+            all: link.all_streams,
+            streams: link.streams,
+            ramp: link.ramp_seconds,
+            busy: [link.busy_here, link.busy_there],
+        });
+        Some(Self {
+            source: ReadFigures {
+                bytes_per_second: line.source.bytes_per_second,
+                files_per_second: line.source.files_per_second,
+                cpu: cpu(&line.source.cpu),
+                ..ReadFigures::default()
+            },
+            destination: WriteFigures {
+                bytes_per_second: line.destination.bytes_per_second,
+                files_per_second: line.destination.files_per_second,
+                cpu: cpu(&line.destination.cpu),
+                ..WriteFigures::default()
+            },
+            links: links.collect(),
+            compress,
+            from,
+        })
+    }
+
+    /// How long the copy of a tree will take that was found in `scan_seconds`.
+    pub(super) fn estimate(&self, counts: &Counts, scan_seconds: f64) -> Estimate {
+        let measured = Measured { source: &self.source, destination: &self.destination, links: &self.links };
+        model::estimate(counts, scan_seconds, &measured, self.compress)
+    }
+}
+
+fn method(word: &str) -> Option<Method> {
+    match word.strip_prefix("zstd:") {
+        Some(level) => level.parse().ok().map(Method::Zstd),
+        None => (word == "lz4").then_some(Method::Lz4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_back_and_used() {
+        let cpu = r#"{"cores":4,"hash":2000000000,"aes":2000000000,"compress":[{"method":"zstd:3","bytes_per_second":400000000,"ratio":0.5}]}"#;
+        let text = format!(
+            r#"{{"type":"start","schema":1}}
+{{"type":"probe","source":{{"sampled_bytes":1,"bytes_per_second":500000000,"files_per_second":1000,"cpu":{cpu}}},"links":[{{"host":"h","direction":"to","round_trip_seconds":0.06,"one_stream":1e7,"all_streams":1e8,"streams":8,"ramp_seconds":1.0,"busy_here":0.1,"busy_there":0.1}}],"destination":{{"bytes_per_second":null,"files_per_second":500,"sync_seconds":0.01,"cpu":{cpu}}},"tree":{{}},"estimate":{{}},"choice":{{"streams":8,"compress":"zstd:3"}},"run":"x"}}
+"#
+        );
+        let figures = Figures::parse(&text, "f".to_owned()).unwrap();
+        let counts = Counts { entries: 100, files: 100, bytes: 20_000_000_000, ..Counts::default() };
+        let estimate = figures.estimate(&counts, 1.0);
+        // 20 GB, packed to half, over 100 MB/s.
+        assert_eq!(estimate.limit, Some(model::Stage::Link));
+        assert!((100.0..110.0).contains(&estimate.low_seconds), "{estimate:?}");
+        assert!(Figures::parse("{\"type\":\"start\"}\nnonsense\n", String::new()).is_none());
+    }
+}

@@ -1,0 +1,183 @@
+//! `haul plan`: what is in a tree, and how to cut it.
+
+mod figures;
+mod lists;
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use haul_core::{Error, ErrorKind, Location, Report, Result, ScanOptions, Side, Totals};
+use haul_engine::Cancel;
+use haul_plan::{Collector, Plan, Request, Split};
+use haul_probe::survey::Counts;
+
+use self::figures::Figures;
+use self::lists::Lists;
+use super::found::show_found;
+use super::output::settings;
+use crate::args::PlanArgs;
+use crate::ends::{Ends, Landing, parse_end, root_name, source_place};
+use crate::exit_code::Exit;
+use crate::render::{Command, Console, Estimated, Planned, Start, Summary};
+use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
+use crate::signals;
+
+/// Time between two looks at the progress.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Tells what is in a tree.
+///
+/// # Errors
+/// If it cannot begin.
+pub(super) fn run(args: &PlanArgs) -> Result<Exit> {
+    let at = parse_end(&args.source)?;
+    one_stdin(&args.filter, args.probe.as_deref())?;
+    let scan = scan_options(&args.filter)?;
+    let link = LinkSettings::resolve(&args.link)?;
+    let figures = args.probe.as_deref().map(Figures::read).transpose()?;
+    let request =
+        Request { top: args.top as usize, target: args.target_kind.map(Into::into), split: split(args) };
+    if args.lists.is_some() && request.split.is_none() {
+        let error = usage("write lists", "nothing says how the tree is to be cut");
+        return Err(error.with_hint("use --parts N, --part-size SIZE or --part-files N"));
+    }
+    let lists = Lists::new(args.lists.as_deref(), args.unfit.as_deref(), args.filter.from0)?;
+    let start = Start { command: Command::Plan, sources: vec![at.to_string()], destination: None, job: None };
+    let console = Console::start(settings(&args.output), &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let noted = Arc::clone(&console);
+    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let begun = Instant::now();
+    let looked = Looker { at, scan, request, console: &console, cancel: &cancel, begun }.look(ends, lists);
+    let mut totals = Totals::default();
+    let mut report = Report::default();
+    let mut unfit = false;
+    match looked {
+        Ok(Looked { plan, lists, scan_seconds }) => {
+            totals.found = plan.tally.entries + plan.tally.errors;
+            totals.found_bytes = plan.tally.bytes;
+            totals.excluded = plan.tally.excluded;
+            totals.failed = plan.tally.errors;
+            unfit = !plan.unfit.is_empty();
+            let estimate = figures.map(|figures| Estimated {
+                estimate: figures.estimate(&counts(&plan), scan_seconds),
+                from: figures.from,
+            });
+            let target = args.target_kind.and_then(|kind| kind.to_possible_value());
+            let target = target.map(|kind| kind.get_name().to_owned());
+            console.planned(&Planned { plan, target, lists, scan_seconds, estimate });
+        }
+        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
+        Err(error) => report.fatal = Some(error),
+    }
+    report.totals = totals;
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Plan, report);
+    summary.bad = unfit;
+    Ok(console.finish(summary))
+}
+
+fn split(args: &PlanArgs) -> Option<Split> {
+    match (args.parts, args.part_size, args.part_files) {
+        (Some(count), ..) => Some(Split::Count(count as usize)),
+        (None, None, None) => None,
+        (None, bytes, entries) => Some(Split::Limit { bytes, entries }),
+    }
+}
+
+/// A plan as an estimate needs it.
+fn counts(plan: &Plan) -> Counts {
+    let tally = &plan.tally;
+    Counts {
+        entries: tally.entries,
+        files: tally.files,
+        bytes: tally.bytes.saturating_sub(tally.hole_bytes),
+        small_files: tally.small_files,
+        small_bytes: tally.small_bytes,
+        largest: plan.largest_files.first().map_or(0, |file| file.figure),
+        errors: tally.errors,
+    }
+}
+
+/// Looks at a tree.
+struct Looker<'a> {
+    at: Location,
+    scan: ScanOptions,
+    request: Request,
+    console: &'a Arc<Console>,
+    cancel: &'a Cancel,
+    begun: Instant,
+}
+
+struct Looked {
+    plan: Plan,
+    /// The names of the lists that were written.
+    lists: Vec<String>,
+    scan_seconds: f64,
+}
+
+/// What the threads of a scan share.
+struct State {
+    collector: Collector,
+    lists: Lists,
+    shown: Instant,
+    failure: Option<Error>,
+}
+
+impl Looker<'_> {
+    fn look(mut self, mut ends: Ends, lists: Lists) -> Result<Looked> {
+        let source = ends.source(&self.at, &source_place(&self.at))?;
+        let Some(root) = source.root()? else {
+            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+            return Err(error.on(self.at.to_string()));
+        };
+        if self.request.split.is_some() && !root.is_dir() {
+            return Err(usage("cut into parts", "it is no folder").on(self.at.to_string()));
+        }
+        let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
+        let name = root_name(&self.at, landing).unwrap_or_default();
+        self.scan.rules = self.scan.rules.iter().map(|rule| rule.below(name)).collect();
+        let begun = Instant::now();
+        let collector = Collector::new(self.request);
+        let state = Mutex::new(State { collector, lists, shown: begun, failure: None });
+        source.scan(&self.scan, &|batch| {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let State { collector, lists, shown, failure } = &mut *state;
+            for failed in &batch.errors {
+                self.console.failed(failed.path.as_bytes(), &failed.error);
+            }
+            if let Err(error) = collector.add(&batch, lists) {
+                failure.get_or_insert(error);
+            }
+            if shown.elapsed() >= LOOK {
+                *shown = Instant::now();
+                let (entries, bytes) = collector.so_far();
+                show_found(self.console, self.begun, entries, bytes);
+            }
+            if failure.is_some() || self.cancel.is_cancelled() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        let scan_seconds = begun.elapsed().as_secs_f64();
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                Side::Local,
+                "look at the tree",
+                "it was interrupted",
+            ));
+        }
+        let State { collector, mut lists, failure, .. } =
+            state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let plan = collector.finish(&mut lists)?;
+        let written = lists.finish(plan.parts.len(), self.console)?;
+        Ok(Looked { plan, lists: written, scan_seconds })
+    }
+}

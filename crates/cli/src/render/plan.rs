@@ -1,0 +1,245 @@
+//! What is in a tree, as people read it.
+
+use std::fmt::Write;
+
+use haul_plan::{Bucket, Plan, Ranked, Reason, Unfit};
+use haul_probe::model::Estimate;
+use indicatif::HumanCount;
+
+use super::probe::{stage_words, table};
+use super::summary::shown;
+use super::wording::{bytes, count, duration, entries};
+
+/// Parts that a person is shown.
+const PARTS: usize = 50;
+
+/// A plan with what belongs to it.
+pub(crate) struct Planned {
+    /// What is in the tree.
+    pub(crate) plan: Plan,
+    /// The kind of target that the names are to fit, as it was given.
+    pub(crate) target: Option<String>,
+    /// The lists of the parts, in their order; empty if none were written.
+    pub(crate) lists: Vec<String>,
+    /// How long it took to find everything, in seconds.
+    pub(crate) scan_seconds: f64,
+    /// How long a copy will take.
+    pub(crate) estimate: Option<Estimated>,
+}
+
+/// An estimate, and whose figures it rests on.
+pub(crate) struct Estimated {
+    /// The estimate.
+    pub(crate) estimate: Estimate,
+    /// The file that the figures are from.
+    pub(crate) from: String,
+}
+
+impl Planned {
+    /// The whole text, each line ended.
+    pub(super) fn text(&self) -> String {
+        let mut text = self.counts();
+        let Plan { histogram, largest_files, largest_folders, widest_folders, deepest_folders, .. } =
+            &self.plan;
+        section(&mut text, "files by size", &histogram_rows(histogram));
+        section(&mut text, "largest files", &ranked(largest_files, bytes));
+        let largest = largest_folders.iter().filter(|folder| folder.bytes > 0);
+        let largest: Vec<_> = largest
+            .map(|folder| [bytes(folder.bytes), entries(folder.entries), shown(folder.path.as_bytes())])
+            .collect();
+        section(&mut text, "largest folders, with all that is below them", &largest);
+        section(&mut text, "widest folders", &ranked(widest_folders, entries));
+        section(
+            &mut text,
+            "deepest folders",
+            &ranked(deepest_folders, |depth| count(depth, "step", "steps")),
+        );
+        section(&mut text, "hard links that save most", &ranked(&self.plan.hard_links.largest, bytes));
+        self.unfit(&mut text);
+        self.parts(&mut text);
+        if let Some(Estimated { estimate, from }) = &self.estimate {
+            let (low, high) = (duration(estimate.low_seconds), duration(estimate.high_seconds));
+            let limit = estimate.limit.map(|stage| format!(", limited by {}", stage_words(stage)));
+            let limit = limit.unwrap_or_default();
+            let _ = writeln!(text, "\na copy will take {low} to {high}{limit} (figures: {from})");
+        }
+        text
+    }
+
+    fn counts(&self) -> String {
+        let tally = &self.plan.tally;
+        let mut parts = vec![
+            format!("{} with {}", count(tally.files, "file", "files"), bytes(tally.bytes)),
+            count(tally.folders, "folder", "folders"),
+        ];
+        for (number, one, many) in [
+            (tally.symlinks, "symbolic link", "symbolic links"),
+            (tally.specials, "special file", "special files"),
+        ] {
+            if number > 0 {
+                parts.push(count(number, one, many));
+            }
+        }
+        let time = duration(self.scan_seconds);
+        let mut text = format!("{}: {} (found in {time})\n", entries(tally.entries), parts.join(", "));
+        let links = &self.plan.hard_links;
+        if tally.sparse_files > 0 {
+            let files = count(tally.sparse_files, "sparse file", "sparse files");
+            let _ = writeln!(text, "  {files}: {} of holes that need no room", bytes(tally.hole_bytes));
+        }
+        if links.files > 0 {
+            let files = count(links.files, "file has", "files have");
+            let names = HumanCount(links.names);
+            let saved = bytes(links.saved_bytes);
+            let _ = writeln!(text, "  {files} {names} names here: {saved} more if each became a file");
+        }
+        if links.outside > 0 {
+            let files = count(links.outside, "file has", "files have");
+            let _ = writeln!(text, "  {files} names elsewhere too, which a copy does not link");
+        }
+        if tally.excluded > 0 {
+            let _ = writeln!(text, "  left out by rules: {}", entries(tally.excluded));
+        }
+        for (what, longest) in [("name", &self.plan.longest_name), ("path", &self.plan.longest_path)] {
+            if let Some(Ranked { path, figure }) = longest {
+                let _ = writeln!(text, "  longest {what}: {figure} bytes, {}", shown(path.as_bytes()));
+            }
+        }
+        text
+    }
+
+    fn unfit(&self, text: &mut String) {
+        let Some(target) = &self.target else { return };
+        let all: u64 = self.plan.unfit.iter().map(|unfit| unfit.count).sum();
+        if all == 0 {
+            let _ = writeln!(text, "\n{target} can hold all names");
+            return;
+        }
+        let _ = writeln!(text, "\n{target} could not hold {}", entries(all));
+        for Unfit { reason, count, examples } in &self.plan.unfit {
+            let _ = writeln!(text, "  {} ({})", reason_words(*reason), entries(*count));
+            for path in examples {
+                let _ = writeln!(text, "    {}", shown(path.as_bytes()));
+            }
+            let more = count.saturating_sub(examples.len() as u64);
+            if more > 0 {
+                let _ = writeln!(text, "    … and {} more", HumanCount(more));
+            }
+        }
+    }
+
+    fn parts(&self, text: &mut String) {
+        let parts = &self.plan.parts;
+        let rows = parts.iter().enumerate().take(PARTS).map(|(at, part)| {
+            let list = self.lists.get(at).cloned().unwrap_or_default();
+            [(at + 1).to_string(), entries(part.entries), bytes(part.bytes), list]
+        });
+        section(text, "parts", &rows.collect::<Vec<_>>());
+        if parts.len() > PARTS {
+            let _ = writeln!(text, "  … and {} more", HumanCount((parts.len() - PARTS) as u64));
+        }
+    }
+}
+
+/// A heading and what is below it, if there is something.
+fn section<const N: usize>(text: &mut String, heading: &str, rows: &[[String; N]]) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{heading}");
+    for line in table(rows) {
+        let _ = write!(text, "  {line}");
+    }
+}
+
+fn histogram_rows(histogram: &[Bucket]) -> Vec<[String; 3]> {
+    let row = |bucket: &Bucket| {
+        let size = match bucket.up_to {
+            0 => "empty".to_owned(),
+            u64::MAX => "more".to_owned(),
+            up_to => format!("to {}", bytes(up_to)),
+        };
+        [size, count(bucket.files, "file", "files"), bytes(bucket.bytes)]
+    };
+    histogram.iter().map(row).collect()
+}
+
+fn ranked(ranked: &[Ranked], figure: fn(u64) -> String) -> Vec<[String; 2]> {
+    let something = ranked.iter().filter(|one| one.figure > 0);
+    something.map(|one| [figure(one.figure), shown(one.path.as_bytes())]).collect()
+}
+
+/// Why a name does not fit, as programs read it.
+pub(super) fn reason_word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::TooLong => "too_long",
+        Reason::NotText => "not_text",
+        Reason::Character => "character",
+        Reason::Ending => "ending",
+        Reason::Reserved => "reserved",
+        Reason::Clash => "clash",
+        Reason::TooLarge => "too_large",
+        Reason::Kind => "kind",
+    }
+}
+
+fn reason_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::TooLong => "the name is too long",
+        Reason::NotText => "the name is no valid UTF-8",
+        Reason::Character => "a character is not allowed",
+        Reason::Ending => "a name must not end so",
+        Reason::Reserved => "the name is reserved",
+        Reason::Clash => "names that are the same there",
+        Reason::TooLarge => "the file is too large",
+        Reason::Kind => "there are no such things there",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::RelPath;
+    use haul_plan::{Part, Tally};
+
+    #[test]
+    fn a_plan_reads_well() {
+        let path = |name: &str| RelPath::new(name.as_bytes()).unwrap();
+        let tally = Tally { entries: 3, files: 2, bytes: 5000, folders: 1, ..Tally::default() };
+        let plan = Plan {
+            tally,
+            histogram: vec![Bucket { up_to: 4096, files: 1, bytes: 4000 }, Bucket::default()],
+            largest_files: vec![Ranked { path: path("a\nb"), figure: 4000 }],
+            unfit: vec![Unfit { reason: Reason::Character, count: 2, examples: vec![path("a\nb")] }],
+            parts: vec![Part { entries: 1, bytes: 4000 }, Part { entries: 1, bytes: 1000 }],
+            ..Plan::default()
+        };
+        let planned = Planned {
+            plan,
+            target: Some("ntfs".to_owned()),
+            lists: vec!["p.0001".to_owned(), "p.0002".to_owned()],
+            scan_seconds: 0.5,
+            estimate: None,
+        };
+        let expected = "\
+3 entries: 2 files with 4.88 KiB, 1 folder (found in 0.5 s)
+
+files by size
+  to 4.00 KiB  1 file   3.91 KiB
+  empty        0 files  0 B
+
+largest files
+  3.91 KiB  a\\x0ab
+
+ntfs could not hold 2 entries
+  a character is not allowed (2 entries)
+    a\\x0ab
+    … and 1 more
+
+parts
+  1  1 entry  3.91 KiB  p.0001
+  2  1 entry  1000 B    p.0002
+";
+        assert_eq!(planned.text(), expected);
+    }
+}

@@ -1,0 +1,218 @@
+//! From the parts of a scan to the plan.
+
+use std::collections::BTreeMap;
+
+use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
+use haul_spool::Sorter;
+
+use crate::folders::Folders;
+use crate::histogram::Histogram;
+use crate::links::{self, Name};
+use crate::order::Found;
+use crate::split::{Splitter, wanted};
+use crate::target::Reason;
+use crate::top::Top;
+use crate::{Output, Plan, Request, Tally, Unfit, data_len, list_failed};
+
+/// Names that are kept as examples of each reason.
+const EXAMPLES: usize = 10;
+
+/// Takes a scan and makes a plan of it.
+pub struct Collector {
+    request: Request,
+    tally: Tally,
+    histogram: Histogram,
+    largest: Top,
+    /// Those that find their part before the others.
+    giants: Top,
+    longest_name: Top,
+    longest_path: Top,
+    /// All entries but the names in `names`.
+    tree: Sorter<Found>,
+    /// Names of files that have several.
+    names: Sorter<Name>,
+    /// Names as the target sees them, with the real ones.
+    folded: Sorter<(Vec<u8>, RelPath)>,
+    unfit: BTreeMap<Reason, Unfit>,
+    /// Bytes of content by name, for who watches.
+    found_bytes: u64,
+}
+
+impl Collector {
+    /// Begins.
+    #[must_use]
+    pub fn new(request: Request) -> Self {
+        Self {
+            request,
+            tally: Tally::default(),
+            histogram: Histogram::default(),
+            largest: Top::new(request.top),
+            giants: Top::new(wanted(request.split)),
+            longest_name: Top::new(1),
+            longest_path: Top::new(1),
+            tree: Sorter::default(),
+            names: Sorter::default(),
+            folded: Sorter::default(),
+            unfit: BTreeMap::new(),
+            found_bytes: 0,
+        }
+    }
+
+    /// Entries, and bytes of content by name, that were found so far.
+    #[must_use]
+    pub fn so_far(&self) -> (u64, u64) {
+        (self.tally.entries, self.found_bytes)
+    }
+
+    /// Takes a part of a scan.
+    ///
+    /// # Errors
+    /// If the lists outside of memory cannot be kept.
+    pub fn add(&mut self, batch: &ScanBatch, out: &mut dyn Output) -> Result<()> {
+        self.tally.errors += batch.errors.len() as u64;
+        self.tally.excluded += batch.excluded;
+        for entry in &batch.entries {
+            self.entry(entry, out)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry, out: &mut dyn Output) -> Result<()> {
+        self.tally.entries += 1;
+        self.found_bytes = self.found_bytes.saturating_add(entry.len);
+        if !entry.path.is_root() {
+            self.longest_name.add(entry.path.name().len() as u64, &entry.path, ());
+            self.longest_path.add(entry.path.as_bytes().len() as u64, &entry.path, ());
+        }
+        self.fit(entry, out)?;
+        let mut bytes = 0;
+        match entry.kind {
+            EntryKind::Dir => self.tally.folders += 1,
+            EntryKind::Symlink(_) => self.tally.symlinks += 1,
+            EntryKind::File if entry.nlink > 1 => {
+                return self.names.push(Name::new(entry)).map_err(|e| list_failed(&e));
+            }
+            EntryKind::File => {
+                bytes = data_len(entry.len, entry.allocated);
+                self.giants.add(bytes, &entry.path, ());
+                self.tally.file(entry.len, entry.allocated);
+                self.histogram.add(entry.len);
+                self.largest.add(entry.len, &entry.path, ());
+            }
+            _ => self.tally.specials += 1,
+        }
+        let found = Found { path: entry.path.clone(), is_dir: entry.is_dir(), bytes, group: None };
+        self.tree.push(found).map_err(|e| list_failed(&e))
+    }
+
+    /// Looks whether the target can hold it.
+    fn fit(&mut self, entry: &Entry, out: &mut dyn Output) -> Result<()> {
+        let Some(target) = self.request.target else { return Ok(()) };
+        if let Some(reason) = target.refuses(entry) {
+            note(&mut self.unfit, reason, &entry.path, out);
+        } else if let Some(folded) = target.folded(entry.path.as_bytes()) {
+            self.folded.push((folded, entry.path.clone())).map_err(|e| list_failed(&e))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the plan, once the scan has ended.
+    ///
+    /// # Errors
+    /// If the lists outside of memory cannot be read, or `out` fails.
+    pub fn finish(self, out: &mut dyn Output) -> Result<Plan> {
+        let Self {
+            request, mut tally, mut histogram, mut largest, mut tree, names, folded, mut unfit, ..
+        } = self;
+        clashes(folded, &mut unfit, out)?;
+        let hard_links = {
+            let mut file = |name: &Name, first: &RelPath| {
+                tally.file(name.len, name.allocated);
+                histogram.add(name.len);
+                largest.add(name.len, first, ());
+            };
+            let mut found = |found: Found| tree.push(found).map_err(|e| list_failed(&e));
+            links::group(names, request.top, &mut file, &mut found)?
+        };
+        let mut folders = Folders::new(request.top);
+        let mut splitter = request.split.map(|split| {
+            // Folders are in no list but where nothing is in them.
+            let entries = tally.entries.saturating_sub(tally.folders);
+            let bytes = tally.bytes.saturating_sub(tally.hole_bytes);
+            Splitter::new(split, &self.giants.into_ranked(), bytes, entries)
+        });
+        let mut listed = |found: Found, out: &mut dyn Output| match &mut splitter {
+            Some(splitter) => splitter.add(found, out),
+            None => Ok(()),
+        };
+        let empty = |path| Found { path, is_dir: true, bytes: 0, group: None };
+        for found in tree.sorted().map_err(|e| list_failed(&e))? {
+            let found = found.map_err(|e| list_failed(&e))?;
+            if let Some(path) = folders.add(&found) {
+                listed(empty(path), out)?;
+            }
+            if !found.is_dir {
+                listed(found, out)?;
+            }
+        }
+        if let Some(path) = folders.end() {
+            listed(empty(path), out)?;
+        }
+        let parts = splitter.map(|splitter| splitter.end(out)).transpose()?.unwrap_or_default();
+        let (largest_folders, widest_folders, deepest_folders) = folders.into_figures();
+        let mut unfit: Vec<Unfit> = unfit.into_values().collect();
+        unfit.sort_by_key(|one| std::cmp::Reverse(one.count));
+        let one = |top: Top| top.into_ranked().pop();
+        Ok(Plan {
+            tally,
+            histogram: histogram.into_buckets(),
+            largest_files: largest.into_ranked(),
+            largest_folders,
+            widest_folders,
+            deepest_folders,
+            longest_name: one(self.longest_name),
+            longest_path: one(self.longest_path),
+            hard_links,
+            unfit,
+            parts,
+        })
+    }
+}
+
+/// Names that follow one that is the same to the target.
+fn clashes(
+    folded: Sorter<(Vec<u8>, RelPath)>,
+    unfit: &mut BTreeMap<Reason, Unfit>,
+    out: &mut dyn Output,
+) -> Result<()> {
+    let mut before: Option<(Vec<u8>, RelPath)> = None;
+    let mut told = false;
+    for next in folded.sorted().map_err(|e| list_failed(&e))? {
+        let next = next.map_err(|e| list_failed(&e))?;
+        let clash = before.as_ref().filter(|before| before.0 == next.0);
+        if let Some((_, first)) = clash {
+            // All of them are to be told, the first one too.
+            if !told {
+                note(unfit, Reason::Clash, first, out);
+            }
+            note(unfit, Reason::Clash, &next.1, out);
+        }
+        told = clash.is_some();
+        before = Some(next);
+    }
+    Ok(())
+}
+
+fn note(unfit: &mut BTreeMap<Reason, Unfit>, reason: Reason, path: &RelPath, out: &mut dyn Output) {
+    let new = || Unfit { reason, count: 0, examples: Vec::new() };
+    let noted = unfit.entry(reason).or_insert_with(new);
+    noted.count += 1;
+    if noted.examples.len() < EXAMPLES {
+        noted.examples.push(path.clone());
+    }
+    out.unfit(path);
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! The figures of folders, in one pass over the tree in its order.
+
+use haul_core::RelPath;
+
+use crate::order::Found;
+use crate::top::Top;
+use crate::{Folder, Ranked};
+
+/// A folder that the pass is in.
+struct Open {
+    path: RelPath,
+    /// Entries in it.
+    inside: u64,
+    /// Entries and bytes below it, at any depth.
+    entries: u64,
+    bytes: u64,
+}
+
+/// The folders above the entry that is looked at, and the largest of those that were left.
+pub(crate) struct Folders {
+    open: Vec<Open>,
+    largest: Top<u64>,
+    widest: Top,
+    deepest: Top,
+}
+
+impl Folders {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { open: Vec::new(), largest: Top::new(most), widest: Top::new(most), deepest: Top::new(most) }
+    }
+
+    /// Takes the next entry. Returns the folder that was left with nothing in it, if one was.
+    pub(crate) fn add(&mut self, found: &Found) -> Option<RelPath> {
+        let mut empty = None;
+        while self.open.last().is_some_and(|folder| !is_below(&found.path, &folder.path)) {
+            empty = empty.or(self.leave());
+        }
+        if let Some(folder) = self.open.last_mut() {
+            folder.inside += 1;
+            folder.entries += 1;
+            folder.bytes += found.bytes;
+        }
+        if found.is_dir {
+            self.open.push(Open { path: found.path.clone(), inside: 0, entries: 0, bytes: 0 });
+        }
+        empty
+    }
+
+    /// Leaves the innermost folder. Returns it if it is empty.
+    fn leave(&mut self) -> Option<RelPath> {
+        let Open { path, inside, entries, bytes } = self.open.pop()?;
+        if let Some(above) = self.open.last_mut() {
+            above.entries += entries;
+            above.bytes += bytes;
+        }
+        if !path.is_root() {
+            self.largest.add(bytes, &path, entries);
+            self.deepest.add(path.components().count() as u64, &path, ());
+        }
+        self.widest.add(inside, &path, ());
+        (inside == 0 && !path.is_root()).then_some(path)
+    }
+
+    /// Leaves all folders; at most the innermost can be empty.
+    pub(crate) fn end(&mut self) -> Option<RelPath> {
+        let mut empty = None;
+        while !self.open.is_empty() {
+            empty = empty.or(self.leave());
+        }
+        empty
+    }
+
+    /// The largest, the widest and the deepest.
+    pub(crate) fn into_figures(self) -> (Vec<Folder>, Vec<Ranked>, Vec<Ranked>) {
+        let largest = self.largest.into_vec().into_iter();
+        let largest = largest.map(|(path, bytes, entries)| Folder { path, bytes, entries }).collect();
+        (largest, self.widest.into_ranked(), self.deepest.into_ranked())
+    }
+}
+
+fn is_below(path: &RelPath, folder: &RelPath) -> bool {
+    let Some(rest) = path.as_bytes().strip_prefix(folder.as_bytes()) else { return false };
+    if folder.is_root() { !rest.is_empty() } else { rest.first() == Some(&b'/') }
+}

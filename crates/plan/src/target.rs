@@ -1,0 +1,271 @@
+//! Names that a kind of target cannot hold.
+//!
+//! Limits are those of the format, in the words of who made it:
+//! * NTFS, SMB, FAT, exFAT: Microsoft, "Naming Files, Paths, and Namespaces" and "exFAT file system specification",
+//!   7.7.3. What Windows refuses counts, as a name that only some systems can open is lost to the others.
+//! * APFS: Apple, "Apple File System Guide", FAQ.
+//! * S3: Amazon, "Naming Amazon S3 objects"; Google Cloud Storage, "About Cloud Storage objects"; Azure, "Naming and
+//!   referencing containers, blobs, and metadata".
+//! * eCryptfs: 143 bytes are left of the 255 of the file system below it (encrypted shares of Synology are such).
+//!
+//! A key prefix or a path above the tree is not known here; it makes keys longer.
+
+use haul_core::{Entry, EntryKind};
+use unicode_normalization::UnicodeNormalization;
+
+/// A kind of target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Any file system of a Unix: 255 bytes in a name.
+    Posix,
+    /// eCryptfs on one.
+    Ecryptfs,
+    /// NTFS, or a share over SMB.
+    Ntfs,
+    /// exFAT.
+    Exfat,
+    /// FAT32.
+    Fat32,
+    /// APFS as macOS makes it, which does not tell upper from lower case.
+    Apfs,
+    /// Object stores that speak S3.
+    S3,
+    /// Google Cloud Storage.
+    Gs,
+    /// Azure Blob Storage.
+    Az,
+}
+
+/// Why a target cannot hold an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The name or key is too long.
+    TooLong,
+    /// It is not valid UTF-8.
+    NotText,
+    /// It holds a character that is not allowed.
+    Character,
+    /// It ends with a character that is not allowed at the end.
+    Ending,
+    /// It is a name that the system keeps for itself.
+    Reserved,
+    /// Another name differs from it only in case, or in how its accents are written.
+    Clash,
+    /// The file is larger than files can be there.
+    TooLarge,
+    /// There are no links or special files there.
+    Kind,
+}
+
+/// Bytes in the largest file of FAT32.
+const FAT32_FILE: u64 = u32::MAX as u64;
+/// Bytes in the largest object of Google Cloud Storage.
+const GS_OBJECT: u64 = 5 << 40;
+/// Bytes in the longest key of S3 and of Google Cloud Storage.
+const KEY: usize = 1024;
+
+impl Target {
+    /// Why `entry` cannot be there under its own name; `None` if it can, as far as it alone is concerned.
+    #[must_use]
+    pub fn refuses(self, entry: &Entry) -> Option<Reason> {
+        if entry.path.is_root() {
+            return None;
+        }
+        let no_special = matches!(self, Self::Exfat | Self::Fat32 | Self::S3 | Self::Gs | Self::Az);
+        if no_special && !matches!(entry.kind, EntryKind::File | EntryKind::Dir) {
+            return Some(Reason::Kind);
+        }
+        let largest = match self {
+            Self::Fat32 => FAT32_FILE,
+            Self::Gs => GS_OBJECT,
+            _ => u64::MAX,
+        };
+        if entry.len > largest {
+            return Some(Reason::TooLarge);
+        }
+        let name = entry.path.name();
+        match self {
+            Self::Posix => (name.len() > 255).then_some(Reason::TooLong),
+            Self::Ecryptfs => (name.len() > 143).then_some(Reason::TooLong),
+            Self::Ntfs | Self::Exfat | Self::Fat32 => windows(name),
+            Self::Apfs => {
+                text(name).map_or_else(Some, |name| (name.chars().count() > 255).then_some(Reason::TooLong))
+            }
+            Self::S3 | Self::Gs | Self::Az => key(self, entry),
+        }
+    }
+
+    /// The path as a target sees it that takes names for the same; `None` where no two names are.
+    #[must_use]
+    pub fn folded(self, path: &[u8]) -> Option<Vec<u8>> {
+        let fold: fn(&str, &mut String) = match self {
+            // NTFS, FAT and exFAT compare by a table that gives each character one in upper case.
+            Self::Ntfs | Self::Exfat | Self::Fat32 => |text, out| out.extend(text.chars().map(upper)),
+            Self::Apfs => |text, out| out.extend(text.nfd().flat_map(char::to_lowercase).nfd()),
+            _ => return None,
+        };
+        let mut folded = Vec::with_capacity(path.len());
+        let mut out = String::new();
+        for chunk in path.utf8_chunks() {
+            out.clear();
+            fold(chunk.valid(), &mut out);
+            folded.extend_from_slice(out.as_bytes());
+            folded.extend_from_slice(chunk.invalid());
+        }
+        Some(folded)
+    }
+}
+
+fn text(name: &[u8]) -> Result<&str, Reason> {
+    std::str::from_utf8(name).map_err(|_| Reason::NotText)
+}
+
+/// The character in upper case, if that is one character.
+fn upper(c: char) -> char {
+    let mut upper = c.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(one), None) => one,
+        _ => c,
+    }
+}
+
+fn windows(name: &[u8]) -> Option<Reason> {
+    let name = match text(name) {
+        Ok(name) => name,
+        Err(reason) => return Some(reason),
+    };
+    if name.chars().any(|c| c < ' ' || r#"<>:"/\|?*"#.contains(c)) {
+        return Some(Reason::Character);
+    }
+    if name.ends_with(['.', ' ']) {
+        return Some(Reason::Ending);
+    }
+    if name.encode_utf16().count() > 255 {
+        return Some(Reason::TooLong);
+    }
+    // Devices have these names in every folder, with any extension.
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
+    let numbered = |prefix: &str| {
+        let number = stem.strip_prefix(prefix).map(|rest| rest.chars().collect::<Vec<_>>());
+        matches!(number.as_deref(), Some(['1'..='9' | '¹' | '²' | '³']))
+    };
+    let reserved = matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT");
+    reserved.then_some(Reason::Reserved)
+}
+
+/// The whole path is the key of an object; folders are none.
+fn key(target: Target, entry: &Entry) -> Option<Reason> {
+    if entry.is_dir() {
+        return None;
+    }
+    let key = match text(entry.path.as_bytes()) {
+        Ok(key) => key,
+        Err(reason) => return Some(reason),
+    };
+    match target {
+        Target::Az => {
+            let segments = || key.split('/');
+            if segments().any(|segment| segment.ends_with('.')) {
+                return Some(Reason::Ending);
+            }
+            if key.contains('\\') {
+                // The service takes it for a slash.
+                return Some(Reason::Character);
+            }
+            (key.chars().count() > KEY || segments().count() > 254).then_some(Reason::TooLong)
+        }
+        Target::Gs if key.contains(['\r', '\n']) => Some(Reason::Character),
+        Target::Gs if key.starts_with(".well-known/acme-challenge/") => Some(Reason::Reserved),
+        _ => (key.len() > KEY).then_some(Reason::TooLong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{RelPath, Timestamp};
+
+    fn entry(path: &[u8]) -> Entry {
+        Entry {
+            path: RelPath::new(path).unwrap(),
+            kind: EntryKind::File,
+            len: 5,
+            mtime: Timestamp::default(),
+            atime: Timestamp::default(),
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            names: None,
+            dev: 0,
+            ino: 0,
+            nlink: 1,
+            allocated: 0,
+            xattrs: Vec::new(),
+        }
+    }
+
+    fn refuses(target: Target, path: impl AsRef<[u8]>) -> Option<Reason> {
+        target.refuses(&entry(path.as_ref()))
+    }
+
+    #[test]
+    fn windows_names() {
+        for target in [Target::Ntfs, Target::Exfat, Target::Fat32] {
+            for (name, reason) in [
+                ("d/a:b", Reason::Character),
+                ("d/a\tb", Reason::Character),
+                ("what?", Reason::Character),
+                ("end.", Reason::Ending),
+                ("end ", Reason::Ending),
+                ("con", Reason::Reserved),
+                ("d/Com1.txt", Reason::Reserved),
+                ("lpt³", Reason::Reserved),
+            ] {
+                assert_eq!(refuses(target, name), Some(reason), "{name}");
+            }
+            for name in ["com0", "com10", "console", "a.con", ".hidden", "ä ö", "d.d/x"] {
+                assert_eq!(refuses(target, name), None, "{name}");
+            }
+            assert_eq!(refuses(target, b"\xff"), Some(Reason::NotText));
+            // What is too long by characters: one beyond the first 65,536 counts twice.
+            assert_eq!(refuses(target, "ä".repeat(255)), None);
+            assert_eq!(refuses(target, "🚚".repeat(128)), Some(Reason::TooLong));
+        }
+    }
+
+    #[test]
+    fn lengths_kinds_and_sizes() {
+        assert_eq!(refuses(Target::Ecryptfs, "x".repeat(144)), Some(Reason::TooLong));
+        assert_eq!(refuses(Target::Posix, "x".repeat(255)), None);
+        assert_eq!(refuses(Target::Apfs, "ä".repeat(255)), None);
+        assert_eq!(refuses(Target::Apfs, b"\xc3"), Some(Reason::NotText));
+        let long = ["d/".repeat(510), "name".to_owned()].concat();
+        assert_eq!((refuses(Target::S3, &long), long.len()), (None, 1024));
+        assert_eq!(refuses(Target::S3, format!("{long}x")), Some(Reason::TooLong));
+        assert_eq!(refuses(Target::Az, &long), Some(Reason::TooLong), "too many segments");
+        assert_eq!(refuses(Target::Az, "a./b"), Some(Reason::Ending));
+        assert_eq!(refuses(Target::Gs, "a\nb"), Some(Reason::Character));
+        let large = Entry { len: 4 << 30, ..entry(b"x") };
+        assert_eq!(Target::Fat32.refuses(&large), Some(Reason::TooLarge));
+        assert_eq!(Target::Exfat.refuses(&large), None);
+        let link = Entry { kind: EntryKind::Symlink(b"x".to_vec()), ..entry(b"x") };
+        assert_eq!(Target::S3.refuses(&link), Some(Reason::Kind));
+        assert_eq!(Target::Ntfs.refuses(&link), None);
+        let folder = Entry { kind: EntryKind::Dir, ..entry(b"\xff") };
+        assert_eq!(Target::S3.refuses(&folder), None, "a folder is no object");
+    }
+
+    #[test]
+    fn names_that_are_the_same_there() {
+        let same =
+            |target: Target, a: &str, b: &str| target.folded(a.as_bytes()) == target.folded(b.as_bytes());
+        for target in [Target::Ntfs, Target::Apfs] {
+            assert!(same(target, "Readme/ÄÖ", "README/äö"), "{target:?}");
+            assert!(!same(target, "a", "b") && !same(target, "a/b", "a-b"), "{target:?}");
+        }
+        assert!(same(Target::Apfs, "\u{e9}", "e\u{301}") && !same(Target::Ntfs, "\u{e9}", "e\u{301}"));
+        assert!(!same(Target::Ntfs, "straße", "STRASSE"));
+        assert_eq!(Target::S3.folded(b"A"), None);
+        assert_ne!(Target::Ntfs.folded(b"\xff"), Target::Ntfs.folded(b"\xfe"));
+    }
+}
