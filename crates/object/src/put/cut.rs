@@ -62,8 +62,8 @@ impl<'a> Cutter<'a> {
         let pool = BufferPool::new(memory);
         Self {
             input,
-            // One is filled while two are sent.
-            in_memory: pool.count() as u64 * haul_core::SLICE_LEN / 3,
+            // Two are sent while most of the next one is filled: 32 MiB of the 88 MiB that are the default.
+            in_memory: pool.count() as u64 * haul_core::SLICE_LEN * 3 / 8,
             pool,
             plan,
             places: Arc::default(),

@@ -59,7 +59,7 @@ mod tests {
             let sizes: Vec<u64> = (1..=max_parts).map(|n| Plan::new(max_parts).size(n).unwrap()).collect();
             assert!(sizes.is_sorted() && sizes[0] == 8 << 20 && sizes.iter().all(|size| *size <= 5 << 30));
         }
-        // What needs no disk: parts that fit into memory three at a time.
+        // What needs no disk: parts that fit into memory.
         let in_memory: u64 = (1..=7000).map(|n| Plan::new(10_000).size(n).unwrap()).sum();
         assert!(in_memory > 170 << 30);
         // 20 parts: a GiB takes less.
