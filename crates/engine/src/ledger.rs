@@ -109,10 +109,12 @@ impl<'a, 'b> Ledger<'a, 'b> {
         self.run.landed(batch);
         let missing =
             || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
-        let fits = |outcome: &Result<Outcome>| !outcome.as_ref().is_err_and(|e| self.run.room.waits_for(e));
-        if outcomes.iter().all(fits) {
-            let tried = outcomes.iter().any(Result::is_ok);
-            self.run.room.is_not_full(tried, self.run.meter);
+        let full = |outcome: &Result<Outcome>| {
+            outcome.as_ref().err().filter(|e| self.run.room.waits_for(e)).cloned()
+        };
+        match outcomes.iter().find_map(full) {
+            Some(error) => self.run.room.is_full(&error, self.run.meter),
+            None => self.run.room.is_not_full(outcomes.iter().any(Result::is_ok), self.run.meter),
         }
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
@@ -154,7 +156,6 @@ impl<'a, 'b> Ledger<'a, 'b> {
             return;
         }
         if self.run.room.waits_for(&error) {
-            self.run.room.is_full(&error, self.run.meter);
             self.run.queue.again(entry.clone(), slice.index);
             return;
         }

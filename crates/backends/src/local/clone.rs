@@ -23,6 +23,8 @@ pub(super) fn clone_file(
     }
     let staged = stage::Staged::open(root, &entry.path)?;
     let failed = |errno| root.error("clone", &entry.path, errno);
+    // A clone does not shorten what is longer.
+    staged.clear().map_err(|e| Error::io(root.side(), "clone", &e).on(root.shown(&entry.path)))?;
     match rustix::fs::ioctl_ficlone(&staged.file, from) {
         Ok(()) => {}
         Err(Errno::NOTSUP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS | Errno::PERM) => {

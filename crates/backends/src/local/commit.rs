@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use haul_core::digest::slice_len;
@@ -182,7 +182,7 @@ impl Committer {
 
     /// The committing thread.
     pub(super) fn run(&self) {
-        std::thread::scope(|scope| self.run_in(scope));
+        thread::scope(|scope| self.run_in(scope));
     }
 
     fn run_in<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
@@ -267,20 +267,22 @@ impl Committer {
         let small: Vec<_> = small.into_iter().map(|item| Mutex::new(Some(item))).collect();
         let publish = {
             let failed = failed.clone();
-            move || {
+            Arc::new(move || {
                 self.crew.each(&small, |item| {
                     if let Some(item) = item.lock().unwrap_or_else(PoisonError::into_inner).take() {
                         self.commit_small(item, &failed);
                     }
                 });
                 self.settled(count);
-            }
+            })
         };
-        if self.crew.is_single() || count == 0 {
-            publish();
-        } else {
+        let alone = self.crew.is_single() || count == 0 || {
             // A name that a server is stuck at must not hold up the next group.
-            scope.spawn(publish);
+            let publish = publish.clone();
+            thread::Builder::new().name("publish".into()).spawn_scoped(scope, move || publish()).is_err()
+        };
+        if alone {
+            publish();
         }
         for mut one in work {
             if let Some(error) = failed.get(&one.giant.staged.dev) {
@@ -405,11 +407,15 @@ impl Committer {
                 .map(|()| Outcome::Stored)
                 .map_err(|e| Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path))),
         };
-        if let Some(digest) = digest {
-            giant.end(result.clone().map(|_| digest));
+        // Of one that failed, nobody knows which of the slices that are not recorded are there: what comes now begins
+        // again at the record.
+        match (&result, digest) {
+            (Err(error), _) => giant.end(Err(error.clone())),
+            (Ok(_), Some(digest)) => giant.end(Ok(digest)),
+            (Ok(_), None) => {}
         }
         let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
-        if digest.is_some() || stale {
+        if digest.is_some() || result.is_err() {
             self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
         }
         if stale {

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 /// A rate is measured over at least this time, and over [`OPERATIONS`] for each seat.
@@ -166,7 +166,9 @@ impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
             if at + 1 < self.items.len()
                 && let Some(seat) = self.crew.seat()
             {
-                scope.spawn(move || self.take_part(scope, seat, false));
+                // Where no thread can be had, who is there does it all.
+                let _ =
+                    thread::Builder::new().spawn_scoped(scope, move || self.take_part(scope, seat, false));
             }
             answers.push((at, (self.work)(item)));
             if self.crew.done() && !stays {

@@ -181,7 +181,7 @@ impl Metadata {
         Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
             && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
             && stat::mtime(now) == entry.mtime
-            && root.xattrs(&stat::XattrsOf::Name(&at.proc_path()))? == entry.xattrs)
+            && root.xattrs(&stat::XattrsOf::Name(&at.proc_path()), now)? == entry.xattrs)
     }
 }
 

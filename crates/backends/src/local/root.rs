@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, RelPath, Side};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Statx};
 use rustix::io::Errno;
 
 use super::place::Base;
@@ -160,20 +160,28 @@ impl Root {
 
     /// Whether a file is on the same mounted file system as the root.
     pub(super) fn shares_device(&self, file: &std::fs::File) -> bool {
-        let device = |stat: rustix::fs::Statx| (stat.stx_dev_major, stat.stx_dev_minor);
-        let there = self.dir(&RelPath::root(), false).and_then(stat::statx_file).map(device);
-        there.is_ok_and(|there| stat::statx_file(file).is_ok_and(|file| device(file) == there))
+        stat::statx_file(file).is_ok_and(|file| self.is_on_device(&file))
     }
 
-    /// Carried attributes of `of`, unless the file system has none.
-    pub(super) fn xattrs(&self, of: &stat::XattrsOf<'_>) -> rustix::io::Result<Vec<haul_core::entry::Xattr>> {
+    fn is_on_device(&self, now: &Statx) -> bool {
+        let device = |stat: &Statx| (stat.stx_dev_major, stat.stx_dev_minor);
+        let there = self.dir(&RelPath::root(), false).and_then(stat::statx_file);
+        there.is_ok_and(|there| device(&there) == device(now))
+    }
+
+    /// Carried attributes of `of`, whose plain metadata is `now`, unless the file system has none.
+    pub(super) fn xattrs(
+        &self,
+        of: &stat::XattrsOf<'_>,
+        now: &Statx,
+    ) -> rustix::io::Result<Vec<haul_core::entry::Xattr>> {
         if !self.has_xattrs() {
             return Ok(Vec::new());
         }
         match stat::ask_xattrs(of) {
-            // Where others are mounted below, they are asked one by one.
+            // What another one that is mounted below says is only about itself.
             Err(Errno::NOTSUP) => {
-                self.plain.store(self.is_distant(), Ordering::Relaxed);
+                self.plain.store(self.is_distant() && self.is_on_device(now), Ordering::Relaxed);
                 Ok(Vec::new())
             }
             other => other,

@@ -130,6 +130,15 @@ impl Staged {
         Err(restless(root, path))
     }
 
+    /// Forgets what an interrupted run has left in it.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        if self.found {
+            remove(&journal_of(&self.at))?;
+            self.file.set_len(0)?;
+        }
+        Ok(())
+    }
+
     /// Removes it, as it will not be completed.
     pub(super) fn abandon(&self) {
         if self.direct {
@@ -253,14 +262,7 @@ pub(super) fn stage_small(
     is_there: &dyn Fn(&At) -> bool,
 ) -> Result<Option<Staged>> {
     let Some(staged) = Staged::open_unless(root, &entry.path, is_there)? else { return Ok(None) };
-    let clear = || -> io::Result<()> {
-        if staged.found {
-            remove(&journal_of(&staged.at))?;
-            staged.file.set_len(0)?;
-        }
-        Ok(())
-    };
-    match clear().and_then(|()| write_whole(&staged.file, entry, data, content)) {
+    match staged.clear().and_then(|()| write_whole(&staged.file, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {
             staged.abandon();

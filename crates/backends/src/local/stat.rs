@@ -37,7 +37,7 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
         None
     };
     let stat = match &held {
-        Some(held) => statx_file(held)?,
+        Some(held) => statx_now(held)?,
         None => statx(at)?,
     };
     let kind = match FileType::from_raw_mode(stat.stx_mode.into()) {
@@ -54,20 +54,16 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
     };
     let xattrs = match &held {
         Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
-            root.xattrs(&XattrsOf::Target(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes()))?
+            root.xattrs(&XattrsOf::Target(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes()), &stat)?
         }
-        _ => root.xattrs(&XattrsOf::Name(&at.proc_path()))?,
+        _ => root.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
     };
     Ok(fill(&stat, path, kind, xattrs, names))
 }
 
 /// The plain metadata of `at`, without attributes and link target.
 pub(super) fn statx(at: &At) -> rustix::io::Result<Statx> {
-    if at.name == b"." {
-        // Nothing is looked up by that, so what the kernel remembers may be old, or nothing yet.
-        return rustix::fs::statx(&at.dir, c".", AtFlags::empty(), wanted());
-    }
-    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC, wanted())
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted())
 }
 
 /// The plain metadata of an open file, as this machine knows it: from opening it, or from what was done with it since.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 
 use haul_core::source::ScanVisit;
 use haul_core::{ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
@@ -72,7 +72,7 @@ pub(super) fn walk(root: &Root, crew: &Crew, options: &ScanOptions, visit: ScanV
         return Ok(());
     }
     let walk = &walk;
-    std::thread::scope(|scope| walk.run(scope, crew.own_seat()));
+    thread::scope(|scope| walk.run(scope, crew.own_seat()));
     Ok(())
 }
 
@@ -146,7 +146,8 @@ impl Walk<'_> {
         let enough = if self.root.is_distant() { SLOW_BATCH } else { BATCH };
         let call = || {
             if let Some(seat) = self.crew.seat() {
-                scope.spawn(move || self.run(scope, seat));
+                // Where no thread can be had, those that are there do it all.
+                let _ = thread::Builder::new().spawn_scoped(scope, move || self.run(scope, seat));
             }
         };
         while !self.stopped.load(Ordering::Relaxed)
