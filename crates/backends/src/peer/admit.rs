@@ -33,8 +33,8 @@ pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
 /// Opens one more lane through ssh.
 pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
     let link = session.dialer.dial(way)?;
-    // Only the first login may have to wait for a person.
-    let patience = if way == Way::First { None } else { Some(session.timeout) };
+    let asks = way == Way::First && session.dialer.asks_a_person();
+    let patience = (!asks).then_some(session.timeout);
     let mut greeted = greet(link, hello, patience, &session.dialer.name())?;
     let accepted = accept(session, &mut greeted, hello);
     let Greeted { reader, writer, pulse, helper, .. } = greeted;

@@ -82,6 +82,11 @@ pub trait Dial: Send + Sync {
         false
     }
 
+    /// Whether the first lane may have to wait for a person, who takes as long as they like.
+    fn asks_a_person(&self) -> bool {
+        false
+    }
+
     /// The session ends: attempts that are under way are given up, and no more are made.
     fn stop(&self) {}
 
@@ -104,6 +109,10 @@ impl<D: Dial + ?Sized> Dial for Arc<D> {
 
     fn fall_back(&self) -> bool {
         (**self).fall_back()
+    }
+
+    fn asks_a_person(&self) -> bool {
+        (**self).asks_a_person()
     }
 
     fn stop(&self) {

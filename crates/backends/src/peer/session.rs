@@ -54,6 +54,8 @@ pub(super) struct Pending {
     /// memory.
     buffer: Option<Buffer>,
     owes: u64,
+    /// Whether it is content that is asked for.
+    read: bool,
 }
 
 /// A lane that is up.
@@ -288,7 +290,8 @@ impl Session {
                     up.writing |= matches!(pick, Pick::Write(_));
                     up.owes += owes;
                     up.due = up.due.max(up.lane.pulse.moved()) + owes;
-                    up.pending.insert(id, Pending { on_reply, buffer, owes });
+                    up.pending
+                        .insert(id, Pending { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) });
                     let lane = up.lane.clone();
                     drop(state);
                     self.write(&lane, frame, payload, matches!(pick, Pick::Write(_)));
@@ -334,9 +337,10 @@ impl Session {
             };
             let Some(pending) = up.pending.remove(&id) else { return false };
             up.owes -= pending.owes;
-            if up.owes == 0 {
-                up.due = 0;
-            }
+            // What was asked for came in fewer bytes if it was packed.
+            let came = if pending.read { reply.payload_len as u64 } else { pending.owes };
+            let fewer = pending.owes.saturating_sub(came);
+            up.due = if up.owes == 0 { 0 } else { up.due.saturating_sub(fewer) };
             state.moved += reply.payload_len as u64;
             pending
         };

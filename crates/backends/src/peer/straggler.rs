@@ -12,6 +12,8 @@ const WINDOW: f64 = 0.25;
 const TIMES: f64 = 2.0;
 /// What it takes to notice and to ask again, in seconds, beside the round trips.
 const MOVING: f64 = 0.2;
+/// Lanes that are given up in one session at most: fewer than a request may be lost on.
+const MOST: u32 = 3;
 
 /// What a lane looks like at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +29,21 @@ pub(super) struct Seen {
 
 #[derive(Clone, Copy, Debug)]
 struct Track {
+    /// Where the window began.
     at: f64,
     moved: u64,
-    /// Bytes a second, when it last had something to move.
+    /// Whether it has begun to move what it has.
+    moving: bool,
+    /// Bytes a second, when it last had something to move; and whether that is of what it has now.
     rate: Option<f64>,
+    fresh: bool,
 }
 
 /// Watches lanes.
 #[derive(Debug, Default)]
 pub(super) struct Stragglers {
     tracks: HashMap<u64, Track>,
+    given_up: u32,
 }
 
 impl Stragglers {
@@ -44,30 +51,44 @@ impl Stragglers {
     pub(super) fn watch(&mut self, now: f64, lanes: &[Seen]) {
         self.tracks.retain(|number, _| lanes.iter().any(|lane| lane.number == *number));
         for lane in lanes {
-            let new = Track { at: now, moved: lane.moved, rate: None };
+            let new = Track { at: now, moved: lane.moved, moving: false, rate: None, fresh: false };
             let track = self.tracks.entry(lane.number).or_insert(new);
-            let seconds = now - track.at;
-            if seconds >= WINDOW {
-                let rate = (lane.moved - track.moved) as f64 / seconds;
-                // What it did while it had nothing to do says nothing.
+            if lane.owes == 0 {
+                // What it does while it has nothing to do says nothing: its rate is what it was before.
+                *track = Track { at: now, moved: lane.moved, moving: false, fresh: false, ..*track };
+            } else if !track.moving {
+                // Until the first byte, what is waited for is the other end or its disk.
+                let moving = lane.moved > track.moved;
+                *track = Track { at: now, moved: lane.moved, moving, ..*track };
+            } else if now - track.at >= WINDOW {
+                let rate = (lane.moved - track.moved) as f64 / (now - track.at);
+                // One that has moved all that it has waits for its answer.
                 let rate = if lane.due > lane.moved { Some(rate) } else { track.rate };
-                *track = Track { at: now, moved: lane.moved, rate };
+                *track = Track { at: now, moved: lane.moved, moving: true, rate, fresh: true };
             }
         }
     }
 
     /// A lane to be given up, where nothing but what the lanes have is to be done any more. `round_trip` is in seconds.
-    pub(super) fn find(&self, lanes: &[Seen], round_trip: f64) -> Option<u64> {
-        let rate = |lane: &Seen| self.tracks.get(&lane.number)?.rate;
-        let mut idle: Vec<f64> = lanes.iter().filter(|lane| lane.owes == 0).filter_map(rate).collect();
+    pub(super) fn find(&mut self, lanes: &[Seen], round_trip: f64) -> Option<u64> {
+        let mut idle: Vec<f64> = lanes
+            .iter()
+            .filter(|lane| lane.owes == 0)
+            .filter_map(|lane| self.tracks.get(&lane.number)?.rate)
+            .collect();
         idle.sort_by(f64::total_cmp);
         let typical = *idle.get(idle.len() / 2)?;
         let late = |lane: &Seen| {
-            let left = lane.due.saturating_sub(lane.moved) as f64 / rate(lane)?.max(1.0);
+            let rate = self.tracks.get(&lane.number).filter(|track| track.fresh)?.rate?;
+            let left = lane.due.saturating_sub(lane.moved) as f64 / rate.max(1.0);
             let elsewhere = lane.owes as f64 / typical.max(1.0) + 2.0 * round_trip + MOVING;
             (left > TIMES * elsewhere).then_some((left, lane.number))
         };
-        lanes.iter().filter_map(late).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, number)| number)
+        let (_, slowest) = lanes.iter().filter_map(late).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (self.given_up < MOST).then(|| {
+            self.given_up += 1;
+            slowest
+        })
     }
 }
 
@@ -91,6 +112,7 @@ mod tests {
     fn a_lane_that_is_far_slower_is_given_up_at_the_end() {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
+        stragglers.watch(0.1, &busy(1000));
         let mut now = busy(10_000_000);
         now[2].moved = 100_000;
         stragglers.watch(1.0, &now);
@@ -107,11 +129,47 @@ mod tests {
     fn a_lane_like_the_others_is_left_alone() {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
+        stragglers.watch(0.1, &busy(1000));
         stragglers.watch(1.0, &busy(5_000_000));
         assert_eq!(stragglers.find(&lanes(6_000_000, 5_000_000), 0.06), None);
         // What was done while there was nothing to do is not its rate.
         stragglers.watch(2.0, &lanes(6_000_000, 9_000_000));
         stragglers.watch(9.0, &lanes(6_000_000, 44_000_000));
         assert_eq!(stragglers.find(&lanes(6_000_000, 44_000_000), 0.06), None);
+    }
+
+    #[test]
+    fn one_that_has_not_begun_to_move_is_not_slow() {
+        let mut stragglers = Stragglers::default();
+        stragglers.watch(0.0, &busy(0));
+        stragglers.watch(0.1, &busy(1000));
+        stragglers.watch(1.0, &busy(9_000_000));
+        // All were done; then one is asked for something that takes the far end long to read.
+        let mut lanes = lanes(12_000_000, 12_000_000);
+        lanes[2].owes = 0;
+        stragglers.watch(1.1, &lanes);
+        lanes[2].owes = SLICE;
+        for tick in 12..60 {
+            stragglers.watch(f64::from(tick) / 10.0, &lanes);
+            assert_eq!(stragglers.find(&lanes, 0.06), None);
+        }
+        // Then it comes at the rate of the others.
+        lanes[2].moved += 1000;
+        stragglers.watch(6.0, &lanes);
+        lanes[2].moved += 3_000_000;
+        stragglers.watch(6.3, &lanes);
+        assert_eq!(stragglers.find(&lanes, 0.06), None);
+    }
+
+    #[test]
+    fn no_more_are_given_up_than_a_request_may_be_lost_on() {
+        let mut stragglers = Stragglers::default();
+        stragglers.watch(0.0, &busy(0));
+        stragglers.watch(0.1, &busy(1000));
+        let mut now = busy(10_000_000);
+        now[2].moved = 100_000;
+        stragglers.watch(1.0, &now);
+        let found = (0..20).filter(|_| stragglers.find(&lanes(12_000_000, 100_000), 0.06).is_some()).count();
+        assert_eq!(found, MOST as usize);
     }
 }

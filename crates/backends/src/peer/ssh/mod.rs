@@ -218,6 +218,10 @@ impl Dial for SshDialer {
         self.options.hostname.iter().cloned().collect()
     }
 
+    fn asks_a_person(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> String {
         self.host.to_string()
     }
