@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
         single_failures_are_named_and_the_rest_arrives,
         what_cannot_be_read_is_named_and_the_rest_arrives,
         a_request_that_hangs_holds_up_its_own_file_only,
+        what_a_failed_sync_has_lost_is_written_again,
         killed_at_random_moments_no_part_of_a_file_looks_complete,
     ]
 }
@@ -145,6 +146,27 @@ fn single_failures_are_named_and_the_rest_arrives() {
     slow.faults().clear();
     let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
     assert_eq!(summary(&run).of("copied"), 4);
+    assert_same_tree(source.path(), &behind.join("dst"));
+}
+
+/// A sync that fails may have dropped what was written, and says so once.
+fn what_a_failed_sync_has_lost_is_written_again() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("giant", 23 << 20);
+    let behind = scene.join("behind");
+    let slow = mount(&scene, &behind, true);
+    slow.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::NOSPC)));
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst"));
+    // The first group is not the whole.
+    let run = run.args(["--bwlimit", "20M"]).limit(Duration::from_secs(60)).start();
+    wait_until("it waits for room", Duration::from_secs(30), || run.stdout().contains("waiting for room"));
+    for staged in fs::read_dir(behind.join("dst")).unwrap() {
+        let staged = fs::OpenOptions::new().write(true).open(staged.unwrap().path()).unwrap();
+        let len = staged.metadata().unwrap().len() as usize;
+        staged.write_all_at(&vec![0; len], 0).unwrap();
+    }
+    summary(&run.finish().expect_success()).assert_accounted();
     assert_same_tree(source.path(), &behind.join("dst"));
 }
 

@@ -50,7 +50,8 @@ impl Server {
         );
         // Further servers, on ports that are always the same, that no test needs.
         weed.extend(["-s3.port.iceberg=0", "-s3.port.lance=0"].map(str::to_owned));
-        weed.extend(["-volume.max=100".to_owned(), format!("-dir={}", dir.display())]);
+        // Each bucket takes seven, and each test has a bucket.
+        weed.extend(["-volume.max=1000".to_owned(), format!("-dir={}", dir.display())]);
         weed.push(format!("-s3.config={}", dir.join("s3.json").display()));
         for (name, port) in ["master", "volume", "filer", "s3"].into_iter().zip(ports) {
             weed.push(format!("-{name}.port={port}"));
