@@ -111,7 +111,7 @@ impl S3 {
                 at.moved();
                 read += bytes.len() as u64;
                 if read > limit {
-                    return Err(Fault::new(Class::Final, "the answer is longer than it may be"));
+                    return Err(Fault::new(Class::TooLong, "the answer is longer than it may be"));
                 }
                 take(&bytes);
             }
