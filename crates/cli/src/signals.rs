@@ -21,14 +21,17 @@ const PATIENCE: Duration = Duration::from_millis(4900);
 /// If the handlers cannot be installed.
 pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
     let failed = |error: std::io::Error| Error::io(Side::Local, "watch for signals", &error);
+    // The handler itself sets the flag: whoever finds the other end of a pipe gone knows why.
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, cancel.flag()).map_err(failed)?;
+    }
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let (cancel, console) = (cancel.clone(), Arc::clone(console));
+    let console = Arc::clone(console);
     let watcher = move || {
         let mut signals = signals.forever();
         if signals.next().is_none() {
             return;
         }
-        cancel.cancel();
         console.note("finishing what is in flight; again to stop at once");
         // An end that hangs must not hold the person up: what is durable by now is what the next run finds.
         let late = thread::Builder::new().name("patience".to_owned()).spawn(|| {

@@ -152,14 +152,14 @@ impl Client {
         })
     }
 
-    /// The whole of a small object, up to `limit` bytes; `None` if there is none.
+    /// The whole of a small object; `None` if there is none of up to `limit` bytes.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn read_small(&self, key: &str, limit: usize) -> Result<Option<Vec<u8>>> {
         match self.ask(|at| self.store.get_small(key, limit, at)) {
             Ok(content) => Ok(Some(content)),
-            Err(fault) if fault.class == Class::NotFound => Ok(None),
+            Err(fault) if matches!(fault.class, Class::NotFound | Class::TooLong) => Ok(None),
             Err(fault) => Err(self.error(&fault, "read", key)),
         }
     }
@@ -290,6 +290,11 @@ impl Client {
         self.put(key, &Payload::from_bytes(content), options)
     }
 
+    /// What errors of it are blamed on.
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
     fn error(&self, fault: &Fault, operation: &str, key: &str) -> Error {
         fault.error(self.side, operation, &self.name(key))
     }
@@ -307,6 +312,9 @@ impl Client {
         let mut patience = Patience::new(self.timeout);
         loop {
             let at = Activity::new(patience.stall(), &self.cancel, unwanted);
+            if at.is_abandoned() {
+                return Err(Fault::new(Class::Abandoned, "interrupted"));
+            }
             let fault = match request(&at) {
                 Ok(answer) => {
                     self.note_success();

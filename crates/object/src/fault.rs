@@ -29,6 +29,8 @@ pub(crate) enum Class {
     Full,
     /// Nobody wants it any more.
     Abandoned,
+    /// The answer is longer than it may be.
+    TooLong,
     /// It makes no sense to ask again.
     Final,
 }
@@ -82,7 +84,7 @@ impl Fault {
             Class::Unsupported => ErrorKind::Unsupported,
             Class::Full => ErrorKind::NoSpace,
             Class::Abandoned => ErrorKind::Cancelled,
-            Class::Condition | Class::Final => ErrorKind::Io,
+            Class::Condition | Class::TooLong | Class::Final => ErrorKind::Io,
         };
         let cause = match (self.status, &self.code[..]) {
             (0, _) => self.message.clone(),

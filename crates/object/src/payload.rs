@@ -12,8 +12,8 @@ use crc_fast::CrcAlgorithm;
 use haul_core::Buffer;
 use md5::{Digest, Md5};
 
-/// Bytes that are read from a file at a time.
-const CHUNK: usize = 1 << 20;
+/// Bytes that are handed over at a time: few, so that a slow link is seen to move.
+const CHUNK: usize = 64 << 10;
 
 /// Content of one request. Cloning it copies nothing.
 #[derive(Clone)]

@@ -27,6 +27,8 @@ pub struct Object {
     pub metadata: Vec<(String, String)>,
     /// CRC-64/NVME of the whole content, where the store keeps one.
     pub crc64: Option<u64>,
+    /// It is encrypted with a key of a key service or of the customer's: its mark may look like an MD5 and is none.
+    pub keyed: bool,
 }
 
 impl Object {
@@ -39,7 +41,7 @@ impl Object {
     /// The MD5 of its content, where the mark of the store is one: 32 hexadecimal digits.
     #[must_use]
     pub fn md5(&self) -> Option<&str> {
-        md5_of(&self.etag)
+        md5_of(&self.etag).filter(|_| !self.keyed)
     }
 }
 

@@ -36,6 +36,16 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     if let Some(twice) = places.iter().find(|place| !seen.insert(*place)) {
         return Err(usage("put the stream", "the destination is named twice").on(twice.to_string()));
     }
+    let is_beside = |place: &&haul_core::ObjectPlace| {
+        let owner = place.key.strip_suffix(".haul");
+        owner.is_some_and(|key| {
+            seen.contains(&haul_core::ObjectPlace { key: key.to_owned(), ..(*place).clone() })
+        })
+    };
+    if let Some(taken) = places.iter().find(is_beside) {
+        let cause = "the digest of another destination may have to go there";
+        return Err(usage("put the stream", cause).on(taken.to_string()));
+    }
     let put_settings = PutSettings {
         options: put_options(&args.object, args.no_clobber)?,
         memory: content_memory(&args.memory)?,

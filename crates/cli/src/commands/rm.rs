@@ -2,8 +2,9 @@
 
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
+use haul_object::Client;
+use haul_object::companion::{self, Beside};
 use haul_object::uploads::{self, Owner};
-use haul_object::{Client, companion};
 
 use super::stream::open;
 use crate::args::RmArgs;
@@ -42,16 +43,15 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// One object, with its companion. Gives how many failed.
+/// One object, with its companion; what else bears that name stays. Gives how many failed.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
         let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "there is no such object");
         return Err(error.on(place.to_string()));
     }
     let mut keys = vec![place.key.clone()];
-    let beside = companion::key_of(&place.key);
-    if client.head(&beside)?.is_some() {
-        keys.push(beside);
+    if companion::beside(client, &place.key)? == Beside::Companion {
+        keys.push(companion::key_of(&place.key));
     }
     remove(client, &keys, args, lines)
 }

@@ -40,10 +40,18 @@ impl Bucket {
         self.with(word, &proxy.endpoint())
     }
 
+    /// Another program, which may start haul with the store itself as endpoint.
+    pub(crate) fn program(&self, name: &str) -> Run {
+        self.reaching(Run::new(name, self.scene.tag()), &format!("http://{}", endpoint()))
+            .env("HOME", self.scene.home())
+    }
+
     fn with(&self, word: &str, endpoint: &str) -> Run {
-        self.scene
-            .haul(word)
-            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+        self.reaching(self.scene.haul(word), endpoint)
+    }
+
+    fn reaching(&self, run: Run, endpoint: &str) -> Run {
+        run.env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
             .env("AWS_ENDPOINT_URL", endpoint)
             .env("TMPDIR", self.scene.path())

@@ -21,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         an_empty_stream_replaces_nothing_unless_told_to,
         no_clobber_replaces_nothing,
         an_interrupted_put_leaves_nothing,
+        an_interrupted_pipeline_is_no_end_of_its_stream,
         a_killed_put_goes_on_where_it_was,
         what_a_killed_put_left_is_given_up,
         each_destination_has_an_outcome_of_its_own,
@@ -30,6 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_others_wrote_is_read,
         what_is_asked_about_the_object_is_kept,
         objects_are_listed_and_removed,
+        what_only_bears_the_name_of_a_companion_stays,
         what_cannot_be_meant_is_refused,
     ]
 }
@@ -138,6 +140,28 @@ fn an_interrupted_put_leaves_nothing() {
     let _ = run.finish().expect_code(130);
     assert!(bucket.incomplete().is_empty());
     assert!(bucket.names().is_empty());
+    bucket.scene.assert_all_gone();
+}
+
+/// Ctrl-C goes to both ends of a pipe, and the writer is gone first.
+fn an_interrupted_pipeline_is_no_end_of_its_stream() {
+    let bucket = Bucket::new();
+    bucket.put("x", b"old");
+    for (round, len) in [1_000_000, 30_000_000, 1_000_000, 30_000_000].into_iter().enumerate() {
+        let ready = bucket.scene.join(format!("ready{round}"));
+        // All but the last bytes were read when the writer says so. A job has a process group of its own.
+        let line = format!(
+            "set -m; {{ head -c {len} /dev/zero; : > '{ready}'; exec sleep 300; }} | '{haul}' put '{at}' & \
+             until [ -e '{ready}' ]; do sleep 0.1; done; kill -INT -- -$(jobs -p); wait $!; echo $?",
+            ready = ready.display(),
+            haul = crate::scene::HAUL,
+            at = bucket.at("x"),
+        );
+        let run = bucket.program("bash").args(["-c", &line]).finish().expect_success();
+        assert_eq!(run.out().trim(), "130", "{run}");
+        assert_eq!(bucket.read("x"), b"old");
+        assert!(bucket.incomplete().is_empty());
+    }
     bucket.scene.assert_all_gone();
 }
 
@@ -295,7 +319,7 @@ fn objects_are_listed_and_removed() {
     for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
         bucket.put(key, key.as_bytes());
     }
-    bucket.put("c.haul", b"a companion");
+    bucket.put("c.haul", companion(1).as_bytes());
     let list = |words: &[&str]| {
         let run = bucket.haul("ls").arg("--json").args(words).finish().expect_success();
         let name = |event: &serde_json::Value| {
@@ -318,6 +342,40 @@ fn objects_are_listed_and_removed() {
     assert_eq!(bucket.names(), ["a/one"]);
     let _ = bucket.haul("rm").arg(bucket.at("c")).finish().expect_code(1);
     let _ = bucket.haul("rm").args(["-r", &bucket.at("")]).finish().expect_code(2);
+}
+
+/// A companion of an object that is gone.
+fn companion(version: u32) -> String {
+    format!("{{\"haul\":{version},\"length\":1,\"blake3\":\"{}\",\"etag\":\"e-1\"}}", "0".repeat(64))
+}
+
+fn what_only_bears_the_name_of_a_companion_stays() {
+    let bucket = Bucket::new();
+    let long = vec![1; 20_000_000];
+    for theirs in [&b"theirs"[..], companion(2).as_bytes(), &[b' '; 5000]] {
+        bucket.put("x", b"old");
+        bucket.put("x.haul", theirs);
+        let run = bucket.haul("put").args([&bucket.at("x"), &bucket.at("y")]).input(&long[..]).finish();
+        let run = run.expect_code(1);
+        assert!(run.err().contains("x.haul") && run.err().contains("something else is there"), "{run}");
+        assert_eq!(bucket.read("x"), b"old");
+        assert!(bucket.read("y") == long);
+        let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();
+        assert_eq!(run.stdout, b"old");
+        // Of this one nothing is noted with it, so that what lies beside it is looked at.
+        let (file, bytes) = bucket.file("content", 1000);
+        bucket.upload(&file, "x");
+        let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();
+        assert!(run.stdout == bytes);
+        let _ = bucket.haul("rm").arg(bucket.at("x")).finish().expect_success();
+        assert!(bucket.read("x.haul") == theirs);
+        assert!(bucket.incomplete().is_empty());
+    }
+    bucket.put("x.haul", companion(1).as_bytes());
+    let _ = bucket.haul("put").arg(bucket.at("x")).input(&long[..]).finish().expect_success();
+    assert!(bucket.read("x.haul") != companion(1).as_bytes(), "one of an earlier object is replaced");
+    let run = bucket.haul("put").args([&bucket.at("a"), &bucket.at("a.haul")]).input("x").finish();
+    let _ = run.expect_code(2);
 }
 
 fn what_cannot_be_meant_is_refused() {

@@ -105,6 +105,8 @@ mod tests {
         assert_eq!(check(&with_crc, None, bytes).unwrap(), Checked::Crc64);
         assert_eq!(check(&with_md5, None, bytes).unwrap(), Checked::Md5);
         assert_eq!(check(&bare, None, bytes).unwrap(), Checked::Length);
+        let keyed = Object { keyed: true, ..with_md5.clone() };
+        assert_eq!(check(&keyed, None, b"other").unwrap(), Checked::Length);
         for object in [&with_md5, &with_crc] {
             assert_eq!(check(object, None, b"other").unwrap_err().kind(), ErrorKind::Corrupt);
         }

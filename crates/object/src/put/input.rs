@@ -15,6 +15,10 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How often it is looked at whether the run is cancelled, while nothing comes.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long after the end of a stream the run may still be cancelled, before that end counts: Ctrl-C goes to a whole
+/// pipeline, and its other end may be gone before haul hears of it.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -53,11 +57,7 @@ impl Input {
     /// If it cannot be read, or the run is cancelled.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(
-                    Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted").on(&self.name)
-                );
-            }
+            self.wanted("read")?;
             let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
             let ready = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&wait));
             match ready {
@@ -66,6 +66,8 @@ impl Input {
                 Err(error) => return Err(self.failed(&error.into())),
             }
             match self.file.read(buffer) {
+                // What wrote it may have been interrupted with haul: then this is not the end.
+                Ok(0) => return self.wanted("read").map(|()| 0),
                 Ok(len) => return Ok(len),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error)),
@@ -73,35 +75,48 @@ impl Input {
         }
     }
 
+    /// # Errors
+    /// If the run is cancelled.
+    fn wanted(&self, operation: &str) -> Result<()> {
+        if !self.cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Cancelled, Side::Local, operation, "interrupted").on(&self.name))
+    }
+
     fn failed(&self, error: &io::Error) -> Error {
         Error::io(Side::Source, "read", error).on(&self.name)
     }
 
-    /// Whether what was read is the whole stream: a command must have ended well. Waits for it.
+    /// Whether what was read is the whole stream: a command must have ended well, and nobody have interrupted what
+    /// wrote it. Waits for both.
     ///
     /// # Errors
     /// If it failed, or the run is cancelled.
     pub(super) fn finish(&mut self) -> Result<()> {
-        let Some(child) = &mut self.child else { return Ok(()) };
-        loop {
+        while let Some(child) = &mut self.child {
             let status = child
                 .try_wait()
                 .map_err(|error| Error::io(Side::Source, "wait for", &error).on(&self.name))?;
-            if let Some(status) = status {
+            if status.is_some() {
                 self.child = None;
-                if status.success() {
-                    return Ok(());
+            }
+            self.wanted("run")?;
+            match status {
+                Some(status) if !status.success() => {
+                    let cause = format!("it failed: {status}");
+                    return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(&self.name));
                 }
-                let error = Error::new(ErrorKind::Io, Side::Source, "run", format!("it failed: {status}"));
-                return Err(error.on(&self.name));
+                Some(_) => {}
+                None => std::thread::sleep(Duration::from_millis(5)),
             }
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(
-                    Error::new(ErrorKind::Cancelled, Side::Local, "run", "interrupted").on(&self.name)
-                );
-            }
+        }
+        let ended = std::time::Instant::now();
+        while ended.elapsed() < SETTLE {
+            self.wanted("read")?;
             std::thread::sleep(Duration::from_millis(5));
         }
+        self.wanted("read")
     }
 }
 

@@ -99,7 +99,9 @@ impl<'a> Upstream<'a> {
             return;
         }
         let target = self.target;
-        let (upload, held, record) = match begin_or_resume(target, &self.options, self.settings.resume) {
+        let begun = companion::check_free(&target.client, &target.key, target.client.side())
+            .and_then(|()| begin_or_resume(target, &self.options, self.settings.resume));
+        let (upload, held, record) = match begun {
             Ok(begun) => begun,
             Err(error) => return self.shared.fail(error),
         };
@@ -190,7 +192,7 @@ impl<'a> Upstream<'a> {
         if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
             record.done();
         }
-        companion::write(client, key, &proof, &etag)?;
+        companion::write(client, key, &proof, &etag, &self.options)?;
         Ok(Stored { proof, parts: tags.len() as u32 })
     }
 

@@ -74,14 +74,15 @@ impl S3 {
     pub(super) fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
         let mut content = Vec::new();
         let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
-        let head = self.stream(call, &mut take, MAX_ANSWER as u64, at)?;
+        let head = self.stream(call, &|_| Ok(()), &mut take, MAX_ANSWER as u64, at)?;
         Ok((head, content))
     }
 
-    /// Asks, and hands over the content of the answer as it comes, up to `limit` bytes.
+    /// Asks, and hands over the content of an answer that `accept` likes as it comes, up to `limit` bytes.
     pub(super) fn stream(
         &self,
         call: &Call<'_>,
+        accept: &(dyn Fn(&Head) -> Answer<()> + Sync),
         take: &mut (dyn FnMut(&[u8]) + Send),
         limit: u64,
         at: &Activity<'_>,
@@ -106,12 +107,13 @@ impl S3 {
                 return Err(fault);
             }
             let head = Head(answer.headers().clone());
+            accept(&head)?;
             let mut read = 0;
             while let Some(bytes) = watch(at, async { answer.chunk().await.map_err(|e| lost(&e)) }).await? {
                 at.moved();
                 read += bytes.len() as u64;
                 if read > limit {
-                    return Err(Fault::new(Class::Final, "the answer is longer than it may be"));
+                    return Err(Fault::new(Class::TooLong, "the answer is longer than it may be"));
                 }
                 take(&bytes);
             }

@@ -22,7 +22,11 @@ impl S3 {
             Some((name.to_owned(), value.to_str().ok()?.to_owned()))
         });
         let whole = head.get("x-amz-checksum-type").is_none_or(|kind| kind == "FULL_OBJECT");
+        // https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, "ETag".
+        let keyed = head.get("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
+            || head.get("x-amz-server-side-encryption-customer-algorithm").is_some();
         Ok(Object {
+            keyed,
             key: key.to_owned(),
             len,
             etag: head.etag()?,
@@ -52,7 +56,7 @@ impl S3 {
             read += bytes.len() as u64;
             take(bytes);
         };
-        self.stream(&call, &mut counted, wanted, at)?;
+        self.stream(&call, &|head| is_of(head, &range, etag), &mut counted, wanted, at)?;
         if read < wanted {
             return Err(Fault::new(Class::Again, format!("the answer ended after {read} of {wanted} bytes")));
         }
@@ -62,7 +66,7 @@ impl S3 {
     pub(super) fn get_object(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
         let call = Call::new(Kind::Get, Method::GET, Some(key));
         let mut content = Vec::new();
-        self.stream(&call, &mut |bytes| content.extend_from_slice(bytes), limit as u64, at)?;
+        self.stream(&call, &|_| Ok(()), &mut |bytes| content.extend_from_slice(bytes), limit as u64, at)?;
         Ok(content)
     }
 
@@ -96,7 +100,14 @@ impl S3 {
         if let Some(token) = next {
             call = call.query("continuation-token", token);
         }
-        xml::page(&self.ask(&call, at)?.1)
+        let page = xml::page(&self.ask(&call, at)?.1)?;
+        if next.is_some() && page.next.as_deref() == next {
+            return Err(Fault::new(
+                Class::Final,
+                "the store begins each page of the listing at the same place",
+            ));
+        }
+        Ok(page)
     }
 
     pub(super) fn delete_objects(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
@@ -138,6 +149,25 @@ impl S3 {
     }
 }
 
+/// Looks whether an answer is what was asked for: not all stores and proxies know conditions and ranges.
+fn is_of(head: &Head, range: &Range<u64>, etag: &str) -> Answer<()> {
+    let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
+    let same = etag.is_empty() || head.get("etag").is_none_or(|found| bare(found) == bare(etag));
+    let wanted = format!("bytes {}-{}/", range.start, range.end.saturating_sub(1));
+    let placed = match head.get("content-range") {
+        Some(found) => found.starts_with(&wanted),
+        // The whole, in place of a range that is the whole.
+        None => {
+            let len = head.get("content-length").and_then(|text| text.parse().ok());
+            range.start == 0 && len == Some(range.end)
+        }
+    };
+    if same && placed {
+        return Ok(());
+    }
+    Err(Fault::new(Class::Condition, "the answer is not what was asked for"))
+}
+
 /// What an answer says of what was written.
 pub(super) fn tag(head: &Head) -> Answer<Tag> {
     Ok(Tag { etag: head.etag()?, crc64: head.get("x-amz-checksum-crc64nvme").and_then(crc64_of) })
@@ -146,4 +176,26 @@ pub(super) fn tag(head: &Head) -> Answer<Tag> {
 /// A checksum as the store writes it.
 pub(super) fn crc64_text(crc64: u64) -> String {
     base64(&crc64.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn an_answer_of_another_object_or_range_is_not_taken() {
+        let answer = |headers: &[(&'static str, &'static str)]| {
+            let pairs = headers.iter().map(|(name, value)| {
+                (reqwest::header::HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            Head(pairs.collect::<HeaderMap>())
+        };
+        let part = ("content-range", "bytes 2-4/9");
+        let is = |headers: &[_], range: Range<u64>| is_of(&answer(headers), &range, "\"e\"").is_ok();
+        assert!(is(&[part, ("etag", "\"e\"")], 2..5) && is(&[part, ("etag", "W/\"e\"")], 2..5));
+        assert!(!is(&[part, ("etag", "\"f\"")], 2..5));
+        assert!(!is(&[part], 2..6) && !is(&[part], 0..5) && !is(&[("content-length", "9")], 2..5));
+        assert!(is(&[("content-length", "9")], 0..9) && !is(&[("content-length", "9")], 0..5));
+    }
 }

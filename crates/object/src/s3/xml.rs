@@ -61,6 +61,8 @@ struct Listing {
     contents: Vec<Contents>,
     #[serde(default)]
     common_prefixes: Vec<Prefix>,
+    #[serde(default)]
+    is_truncated: bool,
     next_continuation_token: Option<String>,
 }
 
@@ -122,6 +124,9 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
     let objects = listing.contents.into_iter().map(object).collect::<Answer<_>>()?;
     let prefixes = listing.common_prefixes.into_iter().map(|found| decode(found.prefix, encoding));
     let next = listing.next_continuation_token.filter(|token| !token.is_empty());
+    if listing.is_truncated && next.is_none() {
+        return Err(Fault::new(Class::Final, "the listing goes on, and the store does not say where"));
+    }
     Ok(Page { objects, prefixes: prefixes.collect::<Answer<_>>()?, next })
 }
 
@@ -304,6 +309,8 @@ mod tests {
         assert_eq!((&page.objects[0].key[..], page.objects[0].len), ("a b\u{1}", 7));
         assert_eq!(page.objects[0].etag, "\"e\"");
         assert_eq!((page.prefixes, page.next), (vec!["p/".to_owned()], Some("n=".to_owned())));
+        let text = b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+        assert_eq!(self::page(text).unwrap_err().class, Class::Final);
         assert!(decode("%f".to_owned(), Some("url")).is_err());
         assert_eq!(decode("%f".to_owned(), None).unwrap(), "%f");
     }
