@@ -97,10 +97,12 @@ fn a_full_destination_is_waited_for_and_the_copy_goes_on() {
             let mut running = paused(scene.copy(way, source.path(), &copy));
             assert_no_half_files(source.path(), &copy);
             assert!(running.is_running());
+            wait_until("progress says why", Duration::from_secs(20), || {
+                running.stdout().contains(r#""limit":"room""#)
+            });
             disk.resize_tmpfs(120 << 20);
             let run = running.finish().expect_success();
             let said = events(&run);
-            assert!(said.iter().any(|line| line["limit"] == "room"), "{way:?}: progress says why: {run}");
             let told = said.iter().filter(|line| line["type"] == "note").count();
             assert!(told <= 4, "{way:?}: it is said once: {run}");
             let done = summary(&run);
