@@ -191,7 +191,8 @@ fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     scene.assert_all_gone();
 }
 
-fn staged(copy: &Path, suffix: &str) -> Vec<std::path::PathBuf> {
+/// The files below `copy` whose names end so.
+pub(crate) fn staged(copy: &Path, suffix: &str) -> Vec<std::path::PathBuf> {
     let ends = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(suffix);
     haul_testkit::tree::list(copy).into_iter().filter(ends).map(|path| copy.join(path)).collect()
 }

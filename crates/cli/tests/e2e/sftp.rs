@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use haul_testkit::{
 };
 use std::os::unix::ffi::OsStrExt;
 
+use crate::kills::staged;
 use crate::scene::{FAR, Scene, slash, summary};
 use crate::{Case, cases};
 
@@ -297,13 +298,18 @@ fn servers(scene: &Scene) -> Vec<u32> {
     haul_testkit::process::tagged(scene.tag()).into_iter().filter(is_server).collect()
 }
 
-/// Pushes slowly and kills it once `enough` bytes have arrived.
+/// Pushes slowly and kills it once `enough` bytes have arrived and the journal knows of half of them: a busy disk may
+/// take its time to say that they are durable.
 fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     let plan = FaultPlan::new(scene.join("slow")).slow(10_000_000);
     plan.restart();
     let run = scene.haul_fault("copy", &plan).args(["--streams", "2"]);
     let mut run = run.arg(slash(source.path())).arg(sftp(copy)).start();
-    run.wait_until("enough has arrived", || allocated(copy) > enough);
+    let journals = || staged(copy, ".journal").into_iter().filter_map(|path| path.metadata().ok());
+    let known = || journals().map(|meta| meta.len()).sum::<u64>();
+    // A record of 40 bytes for each slice of 4 MiB.
+    let wanted = enough / 2 / (4 << 20) * 40;
+    run.wait_until("enough has arrived", || allocated(copy) > enough && known() > wanted);
     kill(run.pid());
     assert!(run.finish().was_killed());
     scene.assert_all_gone();
@@ -336,11 +342,6 @@ fn changed(source: &Tree, byte: u8) -> Tree {
     source.time("giant", 1_700_000_000 + i64::from(byte), 0);
     source.time("", 1_500_000_000, 0);
     Tree::new(source.path(), 1)
-}
-
-fn staged(copy: &Path) -> Vec<PathBuf> {
-    let is_part = |path: &PathBuf| path.to_string_lossy().ends_with(".part");
-    list(copy).into_iter().filter(is_part).map(|path| copy.join(path)).collect()
 }
 
 fn connections_that_die_cost_no_more_than_what_was_on_them() {
@@ -397,7 +398,7 @@ fn what_was_staged_is_read_back_before_it_counts() {
     whole_seconds(&source);
     let copy = scene.join("dst");
     half_way(&scene, &source, &copy, 32 << 20);
-    let part = staged(&copy).pop().expect("an interrupted giant is staged");
+    let part = staged(&copy, ".part").pop().expect("an interrupted giant is staged");
     let mut bytes = fs::read(&part).unwrap();
     bytes.iter_mut().step_by(1 << 20).for_each(|byte| *byte ^= 1);
     fs::write(&part, bytes).unwrap();
