@@ -202,7 +202,6 @@ mod tests {
     use super::*;
     use crate::dataset::Extent;
     use crate::link::{LinkSpec, Traffic};
-    use crate::measure::Usage;
     use crate::record::ToolRecord;
     use std::time::Duration;
 
@@ -215,25 +214,9 @@ mod tests {
             there_series: vec![10; series.len()],
             back_series: series.to_vec(),
         };
-        let run = RunRecord {
-            round: 1,
-            pass: Pass::First,
-            outcome: Outcome::Ok,
-            seconds: series.len() as f64 / 10.0,
-            near: Usage::default(),
-            far: None,
-            link: Some(link),
-            requests: None,
-        };
-        ToolRecord {
-            tool: name.to_owned(),
-            version: String::new(),
-            peer,
-            durable: false,
-            command: String::new(),
-            listener: None,
-            runs: vec![run],
-        }
+        let run = RunRecord::new(1, Pass::First, Outcome::Ok, series.len() as f64 / 10.0);
+        let run = RunRecord { link: Some(link), ..run };
+        ToolRecord::of_runs(name, peer, vec![run])
     }
 
     fn case(tools: Vec<ToolRecord>) -> CaseRecord {

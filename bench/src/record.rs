@@ -119,6 +119,22 @@ pub(crate) enum Outcome {
     Mismatch(String),
 }
 
+#[cfg(test)]
+impl ToolRecord {
+    /// One of which nothing but its runs matters.
+    pub(crate) fn of_runs(name: &str, peer: bool, runs: Vec<RunRecord>) -> Self {
+        Self {
+            tool: name.to_owned(),
+            version: String::new(),
+            peer,
+            durable: false,
+            command: String::new(),
+            listener: None,
+            runs,
+        }
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunRecord {
@@ -141,6 +157,11 @@ pub(crate) struct RunRecord {
 }
 
 impl RunRecord {
+    /// A run that took so long, of which nothing else was measured.
+    pub(crate) fn new(round: usize, pass: Pass, outcome: Outcome, seconds: f64) -> Self {
+        Self { round, pass, outcome, seconds, near: Usage::default(), far: None, link: None, requests: None }
+    }
+
     /// All that the slow file system was asked.
     pub(crate) fn all_requests(&self) -> Option<u64> {
         Some(self.requests.as_ref()?.values().sum())

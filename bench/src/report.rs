@@ -239,29 +239,13 @@ mod tests {
     use super::*;
     use crate::dataset::Extent;
     use crate::link::TcpSpec;
-    use crate::measure::Usage;
     use crate::record::Host;
 
     fn tool(name: &str, peer: bool, seconds: &[f64], outcome: &Outcome) -> ToolRecord {
-        let run = |(index, seconds): (usize, &f64)| RunRecord {
-            round: index + 1,
-            pass: Pass::First,
-            outcome: outcome.clone(),
-            seconds: *seconds,
-            near: Usage::default(),
-            far: None,
-            link: None,
-            requests: None,
+        let run = |(index, seconds): (usize, &f64)| {
+            RunRecord::new(index + 1, Pass::First, outcome.clone(), *seconds)
         };
-        ToolRecord {
-            tool: name.to_owned(),
-            version: String::new(),
-            peer,
-            durable: false,
-            command: String::new(),
-            listener: None,
-            runs: seconds.iter().enumerate().map(run).collect(),
-        }
+        ToolRecord::of_runs(name, peer, seconds.iter().enumerate().map(run).collect())
     }
 
     #[test]

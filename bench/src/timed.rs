@@ -192,15 +192,7 @@ impl<'a> Meters<'a> {
                 back_series,
             }
         });
-        RunRecord {
-            round: 0,
-            pass: Pass::First,
-            outcome,
-            seconds: time.as_secs_f64(),
-            near: self.near.finish(),
-            far: self.far.map(Watch::finish),
-            link,
-            requests: None,
-        }
+        let run = RunRecord::new(0, Pass::First, outcome, time.as_secs_f64());
+        RunRecord { near: self.near.finish(), far: self.far.map(Watch::finish), link, ..run }
     }
 }

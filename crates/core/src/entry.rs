@@ -81,6 +81,28 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// One of which no more is known than its name, kind and length: both times at 1970-01-01, no permissions, owner
+    /// and group 0, one name, no holes, no inode.
+    #[must_use]
+    pub fn new(path: RelPath, kind: EntryKind, len: u64) -> Self {
+        Self {
+            path,
+            kind,
+            len,
+            mtime: Timestamp::default(),
+            atime: Timestamp::default(),
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            names: None,
+            dev: 0,
+            ino: 0,
+            nlink: 1,
+            allocated: len,
+            xattrs: Vec::new(),
+        }
+    }
+
     /// Whether it is a regular file.
     #[must_use]
     pub fn is_file(&self) -> bool {

@@ -279,25 +279,10 @@ pub(crate) fn is_giant(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{EntryKind, Timestamp};
+    use haul_core::EntryKind;
 
     fn file(name: &str, len: u64) -> Arc<Entry> {
-        Arc::new(Entry {
-            path: RelPath::new(name.as_bytes()).unwrap(),
-            kind: EntryKind::File,
-            len,
-            mtime: Timestamp::default(),
-            atime: Timestamp::default(),
-            mode: 0o644,
-            uid: 0,
-            gid: 0,
-            names: None,
-            dev: 0,
-            ino: 0,
-            nlink: 1,
-            allocated: len,
-            xattrs: Vec::new(),
-        })
+        Arc::new(Entry::new(RelPath::new(name.as_bytes()).unwrap(), EntryKind::File, len))
     }
 
     fn drain(queue: &Queue) -> Vec<Vec<(String, u32)>> {

@@ -183,25 +183,10 @@ fn key(target: Target, entry: &Entry) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{RelPath, Timestamp};
+    use haul_core::RelPath;
 
     fn entry(path: &[u8]) -> Entry {
-        Entry {
-            path: RelPath::new(path).unwrap(),
-            kind: EntryKind::File,
-            len: 5,
-            mtime: Timestamp::default(),
-            atime: Timestamp::default(),
-            mode: 0,
-            uid: 0,
-            gid: 0,
-            names: None,
-            dev: 0,
-            ino: 0,
-            nlink: 1,
-            allocated: 0,
-            xattrs: Vec::new(),
-        }
+        Entry::new(RelPath::new(path).unwrap(), EntryKind::File, 5)
     }
 
     fn refuses(target: Target, path: impl AsRef<[u8]>) -> Option<Reason> {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch, Timestamp};
+use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 
 use super::Collector;
 use crate::{Output, Part, Plan, Reason, Request, Split, Target};
@@ -24,22 +24,7 @@ impl Output for Lists {
 }
 
 fn entry(path: &str, kind: EntryKind, len: u64) -> Entry {
-    Entry {
-        path: RelPath::new(path.as_bytes()).unwrap(),
-        kind,
-        len,
-        mtime: Timestamp::default(),
-        atime: Timestamp::default(),
-        mode: 0o644,
-        uid: 0,
-        gid: 0,
-        names: None,
-        dev: 1,
-        ino: 0,
-        nlink: 1,
-        allocated: len,
-        xattrs: Vec::new(),
-    }
+    Entry { dev: 1, ..Entry::new(RelPath::new(path.as_bytes()).unwrap(), kind, len) }
 }
 
 fn dir(path: &str) -> Entry {

@@ -137,26 +137,11 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::Timestamp;
     use haul_core::probe::MAX_SAMPLES;
 
     fn file(name: &str, len: u64, ino: u64, nlink: u32) -> Entry {
-        Entry {
-            path: RelPath::new(name.as_bytes()).unwrap(),
-            kind: EntryKind::File,
-            len,
-            mtime: Timestamp::default(),
-            atime: Timestamp::default(),
-            mode: 0o644,
-            uid: 0,
-            gid: 0,
-            names: None,
-            dev: 1,
-            ino,
-            nlink,
-            allocated: len,
-            xattrs: Vec::new(),
-        }
+        let path = RelPath::new(name.as_bytes()).unwrap();
+        Entry { dev: 1, ino, nlink, ..Entry::new(path, EntryKind::File, len) }
     }
 
     fn survey(entries: Vec<Entry>) -> Survey {

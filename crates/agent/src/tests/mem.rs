@@ -40,22 +40,9 @@ pub(super) fn path(text: &str) -> RelPath {
 }
 
 pub(super) fn entry(name: &str, len: u64) -> Entry {
-    Entry {
-        path: path(name),
-        kind: if name.ends_with(".d") { EntryKind::Dir } else { EntryKind::File },
-        len,
-        mtime: Timestamp { sec: 1_700_000_000, nsec: 5 },
-        atime: Timestamp::default(),
-        mode: 0o644,
-        uid: 1,
-        gid: 1,
-        names: None,
-        dev: 1,
-        ino: 7,
-        nlink: 1,
-        allocated: len,
-        xattrs: Vec::new(),
-    }
+    let kind = if name.ends_with(".d") { EntryKind::Dir } else { EntryKind::File };
+    let mtime = Timestamp { sec: 1_700_000_000, nsec: 5 };
+    Entry { mtime, mode: 0o644, uid: 1, gid: 1, dev: 1, ino: 7, ..Entry::new(path(name), kind, len) }
 }
 
 pub(super) fn large_xattrs(len: usize) -> Vec<Xattr> {

@@ -81,26 +81,12 @@ pub(super) fn close(file: File) -> rustix::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{EntryKind, RelPath, Timestamp};
+    use haul_core::{EntryKind, RelPath};
 
     #[test]
     fn nobody_is_let_in_before_the_owner_is_set() {
-        let mut entry = Entry {
-            path: RelPath::root(),
-            kind: EntryKind::File,
-            len: 0,
-            mtime: Timestamp::default(),
-            atime: Timestamp::default(),
-            mode: 0,
-            uid: rustix::process::geteuid().as_raw() + 1,
-            gid: 0,
-            names: None,
-            dev: 0,
-            ino: 0,
-            nlink: 1,
-            allocated: 0,
-            xattrs: Vec::new(),
-        };
+        let uid = rustix::process::geteuid().as_raw() + 1;
+        let mut entry = Entry { uid, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
         for (mode, first) in
             [(0o644, 0o644), (0o755, 0o755), (0o640, 0o600), (0o604, 0o600), (0o4755, 0o755), (0o664, 0o644)]
         {

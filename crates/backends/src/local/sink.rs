@@ -403,21 +403,15 @@ mod tests {
     use super::*;
 
     fn entry(len: u64) -> Arc<Entry> {
+        let time = Timestamp { sec: 1_000_000_000, nsec: 1 };
         Arc::new(Entry {
-            path: RelPath::new(b"f").unwrap(),
-            kind: EntryKind::File,
-            len,
-            mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
-            atime: Timestamp { sec: 1_000_000_000, nsec: 1 },
+            mtime: time,
+            atime: time,
             mode: 0o640,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
-            names: None,
-            dev: 1,
-            ino: 1,
-            nlink: 1,
             allocated: 4096,
-            xattrs: Vec::new(),
+            ..Entry::new(RelPath::new(b"f").unwrap(), EntryKind::File, len)
         })
     }
 

@@ -391,21 +391,13 @@ fn entry(
     let (uid, gid) = attrs.owner.unwrap_or_default();
     let len = if kind == EntryKind::File { attrs.size.unwrap_or_default() } else { 0 };
     let time = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
+    // SFTP tells neither inodes nor holes.
     Ok(Some(Entry {
-        path: path.clone(),
-        kind,
-        len,
         mtime: time(modified),
         atime: time(accessed),
         mode: mode & 0o7777,
         uid,
         gid,
-        names: None,
-        // SFTP tells neither inodes nor holes.
-        dev: 0,
-        ino: 0,
-        nlink: 1,
-        allocated: len,
-        xattrs: Vec::new(),
+        ..Entry::new(path.clone(), kind, len)
     }))
 }

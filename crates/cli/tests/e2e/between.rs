@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use haul_testkit::process::kill;
 use haul_testkit::tree::allocated;
 use haul_testkit::{Finished, Run, Sshd, SshdOptions, Tree, assert_no_half_files, assert_same_tree};
 
+use crate::direct::while_cut;
 use crate::scene::{HAUL, Scene, events, slash, summary};
 use crate::{Case, cases};
 
@@ -220,30 +220,13 @@ fn connections_between_two_far_ends_are_cut() {
     let (listeners, port) = held(6);
     drop(listeners);
     let last = port + 5;
-    let cut = || {
-        let range =
-            format!("( sport >= :{port} and sport <= :{last} ) or ( dport >= :{port} and dport <= :{last} )");
-        let words: Vec<&str> = ["-K", "-H", "-t"].into_iter().chain(range.split(' ')).collect();
-        Command::new("ss").args(words).output().is_ok_and(|out| !out.stdout.is_empty())
-    };
-    let stop = AtomicBool::new(false);
-    let mut cuts = 0;
-    std::thread::scope(|scope| {
-        let cutter = scope.spawn(|| {
-            let mut cuts = 0;
-            while !stop.load(Ordering::Relaxed) && cuts < 4 {
-                std::thread::sleep(Duration::from_millis(700));
-                cuts += u32::from(cut());
-            }
-            cuts
-        });
-        let ports = format!("{port}-{last}");
-        let words = ["--ports", &ports, "--streams", "4", "--bwlimit", "12M"];
-        let run = two.run("copy", source.path(), &two.scene.join("dst")).args(words).finish();
-        stop.store(true, Ordering::Relaxed);
-        cuts = cutter.join().unwrap();
-        summary(&run.expect_success()).assert_accounted();
-    });
+    let range =
+        format!("( sport >= :{port} and sport <= :{last} ) or ( dport >= :{port} and dport <= :{last} )");
+    let ports = format!("{port}-{last}");
+    let words = ["--ports", &ports, "--streams", "4", "--bwlimit", "12M"];
+    let run = two.run("copy", source.path(), &two.scene.join("dst")).args(words);
+    let (run, cuts) = while_cut(&range, || run.finish());
+    summary(&run.expect_success()).assert_accounted();
     assert!(cuts > 0, "nothing was cut");
     assert_same_tree(source.path(), &two.scene.join("dst"));
     two.scene.assert_all_gone();

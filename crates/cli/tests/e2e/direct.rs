@@ -44,6 +44,27 @@ fn held() -> (TcpListener, String) {
     (listener, port)
 }
 
+/// Does it while the TCP connections that `ss` finds by `filter` are cut again and again, up to four times. Gives how
+/// often there were any.
+pub(crate) fn while_cut<T>(filter: &str, work: impl FnOnce() -> T) -> (T, u32) {
+    let words: Vec<&str> = ["-K", "-H", "-t"].into_iter().chain(filter.split(' ')).collect();
+    let cut = || Command::new("ss").args(&words).output().is_ok_and(|out| !out.stdout.is_empty());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let cutter = scope.spawn(|| {
+            let mut cuts = 0;
+            while !stop.load(Ordering::Relaxed) && cuts < 4 {
+                std::thread::sleep(Duration::from_millis(700));
+                cuts += u32::from(cut());
+            }
+            cuts
+        });
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        (done, cutter.join().unwrap())
+    })
+}
+
 /// A port that nobody has for the moment.
 fn free() -> String {
     held().1
@@ -133,28 +154,10 @@ fn connections_that_are_cut_again_and_again() {
         let scene = Scene::new();
         let source = tree(&scene);
         let port = free();
-        let cut = || {
-            let words =
-                ["-K", "-H", "-t", "( dport =", &format!(":{port}"), "or sport =", &format!(":{port}"), ")"];
-            Command::new("ss").args(words).output().is_ok_and(|out| !out.stdout.is_empty())
-        };
-        let stop = AtomicBool::new(false);
-        let mut cuts = 0;
-        std::thread::scope(|scope| {
-            let cutter = scope.spawn(|| {
-                let mut cuts = 0;
-                while !stop.load(Ordering::Relaxed) && cuts < 4 {
-                    std::thread::sleep(Duration::from_millis(700));
-                    cuts += u32::from(cut());
-                }
-                cuts
-            });
-            let words = ["--ports", &port, "--streams", "4", "--bwlimit", "12M"];
-            let run = scene.copy(way, source.path(), &scene.join("dst")).args(words).finish();
-            stop.store(true, Ordering::Relaxed);
-            cuts = cutter.join().unwrap();
-            summary(&run.expect_success()).assert_accounted();
-        });
+        let words = ["--ports", &port, "--streams", "4", "--bwlimit", "12M"];
+        let run = scene.copy(way, source.path(), &scene.join("dst")).args(words);
+        let (run, cuts) = while_cut(&format!("dport = :{port} or sport = :{port}"), || run.finish());
+        summary(&run.expect_success()).assert_accounted();
         assert!(cuts > 0, "{way:?}: nothing was cut");
         assert_same_tree(source.path(), &scene.join("dst"));
         scene.assert_all_gone();
