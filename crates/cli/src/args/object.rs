@@ -1,6 +1,7 @@
 //! How object stores are reached, and what is asked of them about an object that is written.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use crate::settings::{parse_pair, parse_size};
 
@@ -35,7 +36,7 @@ pub(crate) struct MemoryArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ObjectArgs {
     /// The storage class, as the store calls it: STANDARD_IA, GLACIER_IR …
-    #[arg(long, value_name = "CLASS", help_heading = "The object")]
+    #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new(), help_heading = "The object")]
     pub(crate) storage_class: Option<String>,
     /// How the store encrypts it: AES256, aws:kms or aws:kms:dsse
     #[arg(long, value_name = "HOW", help_heading = "The object")]

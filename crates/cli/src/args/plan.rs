@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use haul_plan::Target;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
-use crate::settings::parse_size;
+use crate::settings::parse_part;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +86,7 @@ pub(crate) struct PlanArgs {
           conflicts_with_all = ["part_size", "part_files"], help_heading = "Parts")]
     pub(crate) parts: Option<u32>,
     /// Cut it into parts of at most SIZE bytes; a larger file is a part of its own
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Parts")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_part, help_heading = "Parts")]
     pub(crate) part_size: Option<u64>,
     /// Cut it into parts of at most N entries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Parts")]

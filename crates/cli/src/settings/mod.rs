@@ -19,7 +19,7 @@ pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use object::{content_memory, parse_object, parse_pair, parse_place, put_options, store_settings};
 pub(crate) use records::{Records, Separator, open_list};
-pub(crate) use size::parse_size;
+pub(crate) use size::{parse_part, parse_size};
 pub(crate) use timetable::Timetable;
 pub(crate) use transfer::{TransferSettings, scan_options};
 

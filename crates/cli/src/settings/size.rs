@@ -27,6 +27,17 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     bytes.checked_add_signed(offset).ok_or_else(bad)
 }
 
+/// Reads the size of something that cannot be empty.
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_part(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a part cannot be empty".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// The power and the base of a unit.
 fn unit_of(unit: &str) -> Option<(u32, u128)> {
     let unit = unit.to_ascii_lowercase();

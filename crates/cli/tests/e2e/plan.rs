@@ -182,6 +182,7 @@ fn what_cannot_be_listed_or_makes_no_sense_is_refused() {
     let run = plan(&["--parts", "1"]).expect_code(2);
     assert!(run.err().contains("part.0001") && run.err().contains("another prefix"), "{run}");
     let _ = scene.haul("plan").args(["--parts", "0"]).arg(source.path()).finish().expect_code(2);
+    let _ = scene.haul("plan").args(["--part-size", "0"]).arg(source.path()).finish().expect_code(2);
     let _ = scene.haul("plan").args(["--parts", "2"]).arg(source.join("one")).finish().expect_code(2);
     let run = scene.haul("plan").arg(scene.join("missing")).finish().expect_code(1);
     assert!(run.err().contains("missing"), "{run}");
