@@ -176,13 +176,15 @@ impl Window {
             (Some(now), Some(before)) => now.idle_since(before).map_or(ours, |idle| idle.min(ours)),
             _ => ours,
         };
+        // Where others keep all processors busy, packing has a share of them all the same once it is begun.
+        let share = next.ticks.map_or(0.0, |now| now.fair_share().min(allowed));
         Sight {
             seconds,
             plain: self.plain as f64,
             wire: self.wire as f64,
             sending: self.sending / seconds,
             packing: self.packing / seconds,
-            cores: idle + packing,
+            cores: (idle + packing).max(share),
             other: process - packing,
         }
     }

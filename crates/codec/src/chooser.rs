@@ -25,7 +25,7 @@ pub(crate) struct Sight {
     pub(crate) sending: f64,
     /// Batches that were being packed or waited for it, on average.
     pub(crate) packing: f64,
-    /// Processors that packing may have: those that are idle, and those that it had.
+    /// Processors that packing may have: those that are idle, and those that it had, or its share of busy ones.
     pub(crate) cores: f64,
     /// Processors that everything else in this process had.
     pub(crate) other: f64,

@@ -18,12 +18,13 @@ fn duration(time: Timespec) -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Ticks of all processors since the machine was started.
+/// Ticks of all processors since the machine was started, and who wants them now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     idle: u64,
     all: u64,
     processors: u32,
+    running: u32,
 }
 
 impl Ticks {
@@ -32,15 +33,23 @@ impl Ticks {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the lines `cpu` and `cpuN` of `/proc/stat` (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq,
-    /// steal; guests are counted in user.
+    /// Reads the lines `cpu`, `cpuN` (user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in
+    /// user) and `procs_running` of `/proc/stat` (proc_stat(5)).
     fn parse(text: &str) -> Option<Self> {
+        let running = text.lines().find_map(|line| line.strip_prefix("procs_running "));
+        let running = running.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX);
         let mut lines = text.lines().take_while(|line| line.starts_with("cpu"));
         let numbers = lines.next()?.split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = numbers.map_while(|number| number.parse().ok()).collect();
         let [_, _, _, idle, iowait, ..] = ticks[..] else { return None };
         let processors = u32::try_from(lines.count()).ok()?;
-        Some(Self { idle: idle + iowait, all: ticks.iter().sum(), processors })
+        Some(Self { idle: idle + iowait, all: ticks.iter().sum(), processors, running })
+    }
+
+    /// What part of a processor one more thread would have by the scheduler's fairness, however busy the machine is.
+    pub(crate) fn fair_share(self) -> f64 {
+        // Whoever asks is running, too.
+        (f64::from(self.processors) / f64::from(self.running.max(1))).min(1.0)
     }
 
     /// How many processors were idle since `before`, on average; `None` if it is too short ago to say.
@@ -59,15 +68,19 @@ mod tests {
 
     #[test]
     fn idle_processors_are_counted() {
-        let stat =
-            |idle: u64| format!("cpu  100 0 50 {idle} 10 0 0 0 7 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 9 9\n");
+        let stat = |idle: u64| {
+            format!(
+                "cpu  100 0 50 {idle} 10 0 0 0 7 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 9 9\nprocs_running 5\n"
+            )
+        };
         let before = Ticks::parse(&stat(1000)).unwrap();
-        assert_eq!(before, Ticks { idle: 1010, all: 1160, processors: 2 });
+        assert_eq!(before, Ticks { idle: 1010, all: 1160, processors: 2, running: 5 });
         let mut after = Ticks::parse(&stat(1100)).unwrap();
         assert_eq!(after.idle_since(before), Some(2.0));
         after.all += 100;
         assert_eq!(after.idle_since(before), Some(1.0));
         assert_eq!(before.idle_since(before), None);
+        assert_eq!(before.fair_share(), 0.4);
         assert_eq!(Ticks::parse("intr 1"), None);
         assert!(Ticks::now().is_some_and(|now| now.processors > 0));
     }
