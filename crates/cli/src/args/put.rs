@@ -36,10 +36,10 @@ pub(crate) struct PutArgs {
     /// Go on from what an earlier run of the same stream left there: parts with the same content are not sent again
     #[arg(long, help_heading = "What is written")]
     pub(crate) resume: bool,
-    /// Parts of one object that the store takes
-    #[arg(long, value_name = "N", default_value_t = haul_object::client::MAX_PARTS,
+    /// Parts of one object that the store takes [default: 10000, at Azure 50000]
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Object stores")]
-    pub(crate) max_parts: u32,
+    pub(crate) max_parts: Option<u32>,
     /// What the object is written with.
     #[command(flatten)]
     pub(crate) object: ObjectArgs,

@@ -46,13 +46,8 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         let cause = "the digest of another destination may have to go there";
         return Err(usage("put the stream", cause).on(taken.to_string()));
     }
-    let put_settings = PutSettings {
-        options: put_options(&args.object, args.no_clobber)?,
-        memory: content_memory(&args.memory)?,
-        max_parts: args.max_parts,
-        allow_empty: args.allow_empty,
-        resume: args.resume,
-    };
+    let options = put_options(&args.object, args.no_clobber)?;
+    let memory = content_memory(&args.memory)?;
     let (command, name) = command(&args.command)?;
     let names: Vec<String> = places.iter().map(ToString::to_string).collect();
     let start = Start {
@@ -70,6 +65,18 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         Ok(Target { client, key: place.key.clone() })
     };
     let targets = places.iter().map(open_one).collect::<Result<Vec<_>>>()?;
+    for target in &targets {
+        target.client.takes(&options)?;
+    }
+    // One stream is cut alike for all destinations.
+    let most = targets.iter().map(|target| target.client.max_parts()).min();
+    let put_settings = PutSettings {
+        options,
+        memory,
+        max_parts: args.max_parts.or(most).unwrap_or(1),
+        allow_empty: args.allow_empty,
+        resume: args.resume,
+    };
     let mut input = input(command, &name, cancel.flag())?;
     let status = Arc::new(PutStatus::default());
     let count = targets.len() as u64;

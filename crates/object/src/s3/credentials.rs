@@ -6,7 +6,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
-use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
 use crate::fault::{Class, Fault};
 use crate::profile::Profile;
@@ -66,17 +65,11 @@ impl Chain {
         if let Some(credential) = Profile::load().credential().map_err(login)? {
             return Ok(Source::Fixed(Arc::new(credential)));
         }
-        // What is not there must be known in seconds: the requests themselves have the patience.
-        let backoff =
-            BackoffConfig { max_backoff: std::time::Duration::from_secs(1), ..BackoffConfig::default() };
-        let retry =
-            RetryConfig { max_retries: 2, retry_timeout: std::time::Duration::from_secs(10), backoff };
-        let options = ClientOptions::new().with_connect_timeout(std::time::Duration::from_secs(2));
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
-            .with_retry(retry)
-            .with_client_options(options)
+            .with_retry(crate::runtime::retry_of_logins())
+            .with_client_options(crate::runtime::options_of_logins())
             .build();
         store.map(|store| Source::Renewed(Arc::new(store))).map_err(|error| login(error.to_string()))
     }
