@@ -24,6 +24,7 @@ mod runtime;
 mod s3;
 mod settings;
 pub mod store;
+mod time;
 pub mod uploads;
 mod xml;
 

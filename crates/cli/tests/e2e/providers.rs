@@ -26,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_a_provider_lacks_is_refused,
         azure_is_asked_by_key_signature_or_connection_string,
         google_is_asked_with_a_token,
+        a_profile_gets_its_credentials_by_sso_and_by_a_role,
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("fake-gcs-server");
@@ -340,4 +341,75 @@ fn what_others_wrote_at_google_is_read_listed_and_removed() {
     assert!(run.expect_code(3).err().contains("CRC-32C"));
     let _ = haul("rm").arg(&at).finish().expect_success();
     let _ = haul("get").arg(&at).finish().expect_code(1);
+}
+
+/// Answers every request with `content`, and notes what was asked.
+fn answering(content: String) -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked: std::sync::Arc<std::sync::Mutex<Vec<String>>> = std::sync::Arc::default();
+    let noted = std::sync::Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let len = client.read(&mut head).unwrap_or(0);
+            noted.lock().unwrap().push(String::from_utf8_lossy(&head[..len]).into_owned());
+            let len = content.len();
+            let _ = write!(
+                client,
+                "HTTP/1.1 200 OK\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{content}"
+            );
+        }
+    });
+    (address, asked)
+}
+
+fn a_profile_gets_its_credentials_by_sso_and_by_a_role() {
+    let bucket = Bucket::new();
+    let (key, secret) = (haul_testkit::store::ACCESS_KEY, haul_testkit::store::SECRET_KEY);
+    let (portal, asked_portal) = answering(format!(
+        r#"{{"roleCredentials":{{"accessKeyId":"{key}","secretAccessKey":"{secret}","sessionToken":"","expiration":4102444800000}}}}"#
+    ));
+    let (sts, asked_sts) = answering(format!(
+        "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}\
+         </SecretAccessKey><SessionToken></SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration></Credentials>\
+         </AssumeRoleResult></AssumeRoleResponse>"
+    ));
+    let home = bucket.scene.join("login");
+    std::fs::create_dir_all(home.join(".aws/sso/cache")).unwrap();
+    let config = "[sso-session corp]\nsso_start_url = https://corp.awsapps.com/start\nsso_region = eu-west-1\n\
+        [profile person]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = Backup\n\
+        [profile role]\nrole_arn = arn:aws:iam::1:role/backup\nsource_profile = person\nexternal_id = x y\n\
+        [profile mfa]\nrole_arn = arn:aws:iam::1:role/backup\nsource_profile = person\nmfa_serial = m\n";
+    std::fs::write(home.join(".aws/config"), config).unwrap();
+    let token = |until: &str| {
+        let text = format!(
+            r#"{{"startUrl":"https://corp.awsapps.com/start","accessToken":"secret-token","expiresAt":"{until}"}}"#
+        );
+        std::fs::write(home.join(".aws/sso/cache/0.json"), text).unwrap();
+    };
+    let put = |profile: &str| {
+        let endpoint = format!("http://{}", endpoint());
+        let run = bucket.scene.haul("put").env("HOME", &home).env("AWS_PROFILE", profile);
+        let run = run.env("AWS_ENDPOINT_URL", endpoint).env("AWS_ENDPOINT_URL_SSO", &portal);
+        run.env("AWS_ENDPOINT_URL_STS", &sts).arg(bucket.at("x")).input("x").finish()
+    };
+    token("2099-01-01T00:00:00Z");
+    let _ = put("person").expect_success();
+    let asked = asked_portal.lock().unwrap()[0].to_lowercase();
+    assert!(asked.contains("account_id=123456789012&role_name=backup"), "{asked}");
+    assert!(asked.contains("x-amz-sso_bearer_token: secret-token"), "{asked}");
+    let _ = put("role").expect_success();
+    let asked = asked_sts.lock().unwrap()[0].clone();
+    assert!(asked.contains("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fbackup"), "{asked}");
+    assert!(
+        asked.contains("ExternalId=x%20y") && asked.to_lowercase().contains("/sts/aws4_request"),
+        "{asked}"
+    );
+    let run = put("mfa").expect_code(4);
+    assert!(run.err().contains("mfa_serial") && run.err().contains("export-credentials"), "{run}");
+    token("2020-01-01T00:00:00Z");
+    let run = put("person").expect_code(4);
+    assert!(run.err().contains("aws sso login --profile person"), "{run}");
 }

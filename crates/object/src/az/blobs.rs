@@ -25,7 +25,7 @@ impl Azure {
             key: key.to_owned(),
             len,
             etag: head.etag()?,
-            modified: super::time::of_http(head.get("last-modified").unwrap_or_default()),
+            modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
             class: head.get("x-ms-access-tier").map(str::to_owned),
             metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
             content_md5: head.get("content-md5").and_then(md5_in),

@@ -16,12 +16,13 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 
 use super::options::{checked, written};
-use super::{Azure, tag, time, xml};
+use super::{Azure, tag, xml};
 use crate::fault::{Class, Fault};
 use crate::http::Call;
 use crate::meter::Kind;
 use crate::payload::{Payload, base64};
 use crate::store::{Activity, Answer, Checksum, HeldPart, PartOf, PutOptions, Tag, Upload};
+use crate::time;
 
 /// A name for an upload that begins now.
 pub(super) fn new_id() -> String {

@@ -8,7 +8,6 @@ mod blocks;
 mod login;
 mod options;
 mod place;
-mod time;
 mod xml;
 
 use std::ops::Range;

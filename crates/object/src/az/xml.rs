@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::time;
 use crate::fault::{Class, Fault};
 use crate::payload::md5_in;
 use crate::store::{Answer, Object, Page, Tag};
+use crate::time;
 use crate::xml::{decode, parse, print};
 
 #[derive(Deserialize)]

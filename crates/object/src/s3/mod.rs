@@ -10,6 +10,7 @@ mod credentials;
 pub(crate) mod dialect;
 mod objects;
 mod parts;
+mod roles;
 mod xml;
 
 use std::ops::Range;

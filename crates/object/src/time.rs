@@ -1,11 +1,11 @@
-//! Times as Azure writes them, in the one form in which haul tells them (RFC 3339).
+//! Times as providers write them, in the one form in which haul tells them (RFC 3339).
 
 /// As HTTP calls them.
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// `Wed, 09 Sep 2009 09:20:02 GMT` as `2009-09-09T09:20:02Z`; what is of another form stays.
-pub(super) fn of_http(text: &str) -> String {
+pub(crate) fn of_http(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let [_, day, month, year, clock, "GMT"] = words[..]
         && let Some(month) = MONTHS.iter().position(|name| *name == month)
@@ -16,7 +16,7 @@ pub(super) fn of_http(text: &str) -> String {
 }
 
 /// Seconds since 1970.
-pub(super) fn of_unix(seconds: u64) -> String {
+pub(crate) fn of_unix(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Years that begin in March have their leap day at their end: 400 of them are 146,097 days.
     let shifted = days + 719_468;
