@@ -80,12 +80,15 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         options: options.clone(),
         memory,
         max_parts,
-        allow_empty: args.allow_empty,
+        // Of several streams the group tells.
+        allow_empty: args.allow_empty || args.fifo.fifo_dir.is_some(),
         resume: args.resume,
     };
     let inputs = match &args.fifo.fifo_dir {
         None => vec![(String::new(), input(command, &name, cancel.flag())?)],
-        Some(folder) => Group::start(command, &name)?.open(folder, count, &cancel.flag())?,
+        Some(folder) => {
+            Group::start(command, &name, args.allow_empty)?.open(folder, count, &cancel.flag())?
+        }
     };
     let mut streams = Vec::new();
     for (pipe, input) in inputs {
@@ -203,8 +206,16 @@ fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &C
     report.interrupted = inputs().any(|error| error.kind() == ErrorKind::Cancelled);
     report.fatal = blamed.filter(|_| !report.interrupted);
     for (names, outcome) in outcomes {
+        let with_others = outcome.input.as_ref().filter(|error| error.operation() == WITH_OTHERS);
         for (name, made) in names.iter().zip(&outcome.targets) {
             match made {
+                None if report.fatal.is_none() && !report.interrupted => {
+                    // Another one is to blame, and named.
+                    if let Some(error) = with_others {
+                        report.totals.failed += 1;
+                        console.failed(name.as_bytes(), error);
+                    }
+                }
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.proof.len;

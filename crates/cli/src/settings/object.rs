@@ -108,9 +108,11 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
             return Err(usage("send the header or note", cause).on(name.as_bytes()));
         }
     }
-    if let Some((name, _)) =
-        headers.iter().find(|(name, _)| RESERVED.contains(&&name[..]) || name.starts_with("x-amz-"))
-    {
+    let ours = |name: &str| {
+        RESERVED.contains(&name)
+            || ["x-amz-", "x-goog-", "x-ms-"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    if let Some((name, _)) = headers.iter().find(|(name, _)| ours(name)) {
         return Err(
             usage("send the header", "haul makes it itself, or has an option for it").on(name.as_bytes())
         );

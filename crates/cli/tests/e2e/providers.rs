@@ -286,7 +286,7 @@ fn azure_is_asked_by_key_signature_or_connection_string() {
 fn google_is_asked_with_a_token() {
     let at = At::new(Provider::Google);
     let key = at.bucket.scene.join("key.pem");
-    tool(Command::new("openssl").args(["genpkey", "-quiet", "-algorithm", "RSA", "-out"]).arg(&key));
+    tool(Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-out"]).arg(&key));
     let account = serde_json::json!({
         "type": "service_account",
         "client_email": "backup@project.iam.gserviceaccount.com",
@@ -333,12 +333,6 @@ fn what_others_wrote_at_google_is_read_listed_and_removed() {
         (events(&run)[0]["key"].as_str(), events(&run)[0]["len"].as_u64()),
         (Some("dir/theirs"), Some(20_000_000))
     );
-    // A byte that is flipped on the way does not fit the checksum that the store tells.
-    let proxy = Proxy::start(fake_gcs(), |request, _| {
-        (request.range_start() == Some(0)).then_some(Trouble::FlipAnswer(1))
-    });
-    let run = bucket.scene.haul("get").env("STORAGE_EMULATOR_HOST", proxy.endpoint()).arg(&at).finish();
-    assert!(run.expect_code(3).err().contains("CRC-32C"));
     let _ = haul("rm").arg(&at).finish().expect_success();
     let _ = haul("get").arg(&at).finish().expect_code(1);
 }

@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Streams that belong together, and the command that writes them.
 pub struct Group {
     name: String,
+    /// A stream without content is one of them; else it is a failure.
+    allow_empty: bool,
     state: Mutex<State>,
 }
 
@@ -43,18 +45,20 @@ struct State {
 }
 
 impl Group {
-    /// Runs the command, if there is one. Its standard output is haul's own.
+    /// Runs the command, if there is one. Its standard output is haul's own. What it has not written anything to is a
+    /// stream all the same if it ends well; of other pipes nobody knows that.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(command: Option<Command>, name: &str) -> Result<Arc<Self>> {
+    pub fn start(command: Option<Command>, name: &str, allow_empty: bool) -> Result<Arc<Self>> {
+        let allow_empty = allow_empty || command.is_some();
         let run = |mut command: Command| {
             let child = command.stdin(Stdio::null()).spawn();
             child.map_err(|error| Error::io(Side::Source, "run", &error).on(name))
         };
         let child = command.map(run).transpose()?;
         let state = State { child, status: None, open: 0, failed: None };
-        Ok(Arc::new(Self { name: name.to_owned(), state: Mutex::new(state) }))
+        Ok(Arc::new(Self { name: name.to_owned(), allow_empty, state: Mutex::new(state) }))
     }
 
     /// Opens `count` pipes in a folder as they appear; gives their names with them.
@@ -130,6 +134,11 @@ impl Group {
         Ok(state.status)
     }
 
+    /// Whether a stream without content is one of them.
+    pub(super) fn allows_empty(&self) -> bool {
+        self.allow_empty
+    }
+
     /// # Errors
     /// If one of its streams has failed.
     pub(super) fn check(&self) -> Result<()> {
@@ -148,7 +157,10 @@ impl Group {
     /// # Errors
     /// If another one or the command fails, or the run is cancelled.
     pub(super) fn finish(&self, wanted: &dyn Fn() -> Result<()>) -> Result<()> {
-        self.lock().open -= 1;
+        {
+            let mut state = self.lock();
+            state.open = state.open.saturating_sub(1);
+        }
         loop {
             wanted()?;
             self.check()?;
@@ -228,7 +240,7 @@ mod tests {
     #[test]
     fn all_streams_are_whole_or_none() {
         let folder = pipes(&["a", "b"]);
-        let group = Group::start(None, "x").unwrap();
+        let group = Group::start(None, "x", false).unwrap();
         let cancel = Arc::default();
         let mut inputs = group.open(folder.path(), 2, &cancel).unwrap();
         let (name, mut second) = inputs.pop().unwrap();
@@ -245,18 +257,33 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_without_content_is_a_failure_where_nobody_knows_how_its_writer_did() {
+        for allow_empty in [false, true] {
+            let folder = pipes(&["a"]);
+            let group = Group::start(None, "x", allow_empty).unwrap();
+            let (_, mut input) = group.open(folder.path(), 1, &Arc::default()).unwrap().pop().unwrap();
+            fs::write(folder.path().join("a"), "").unwrap();
+            assert_eq!(input.read(&mut [0; 8]).unwrap(), 0);
+            assert_eq!(input.finish().is_ok(), allow_empty);
+        }
+    }
+
+    #[test]
     fn a_command_that_makes_too_few_pipes_or_fails_is_told() {
         let folder = pipes(&["a"]);
         let run = |line: &str, count| {
             let mut command = Command::new("sh");
             command.args(["-c", line]);
-            Group::start(Some(command), line).unwrap().open(folder.path(), count, &Arc::default()).map(|_| ())
+            Group::start(Some(command), line, false)
+                .unwrap()
+                .open(folder.path(), count, &Arc::default())
+                .map(|_| ())
         };
         assert!(run("exit 0", 2).unwrap_err().to_string().contains("1 of 2"));
         assert!(run("exit 7", 2).unwrap_err().to_string().contains("exit status: 7"));
         assert!(run("sleep 1", 1).is_ok());
         assert_eq!(count_pipes(folder.path()).unwrap(), 1);
-        let group = Group::start(None, "x").unwrap();
+        let group = Group::start(None, "x", false).unwrap();
         assert_eq!(
             group.open(folder.path(), 0, &Arc::default()).map(|_| ()).unwrap_err().kind(),
             ErrorKind::Usage

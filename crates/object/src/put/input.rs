@@ -36,6 +36,8 @@ pub struct Input {
 /// One stream of several.
 struct Member {
     group: Arc<Group>,
+    /// Nothing came of it.
+    empty: bool,
     /// Its end was seen.
     ended: bool,
 }
@@ -49,7 +51,7 @@ impl Input {
 
     /// One of several streams that belong together.
     pub(super) fn of_group(fd: OwnedFd, name: &str, group: Arc<Group>, cancel: Arc<AtomicBool>) -> Self {
-        let member = Member { group, ended: false };
+        let member = Member { group, empty: true, ended: false };
         Self { file: File::from(fd), child: None, group: Some(member), name: name.to_owned(), cancel }
     }
 
@@ -88,7 +90,12 @@ impl Input {
             match self.file.read(buffer) {
                 // What wrote it may have been interrupted with haul: then this is not the end.
                 Ok(0) => return self.wanted("read").map(|()| 0),
-                Ok(len) => return Ok(len),
+                Ok(len) => {
+                    if let Some(member) = &mut self.group {
+                        member.empty = false;
+                    }
+                    return Ok(len);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error)),
             }
@@ -133,6 +140,10 @@ impl Input {
     /// If it failed, or the run is cancelled.
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Some(member) = &mut self.group {
+            if member.empty && !member.group.allows_empty() {
+                let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
+                return Err(error.on(&self.name).with_hint("--allow-empty makes an empty object"));
+            }
             member.ended = true;
         }
         if let Some(member) = &self.group {
