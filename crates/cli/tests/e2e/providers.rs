@@ -2,6 +2,7 @@
 //! a proxy changes: no emulator of Google's knows uploads in parts), Azure (Azurite). What Google's emulator knows is
 //! tried against it.
 
+use std::collections::HashSet;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -148,7 +149,11 @@ fn streams_go_to_each_provider_and_come_back() {
         assert_eq!((requests(&summary.0, "put"), requests(&summary.0, "get")), (1, 0), "{provider:?}");
         let run = at.haul("put").args([&at.at("a b/long+%"), "--", "cat"]).arg(&file).finish();
         let _ = run.expect_success();
-        assert_eq!(at.proxy.count(haul_testkit::store::Request::writes_part), 3, "{provider:?}");
+        // Azurite does not know the checksum: there each part may be sent again with another one.
+        let seen = at.proxy.seen();
+        let parts: HashSet<_> =
+            seen.iter().filter(|request| request.writes_part()).map(|part| &part.query).collect();
+        assert_eq!(parts.len(), 3, "{provider:?}");
         assert_eq!(at.read("small"), b"hello");
         assert!(at.read("a b/long+%") == bytes, "{provider:?}");
         let companion: Value = serde_json::from_slice(&at.read("a b/long+%.haul")).unwrap();
@@ -194,7 +199,7 @@ fn a_killed_put_goes_on_at_each_provider() {
         let stalled = format!("head -c 30000000 {}; sleep 300", file.display());
         let mut run = at.haul("put").args([&at.at("x"), "--", "sh", "-c", &stalled]).start();
         run.wait_until("parts are sent", || {
-            at.proxy.answered(haul_testkit::store::Request::writes_part) == 3
+            at.proxy.answered(haul_testkit::store::Request::writes_part) >= 3
         });
         kill(run.pid());
         assert!(run.finish().was_killed());

@@ -139,8 +139,10 @@ impl Client {
             if !known {
                 // It did not look at the checksum. MD5 it checks, and it costs more.
                 self.md5.store(true, Ordering::Relaxed);
-                if tag.md5().is_some_and(|md5| body.md5().is_ok_and(|ours| md5 != hex(&ours))) {
-                    return Err(damaged());
+                match tag.md5() {
+                    Some(md5) if md5 == hex(&body.md5()?) => {}
+                    Some(_) => return Err(damaged()),
+                    None => return Err(Fault::new(Class::Damaged, "the store did not check what was sent")),
                 }
             }
             if same { Ok(tag) } else { Err(damaged()) }
