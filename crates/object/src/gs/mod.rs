@@ -8,7 +8,7 @@ mod credentials;
 use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Result, Side};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Head, Http, Signed, Signer, unsendable, variable};
@@ -59,6 +59,9 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
 impl Signer for Google {
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let mut headers = call.header_map()?;
+        // Else what is stored packed would be told and given unpacked
+        // (https://cloud.google.com/storage/docs/transcoding#decompressive_transcoding).
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if let Some(token) = self.credentials.get().await? {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             headers.insert(AUTHORIZATION, value.map_err(|_| unsendable("the token"))?);
@@ -77,6 +80,7 @@ impl Signer for Google {
 
 impl Dialect for Google {
     const PREFIX: &'static str = "x-goog-";
+    const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = None;
     // https://cloud.google.com/storage/docs/xml-api/post-object-complete knows none.
     const COMPLETES_ON_CONDITION: bool = false;
     const COPIES_PARTS: bool = false;
@@ -151,7 +155,6 @@ impl Dialect for Google {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::header::HeaderValue;
 
     #[test]
     fn checksums_are_read_in_one_header_or_two() {

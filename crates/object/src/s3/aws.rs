@@ -75,6 +75,7 @@ impl Signer for Aws {
 
 impl Dialect for Aws {
     const PREFIX: &'static str = "x-amz-";
+    const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = Some(("x-amz-checksum-mode", "ENABLED"));
     const COMPLETES_ON_CONDITION: bool = true;
     const COPIES_PARTS: bool = true;
 

@@ -9,6 +9,9 @@ pub(crate) trait Dialect: Signer + Send + Sync {
     /// How the names of its headers begin.
     const PREFIX: &'static str;
 
+    /// The header that asks for the checksums of an object, where they are not told anyway.
+    const ASKS_FOR_SUMS: Option<(&'static str, &'static str)>;
+
     /// Whether an upload is completed under the condition that nothing is there; else that is looked at before.
     const COMPLETES_ON_CONDITION: bool;
 

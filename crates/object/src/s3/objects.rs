@@ -20,9 +20,8 @@ impl<D: Dialect> S3<D> {
 
     pub(super) fn head_object(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
         let call = Call::new(Kind::Get, Method::HEAD, Some(key));
-        let call = call.header(self.named("checksum-mode"), "ENABLED");
-        // Else what was stored packed is told, and given, unpacked by some stores.
-        let (head, _) = self.ask(&call.header("accept-encoding", "gzip"), at)?;
+        let call = D::ASKS_FOR_SUMS.into_iter().fold(call, |call, (name, value)| call.header(name, value));
+        let (head, _) = self.ask(&call, at)?;
         let len = head.get("content-length").and_then(|text| text.parse().ok());
         let len = len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))?;
         let sums = self.dialect.sums(&head);
@@ -48,12 +47,12 @@ impl<D: Dialect> S3<D> {
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key)).header("accept-encoding", "gzip");
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
         self.http.range(&self.dialect, call, range, etag, take, at)
     }
 
     pub(super) fn get_object(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key)).header("accept-encoding", "gzip");
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
         let mut content = Vec::new();
         let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
         self.http.stream(&self.dialect, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
