@@ -1,5 +1,5 @@
 //! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
-//! `sftp://[user@]host[:port]/PATH`, `s3://BUCKET/KEY`.
+//! `sftp://[user@]host[:port]/PATH`, `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://CONTAINER/KEY`.
 
 use std::fmt;
 
@@ -38,6 +38,26 @@ pub enum Location {
 pub enum ObjectKind {
     /// S3, and what speaks like it.
     S3,
+    /// Google Cloud Storage.
+    Gs,
+    /// Azure Blob Storage.
+    Az,
+}
+
+impl ObjectKind {
+    /// The scheme of its locations.
+    #[must_use]
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Gs => "gs",
+            Self::Az => "az",
+        }
+    }
+
+    fn of_scheme(scheme: &str) -> Option<Self> {
+        [Self::S3, Self::Gs, Self::Az].into_iter().find(|kind| kind.scheme() == scheme)
+    }
 }
 
 /// An object, or the prefix of several.
@@ -45,7 +65,7 @@ pub enum ObjectKind {
 pub struct ObjectPlace {
     /// Which store.
     pub kind: ObjectKind,
-    /// The bucket.
+    /// The bucket; at Azure the container.
     pub bucket: String,
     /// The name in the bucket; empty for all that is in it.
     pub key: String,
@@ -53,10 +73,7 @@ pub struct ObjectPlace {
 
 impl fmt::Display for ObjectPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.kind {
-            ObjectKind::S3 => "s3",
-        };
-        write!(f, "{scheme}://{}/{}", self.bucket, printable(self.key.as_bytes()))
+        write!(f, "{}://{}/{}", self.kind.scheme(), self.bucket, printable(self.key.as_bytes()))
     }
 }
 
@@ -102,7 +119,7 @@ pub enum PlaceRoot {
 
 /// URL schemes that other ends bear; a location with one of them is refused by name instead of being taken for a
 /// host.
-const OTHER_SCHEMES: [&str; 4] = ["gs", "az", "smb", "rsync"];
+const OTHER_SCHEMES: [&str; 2] = ["smb", "rsync"];
 
 impl Location {
     /// Reads a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local
@@ -133,8 +150,8 @@ impl Location {
                     Err(why) => bad(why),
                 };
             }
-            if scheme == "s3" {
-                return match object_place(ObjectKind::S3, rest) {
+            if let Some(kind) = ObjectKind::of_scheme(&scheme) {
+                return match object_place(kind, rest) {
                     Ok(place) => Ok(Self::Object(place)),
                     Err(why) => bad(why),
                 };
@@ -207,7 +224,10 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlace, &'static str> {
     let Ok(text) = std::str::from_utf8(rest) else { return Err("the name of an object is text in UTF-8") };
     let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    // Azure's own containers are $web, $root and $logs.
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') || c == '$' && kind == ObjectKind::Az
+    };
     if bucket.is_empty() || !bucket.chars().all(plain) || bucket.starts_with(['-', '.']) {
         return Err(
             "the bucket is missing, or its name holds other characters than letters, digits, `-`, `.` and `_`",
@@ -293,7 +313,9 @@ mod tests {
             "s3://b@h/k",
             "s3://b:1/k",
             "s3://b/../k",
-            "gs://b/k",
+            "gs://b:1/k",
+            "s3://$web/k",
+            "smb://h/k",
         ] {
             assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
         }
@@ -304,7 +326,7 @@ mod tests {
         let read = |text: &str| Location::parse(text.as_bytes()).unwrap();
         let Location::Object(place) = read("s3://my.bucket/a b//c:d@e/") else { panic!() };
         assert_eq!((&place.bucket[..], &place.key[..]), ("my.bucket", "a b//c:d@e/"));
-        for text in ["s3://bucket/a b", "s3://bucket/"] {
+        for text in ["s3://bucket/a b", "s3://bucket/", "gs://b/a//b", "az://$web/index.html"] {
             assert_eq!(read(text).to_string(), text);
         }
         assert_eq!(read("s3://bucket").to_string(), "s3://bucket/");

@@ -5,15 +5,17 @@ mod checked;
 mod patience;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::location::{ObjectKind, ObjectPlace};
 use haul_core::{Error, ErrorKind, Result, Side};
 
+use crate::az::Azure;
 use crate::fault::{Class, Fault};
 use crate::governor::Governor;
+use crate::gs;
 use crate::meter::Requests;
 use crate::payload::Payload;
 use crate::s3::S3;
@@ -27,9 +29,8 @@ use patience::Patience;
 /// Requests with content that are under way at a time, at most.
 pub const AT_ONCE: usize = 24;
 
-/// What an upload in parts may have at most: AWS, and most of those that speak like it
-/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
-pub const MAX_PARTS: u32 = 10_000;
+/// Requests that remove one object each are under way at a time, at most.
+const REMOVES_AT_ONCE: usize = 16;
 
 /// One bucket of a store. It may be used from many threads at once; calls block, and are tried again.
 pub struct Client {
@@ -44,7 +45,7 @@ pub struct Client {
     notes: Notes,
     /// When a request went well last.
     went_well: Mutex<Option<Instant>>,
-    /// The store does not check CRC-64/NVME.
+    /// The store does not know the checksum that its kind knows, but MD5.
     md5: AtomicBool,
     /// That the credentials are refused was said.
     said: AtomicBool,
@@ -65,6 +66,8 @@ pub fn open(
     let requests = Arc::new(Requests::default());
     let store: Box<dyn Store> = match place.kind {
         ObjectKind::S3 => Box::new(S3::new(&place.bucket, settings, Arc::clone(&requests))?),
+        ObjectKind::Gs => Box::new(gs::open(&place.bucket, settings, Arc::clone(&requests))?),
+        ObjectKind::Az => Box::new(Azure::new(&place.bucket, settings, Arc::clone(&requests))?),
     };
     Ok(Client {
         store,
@@ -93,6 +96,28 @@ impl Client {
     #[must_use]
     pub fn at_once(&self) -> usize {
         self.governor.allowed()
+    }
+
+    /// Parts that an object may have, as its provider documents it.
+    #[must_use]
+    pub fn max_parts(&self) -> u32 {
+        self.store.terms().max_parts
+    }
+
+    /// What becomes of uploads that nobody completes, where the provider has no request that gives them up.
+    #[must_use]
+    pub fn keeps_uploads(&self) -> Option<&'static str> {
+        self.store.terms().keeps_uploads
+    }
+
+    /// Looks whether objects can be written so at all; nothing is asked of the store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] that names what its provider lacks.
+    pub fn takes(&self, options: &PutOptions) -> Result<()> {
+        self.store.takes(options).map_err(|fault| {
+            Error::new(ErrorKind::Usage, self.side, "write", fault.message).on(self.name(""))
+        })
     }
 
     /// The location of an object, as a person writes it.
@@ -173,36 +198,71 @@ impl Client {
         page.map_err(|fault| self.error(&fault, "list", prefix))
     }
 
-    /// Removes objects, up to a thousand in one request; gives those that stay, with the reason.
+    /// Removes objects, as many in one request as the provider takes; gives those that stay, with the reason.
     ///
     /// # Errors
     /// If the store takes no such request.
     pub fn remove(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
+        let most = self.store.terms().removes;
+        if most == 1 {
+            return self.remove_each(keys);
+        }
         let mut failed = Vec::new();
-        for keys in keys.chunks(1000) {
-            match self.ask(|at| self.store.delete(keys, at)) {
-                Ok(left) => {
-                    let named = |(key, fault): (String, Fault)| {
-                        let error = self.error(&fault, "remove", &key);
-                        (key, error)
-                    };
-                    failed.extend(left.into_iter().map(named));
-                }
-                // Some stores know no batches.
-                Err(fault) if fault.class == Class::Unsupported && keys.len() > 1 => {
-                    for key in keys {
-                        failed.extend(self.remove(std::slice::from_ref(key))?);
+        for keys in keys.chunks(most) {
+            match keys {
+                [key] => failed.extend(self.remove_one(key)?),
+                _ => match self.ask(|at| self.store.delete(keys, at)) {
+                    Ok(left) => {
+                        let named = |(key, fault): (String, Fault)| {
+                            let error = self.error(&fault, "remove", &key);
+                            (key, error)
+                        };
+                        failed.extend(left.into_iter().map(named));
                     }
-                }
-                Err(fault) => match keys {
-                    [key] if matches!(fault.class, Class::Denied | Class::Final) => {
-                        failed.push((key.clone(), self.error(&fault, "remove", key)));
+                    // Some stores know no batches.
+                    Err(fault) if fault.class == Class::Unsupported => {
+                        failed.extend(self.remove_each(keys)?);
                     }
-                    _ => return Err(self.error(&fault, "remove", keys.first().map_or("", |key| key))),
+                    Err(fault) => {
+                        return Err(self.error(&fault, "remove", keys.first().map_or("", |key| key)));
+                    }
                 },
             }
         }
         Ok(failed)
+    }
+
+    /// Removes objects by a request for each, several at a time.
+    fn remove_each(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(String, Error)>> {
+            let mut failed = Vec::new();
+            while let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+                failed.extend(self.remove_one(key)?);
+            }
+            Ok(failed)
+        };
+        let threads = keys.len().min(REMOVES_AT_ONCE);
+        if threads < 2 {
+            return work();
+        }
+        let ended = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Ok(Vec::new()))).collect()
+        });
+        let all: Result<Vec<Vec<(String, Error)>>> = ended;
+        Ok(all?.into_iter().flatten().collect())
+    }
+
+    /// Removes one object; gives the reason if it stays.
+    fn remove_one(&self, key: &str) -> Result<Option<(String, Error)>> {
+        match self.ask(|at| self.store.delete(&[key.to_owned()], at)) {
+            Ok(_) => Ok(None),
+            Err(fault) if matches!(fault.class, Class::Denied | Class::Final) => {
+                Ok(Some((key.to_owned(), self.error(&fault, "remove", key))))
+            }
+            Err(fault) => Err(self.error(&fault, "remove", key)),
+        }
     }
 
     /// Copies an object inside its bucket, in one request.
@@ -296,7 +356,7 @@ impl Client {
     }
 
     fn error(&self, fault: &Fault, operation: &str, key: &str) -> Error {
-        fault.error(self.side, operation, &self.name(key))
+        fault.error(self.side, operation, &self.name(key), self.store.terms().credentials)
     }
 
     /// Asks until it goes well or makes no sense.
@@ -350,6 +410,6 @@ impl Client {
     }
 
     fn check(&self) -> Checksum {
-        if self.md5.load(Ordering::Relaxed) { Checksum::Md5 } else { Checksum::Crc64 }
+        if self.md5.load(Ordering::Relaxed) { Checksum::Md5 } else { self.store.terms().check }
     }
 }

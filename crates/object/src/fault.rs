@@ -74,8 +74,8 @@ impl Fault {
         }
     }
 
-    /// As an error of haul's.
-    pub(crate) fn error(&self, side: Side, operation: &str, subject: &str) -> Error {
+    /// As an error of haul's; `credentials` says where those come from.
+    pub(crate) fn error(&self, side: Side, operation: &str, subject: &str, credentials: &str) -> Error {
         let kind = match self.class {
             Class::Again | Class::SlowDown | Class::Login | Class::Expired => ErrorKind::Unreachable,
             Class::Damaged => ErrorKind::Corrupt,
@@ -93,10 +93,7 @@ impl Fault {
         };
         let error = Error::new(kind, side, operation, cause).on(subject);
         match self.class {
-            Class::Login | Class::Expired => error.with_hint(
-                "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws (AWS_PROFILE), a web \
-                 identity, the container's or the instance's role",
-            ),
+            Class::Login | Class::Expired => error.with_hint(credentials),
             _ => error,
         }
     }
@@ -112,17 +109,27 @@ fn class_of(status: u16, code: &str) -> Class {
         | "TooManyRequests"
         | "ServiceUnavailable"
         | "ServerBusy" => Class::SlowDown,
-        "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "InvalidDigest" => {
-            Class::Damaged
-        }
+        "BadDigest"
+        | "Md5Mismatch"
+        | "Crc64Mismatch"
+        | "XAmzContentSHA256Mismatch"
+        | "XAmzContentChecksumMismatch"
+        | "InvalidDigest" => Class::Damaged,
         "ExpiredToken" | "TokenRefreshRequired" | "RequestTimeTooSkewed" => Class::Expired,
         "InvalidAccessKeyId"
+        | "AuthenticationFailed"
+        | "AuthenticationRequired"
+        | "InvalidAuthenticationInfo"
+        | "NoAuthenticationInformation"
         | "SignatureDoesNotMatch"
         | "InvalidToken"
         | "InvalidSecurity"
         | "NotSignedUp" => Class::Login,
         "NoSuchKey" | "NoSuchBucket" | "NoSuchUpload" | "NotFound" => Class::NotFound,
-        "PreconditionFailed" | "ConditionalRequestConflict" => Class::Condition,
+        "PreconditionFailed" | "BlobAlreadyExists" | "ConditionNotMet" | "ConditionalRequestConflict" => {
+            Class::Condition
+        }
+        "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => Class::Final,
         "NotImplemented" | "MethodNotAllowed" | "UnsupportedOperation" => Class::Unsupported,
         "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull" | "InsufficientCapacity" => Class::Full,
         "RequestTimeout" | "InternalError" | "OperationAborted" | "IncompleteBody" => Class::Again,
@@ -137,6 +144,13 @@ fn class_of(status: u16, code: &str) -> Class {
             408 | 500..=599 => Class::Again,
             _ => Class::Final,
         },
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    /// What is to be sent cannot be read again.
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Class::Final, error.to_string())
     }
 }
 
@@ -167,7 +181,7 @@ mod tests {
     #[test]
     fn an_error_names_the_object_and_the_code() {
         let error =
-            Fault::answer(403, "AccessDenied", "Access Denied.").error(Side::Source, "read", "s3://b/k");
+            Fault::answer(403, "AccessDenied", "Access Denied.").error(Side::Source, "read", "s3://b/k", "");
         assert_eq!(
             error.to_string(),
             "failed to read `s3://b/k` (source): Access Denied (AccessDenied, HTTP 403)"

@@ -1,18 +1,21 @@
 //! Object stores: a client for S3-compatible stores, and streams into and out of them.
 //!
 //! Everything here blocks; what is asynchronous is sealed in `runtime`, on few threads. Read the modules
-//! in this order: [`store`] (what a store can do, one request each), `s3` (how it is asked), [`client`] (the same
+//! in this order: [`store`] (what a store can do, one request each), `s3`, `gs`, `az` (how it is asked), [`client`] (the same
 //! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`companion`] (where the
 //! digest of a stream is), [`uploads`] (what is known here of uploads that are not complete).
 //!
 //! An end of a tree stands on [`Client`] too: it lists, reads ranges, and writes parts in any order under an upload id
 //! that outlives the process.
 
+mod az;
 pub mod client;
 pub mod companion;
 mod fault;
 pub mod get;
 mod governor;
+mod gs;
+mod http;
 mod meter;
 mod payload;
 mod profile;
@@ -21,7 +24,9 @@ mod runtime;
 mod s3;
 mod settings;
 pub mod store;
+mod time;
 pub mod uploads;
+mod xml;
 
 pub use client::{Client, open};
 pub use meter::{Kind, Requests};

@@ -22,6 +22,7 @@ pub(crate) struct Payload {
     len: u64,
     crc64: u64,
     md5: Arc<Mutex<Option<[u8; 16]>>>,
+    crc32c: Arc<Mutex<Option<u32>>>,
 }
 
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl Payload {
     }
 
     fn new(len: u64, crc64: u64, source: Source) -> Self {
-        Self { source, len, crc64, md5: Arc::default() }
+        Self { source, len, crc64, md5: Arc::default(), crc32c: Arc::default() }
     }
 
     /// Its length in bytes.
@@ -91,6 +92,25 @@ impl Payload {
         let digest = hasher.finalize().into();
         *known = Some(digest);
         Ok(digest)
+    }
+
+    /// Its CRC-32C, taken when it is first asked for.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn crc32c(&self) -> io::Result<u32> {
+        let mut known = self.crc32c.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sum) = *known {
+            return Ok(sum);
+        }
+        let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
+        let mut at = 0;
+        while let Some(chunk) = self.chunk(&mut at)? {
+            crc.update(&chunk);
+        }
+        let sum = crc.finalize() as u32;
+        *known = Some(sum);
+        Ok(sum)
     }
 
     /// The next bytes from position `at`, which is moved on; `None` at the end.
@@ -137,6 +157,21 @@ pub(crate) fn crc64_of(text: &str) -> Option<u64> {
     Some(u64::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
+/// The CRC-64 in a header of Azure's: its lowest byte first.
+pub(crate) fn crc64_le_of(text: &str) -> Option<u64> {
+    crc64_of(text).map(u64::swap_bytes)
+}
+
+/// The CRC-32C in a header, its highest byte first.
+pub(crate) fn crc32c_of(text: &str) -> Option<u32> {
+    Some(u32::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
+}
+
+/// The MD5 in a header.
+pub(crate) fn md5_in(text: &str) -> Option<[u8; 16]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
+}
+
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -164,6 +199,7 @@ mod tests {
         assert_eq!(memory.md5().unwrap(), file.md5().unwrap());
         // The check value of CRC-64/NVME, from the catalogue of parametrised CRC algorithms.
         assert_eq!(Payload::from_bytes(&b"123456789"[..]).crc64(), 0xae8b_1486_0a79_9888);
+        assert_eq!(Payload::from_bytes(&b"123456789"[..]).crc32c().unwrap(), 0xe306_9283);
         assert_eq!(crc64_of(&base64(&7_u64.to_be_bytes())), Some(7));
         assert_eq!(hex(&Payload::from_bytes(&b""[..]).md5().unwrap()), "d41d8cd98f00b204e9800998ecf8427e");
     }

@@ -1,7 +1,7 @@
 //! Profiles in `~/.aws/config` and `~/.aws/credentials`.
 //!
 //! The form: <https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html>. Read are keys, session
-//! tokens, `region`, `endpoint_url` and `credential_process`. Roles to assume and SSO are refused by name.
+//! tokens, `region`, `endpoint_url` and `credential_process`. Roles to assume and SSO are those of `s3/roles.rs`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,16 +29,30 @@ struct FromProcess {
 impl Profile {
     /// The profile that `AWS_PROFILE` names, or the default one. A file that is not there says nothing.
     pub(crate) fn load() -> Self {
-        let name = env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned());
-        let file = |variable: &str, name: &str| {
-            let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(name));
-            let path = env::var_os(variable).map(PathBuf::from).or(home);
-            path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
-        };
-        let mut values =
-            section(&file("AWS_CONFIG_FILE", "config"), &["default", &format!("profile {name}")], &name);
-        values.extend(section(&file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), &[&name], &name));
-        Self { name, values }
+        Self::of(&env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned()))
+    }
+
+    /// The profile with this name.
+    pub(crate) fn of(name: &str) -> Self {
+        let mut values = section(&config(), &["default", &format!("profile {name}")], name);
+        values.extend(section(&file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), &[name], name));
+        Self { name: name.to_owned(), values }
+    }
+
+    /// What is said of an SSO session that several profiles share.
+    pub(crate) fn session(name: &str) -> Self {
+        Self { name: name.to_owned(), values: section(&config(), &[&format!("sso-session {name}")], name) }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As if it said nothing under `key`.
+    pub(crate) fn without(mut self, key: &str) -> Self {
+        self.values.remove(key);
+        self
     }
 
     /// What it says under `key`.
@@ -64,14 +78,8 @@ impl Profile {
         if let Some(command) = self.get("credential_process") {
             return self.run(command).map(Some);
         }
-        for unknown in ["sso_session", "sso_start_url", "role_arn", "web_identity_token_file"] {
-            if self.get(unknown).is_some() {
-                return Err(format!(
-                    "the profile `{}` logs in by `{unknown}`, which haul does not read from profiles: \
-                     eval \"$(aws configure export-credentials --profile {} --format env)\" sets what it reads",
-                    self.name, self.name
-                ));
-            }
+        if self.get("web_identity_token_file").is_some() {
+            return Err(self.refused("web_identity_token_file"));
         }
         if self.name != "default" && self.values.is_empty() {
             return Err(format!(
@@ -80,6 +88,15 @@ impl Profile {
             ));
         }
         Ok(None)
+    }
+
+    /// The sentence about a way to log in that haul does not know.
+    pub(crate) fn refused(&self, by: &str) -> String {
+        let name = &self.name;
+        format!(
+            "the profile `{name}` logs in by `{by}`, which haul does not read from profiles: \
+             eval \"$(aws configure export-credentials --profile {name} --format env)\" sets what it reads"
+        )
     }
 
     fn run(&self, command: &str) -> Result<AwsCredential, String> {
@@ -95,6 +112,17 @@ impl Profile {
         let FromProcess { access_key_id: key_id, secret_access_key: secret_key, session_token: token } = said;
         Ok(AwsCredential { key_id, secret_key, token })
     }
+}
+
+fn config() -> String {
+    file("AWS_CONFIG_FILE", "config")
+}
+
+/// The file that a variable names, or the usual one.
+fn file(variable: &str, name: &str) -> String {
+    let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(name));
+    let path = env::var_os(variable).map(PathBuf::from).or(home);
+    path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
 }
 
 /// The values in the section that one of `titles` heads. `[default]` in the file of settings is the default
@@ -147,9 +175,9 @@ endpoint_url = http://127.0.0.1:9000
 
     #[test]
     fn a_profile_that_wants_what_haul_does_not_know_is_refused_by_name() {
-        let values = [("sso_session".to_owned(), "corp".to_owned())].into();
+        let values = [("web_identity_token_file".to_owned(), "file".to_owned())].into();
         let profile = Profile { name: "corp".to_owned(), values };
-        assert!(profile.credential().unwrap_err().contains("sso_session"));
+        assert!(profile.credential().unwrap_err().contains("web_identity_token_file"));
         let values = [(
             "credential_process".to_owned(),
             "echo '{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\"}'".to_owned(),

@@ -2,7 +2,9 @@
 
 use std::future::Future;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::fault::{Class, Fault};
@@ -24,4 +26,16 @@ fn runtime() -> Result<&'static Runtime, Fault> {
 /// Runs a request to its end on the calling thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     runtime()?.block_on(future)
+}
+
+/// How the library asks for credentials: what is not there must be known in seconds, as the requests themselves have
+/// the patience.
+pub(crate) fn retry_of_logins() -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(1), ..BackoffConfig::default() };
+    RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(10), backoff }
+}
+
+/// How it connects for that.
+pub(crate) fn options_of_logins() -> ClientOptions {
+    ClientOptions::new().with_connect_timeout(Duration::from_secs(2))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::fault::Fault;
-use crate::payload::Payload;
+use crate::payload::{Payload, hex};
 
 /// The outcome of one request.
 pub(crate) type Answer<T> = Result<T, Fault>;
@@ -27,6 +27,10 @@ pub struct Object {
     pub metadata: Vec<(String, String)>,
     /// CRC-64/NVME of the whole content, where the store keeps one.
     pub crc64: Option<u64>,
+    /// CRC-32C of the whole content, where the store keeps one.
+    pub crc32c: Option<u32>,
+    /// MD5 of the whole content, where the store tells it apart from its mark.
+    pub content_md5: Option<[u8; 16]>,
     /// It is encrypted with a key of a key service or of the customer's: its mark may look like an MD5 and is none.
     pub keyed: bool,
 }
@@ -38,17 +42,18 @@ impl Object {
         self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
     }
 
-    /// The MD5 of its content, where the mark of the store is one: 32 hexadecimal digits.
+    /// The MD5 of its content, where the store tells one or its mark is one: 32 lower-case hexadecimal digits.
     #[must_use]
-    pub fn md5(&self) -> Option<&str> {
-        md5_of(&self.etag).filter(|_| !self.keyed)
+    pub fn md5(&self) -> Option<String> {
+        let told = self.content_md5.as_ref().map(|md5| hex(md5));
+        told.or_else(|| md5_of(&self.etag).filter(|_| !self.keyed))
     }
 }
 
 /// The MD5 in an `ETag`, if it looks like one. With server-side encryption by KMS it may look so and be another thing.
-pub(crate) fn md5_of(etag: &str) -> Option<&str> {
+pub(crate) fn md5_of(etag: &str) -> Option<String> {
     let bare = etag.trim_matches('"');
-    (bare.len() == 32 && bare.bytes().all(|b| b.is_ascii_hexdigit())).then_some(bare)
+    (bare.len() == 32 && bare.bytes().all(|b| b.is_ascii_hexdigit())).then(|| bare.to_ascii_lowercase())
 }
 
 /// A page of a listing.
@@ -74,12 +79,23 @@ pub struct Upload {
 }
 
 /// What is recorded of a part: enough to complete the upload in another process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// The store's mark of the part.
     pub etag: String,
     /// CRC-64/NVME that the store has checked.
     pub crc64: Option<u64>,
+    /// CRC-32C of what the store has.
+    pub crc32c: Option<u32>,
+    /// MD5 of what the store has, where it tells it apart from its mark.
+    pub content_md5: Option<[u8; 16]>,
+}
+
+impl Tag {
+    /// The MD5 of what the store has: 32 lower-case hexadecimal digits.
+    pub(crate) fn md5(&self) -> Option<String> {
+        self.content_md5.as_ref().map(|md5| hex(md5)).or_else(|| md5_of(&self.etag))
+    }
 }
 
 /// A part that a store holds already.
@@ -115,10 +131,27 @@ pub struct PutOptions {
 /// How an upload is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checksum {
-    /// By CRC-64/NVME, which the store keeps for the whole object.
+    /// By CRC-64/NVME.
     Crc64,
+    /// By CRC-32C.
+    Crc32c,
     /// By MD5: for stores that do not know the former.
     Md5,
+}
+
+/// What the stores of one provider take and know, as it documents them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Parts that an object may have.
+    pub(crate) max_parts: u32,
+    /// How content is checked, unless a store refuses it; then it is checked by MD5.
+    pub(crate) check: Checksum,
+    /// Objects that one request removes.
+    pub(crate) removes: usize,
+    /// What becomes of uploads that nobody completes, where no request gives them up.
+    pub(crate) keeps_uploads: Option<&'static str>,
+    /// Where credentials come from, for people.
+    pub(crate) credentials: &'static str,
 }
 
 /// One request while it is under way: how far it is, and whether anybody still wants it.
@@ -164,6 +197,15 @@ pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// An object store. Each call is one request, without patience; it may be used from many threads at once.
 pub(crate) trait Store: Send + Sync {
+    /// What holds for all stores of its kind.
+    fn terms(&self) -> &'static Terms;
+
+    /// Whether an object can be written with these options. Asked before anything is sent.
+    ///
+    /// # Errors
+    /// A fault of class [`Class::Unsupported`](crate::fault::Class::Unsupported) that names what the provider lacks.
+    fn takes(&self, options: &PutOptions) -> Answer<()>;
+
     /// What is there under `key`.
     fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object>;
 
@@ -216,7 +258,7 @@ pub(crate) trait Store: Send + Sync {
     /// One page of the objects under `prefix`.
     fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page>;
 
-    /// Removes up to a thousand objects; gives those that stay, with the reason. What is not there is removed.
+    /// Removes as many objects as its terms say; gives those that stay, with the reason. What is not there is removed.
     fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>>;
 
     /// Copies an object of this bucket inside the store, up to the size that it takes in one request (5 GiB).

@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
   haul get s3://backups/db1.xb db1.xb      interrupted? again: it goes on where it was
+  haul get s3://backups/db1 --fifo-dir /tmp/fifo & xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
 
 The content is verified against what `haul put` recorded, or else against what the store keeps, before its last bytes
 are handed over: exit code 3 if it differs.";
@@ -19,12 +20,15 @@ are handed over: exit code 3 if it differs.";
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// The object: s3://BUCKET/KEY
+    /// The object: s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     /// The file that it becomes, or the folder that it goes into [default: standard output]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Several streams of one backup: each object below SRC goes into a named pipe of its name, which is made in DIR
+    #[arg(long, value_name = "DIR", conflicts_with = "file", help_heading = "Several streams")]
+    pub(crate) fifo_dir: Option<PathBuf>,
     /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -15,7 +15,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// A bucket, or the beginning of names in one: s3://BUCKET/PREFIX
+    /// A bucket, or the beginning of names in one: s3://BUCKET/PREFIX, gs://…, az://…
     #[arg(value_name = "URL")]
     pub(crate) place: OsString,
     /// Everything below too

@@ -2,6 +2,7 @@
 
 mod compress;
 mod copy;
+mod fifo;
 mod filter;
 mod full;
 mod get;
@@ -30,6 +31,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
+pub(crate) use fifo::FifoArgs;
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;
@@ -59,6 +61,8 @@ Ends:
   ssh://[user@]host[:port]/PATH
   sftp://[user@]host[:port]/PATH  over SFTP in any case
   s3://BUCKET/KEY                 an object: for put, get, ls and rm
+  gs://BUCKET/KEY                 the same at Google
+  az://CONTAINER/KEY              the same at Azure
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 

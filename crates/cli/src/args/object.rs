@@ -10,7 +10,8 @@ use crate::settings::{parse_pair, parse_size};
 pub(crate) struct StoreArgs {
     /// The address of the store, if it is not the provider's: https://HOST or http://HOST:PORT
     ///
-    /// Without it AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and `endpoint_url` in ~/.aws/config count. The bucket is then
+    /// Without it AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and `endpoint_url` in ~/.aws/config count for s3://,
+    /// STORAGE_EMULATOR_HOST for gs://, AZURE_STORAGE_ENDPOINT and the connection string for az://. The bucket is then
     /// in the path of each request, unless the store wants it in the name of the host.
     #[arg(long, value_name = "URL", help_heading = "Object stores")]
     pub(crate) endpoint: Option<String>,
@@ -35,10 +36,11 @@ pub(crate) struct MemoryArgs {
 /// What an object is written with.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ObjectArgs {
-    /// The storage class, as the store calls it: STANDARD_IA, GLACIER_IR …
-    #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new(), help_heading = "The object")]
+    /// The storage class, as the store calls it: STANDARD_IA, GLACIER_IR …; at Azure Hot, Cool, Cold, Archive
+    #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new(),
+          help_heading = "The object")]
     pub(crate) storage_class: Option<String>,
-    /// How the store encrypts it: AES256, aws:kms or aws:kms:dsse
+    /// How the store encrypts it: AES256, aws:kms or aws:kms:dsse; at Google kms
     #[arg(long, value_name = "HOW", help_heading = "The object")]
     pub(crate) sse: Option<String>,
     /// The key that it is encrypted with

@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct RmArgs {
-    /// An object, or with -r or --incomplete the beginning of names: s3://BUCKET/KEY
+    /// An object, or with -r or --incomplete the beginning of names: s3://BUCKET/KEY, gs://…, az://…
     #[arg(value_name = "URL", required = true)]
     pub(crate) places: Vec<OsString>,
     /// Every object whose name begins with KEY

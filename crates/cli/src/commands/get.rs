@@ -25,8 +25,11 @@ use crate::signals;
 /// If it cannot begin.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
+    if let Some(folder) = &args.fifo_dir {
+        return super::fifo::run(args, folder);
+    }
     let place = parse_object(&args.source)?;
-    let memory = content_memory(&args.memory)?;
+    let memory = content_memory(&args.memory, 1)?;
     let file = args.file.as_deref().map(|path| file(path, &place.key));
     if args.output.json && file.is_none() {
         return Err(usage("print JSON", "the content goes to standard output: name a FILE for it"));
@@ -99,7 +102,7 @@ fn fetch(
     Ok((object, got))
 }
 
-fn tell(console: &Console, object: &Object, got: Got) {
+pub(super) fn tell(console: &Console, object: &Object, got: Got) {
     console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), object.len);
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("nothing is recorded that the content could be verified by: its length is right");

@@ -3,6 +3,8 @@
 mod agent;
 mod completions;
 mod copy;
+mod estimate;
+mod fifo;
 mod found;
 mod get;
 mod hash;

@@ -4,130 +4,234 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command as Process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
+use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_object::put::{Input, PutOutcome, PutSettings, PutStatus, Target, put};
+use haul_object::Client;
+use haul_object::put::{
+    Group, Input, PutOutcome, PutSettings, PutStatus, Target, WITH_OTHERS, count_pipes, put,
+};
 
+use super::estimate;
 use super::output::settings;
 use super::stream::{Standing, open, watched};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, RequestCounts, Start, Summary};
-use crate::settings::{content_memory, parse_object, put_options, store_settings, usage};
+use crate::settings::{
+    check_endpoint, content_memory, parse_object, parse_place, put_options, store_settings, usage,
+};
 use crate::signals;
 
 /// What is read and not yet sent while the stream itself is what is waited for.
 const IN_HAND: u64 = 32 << 20;
 
-/// Moves a stream into objects.
+/// One stream, and the objects that it becomes.
+struct Stream {
+    input: Input,
+    targets: Vec<Target>,
+    status: Arc<PutStatus>,
+}
+
+/// Moves a stream, or several that belong together, into objects.
 ///
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
-    let places = args.destinations.iter().map(|text| parse_object(text)).collect::<Result<Vec<_>>>()?;
+    let places = destinations(args)?;
+    check_endpoint(&args.store, &places)?;
+    let options = put_options(&args.object, args.no_clobber)?;
+    let count = streams(args)?;
+    let memory = content_memory(&args.memory, count as u64)?;
+    let (command, name) = command(&args.command)?;
+    let stores = store_settings(&args.store);
+    let cancel = Cancel::default();
+    let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
+        let open_one = |place| {
+            let client = open(place, Side::Destination, &stores, cancel.flag(), console)?;
+            client.takes(&options).map(|()| client)
+        };
+        places.iter().map(open_one).collect()
+    };
+    let clients = open_all(None)?;
+    // A stream is cut alike for all destinations.
+    let most = clients.iter().map(Client::max_parts).min().unwrap_or(1);
+    let max_parts = args.max_parts.unwrap_or(most);
+    if args.dry_run {
+        return estimate::run(args, &places, &clients, max_parts);
+    }
+    let start = Start {
+        command: Command::Put,
+        sources: vec![name.clone()],
+        destination: Some(places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
+        job: None,
+    };
+    let console = Console::start(settings(&args.output), &start)?;
+    signals::watch(&cancel, &console)?;
+    let put_settings = PutSettings {
+        options: options.clone(),
+        memory,
+        max_parts,
+        // Of several streams the group tells.
+        allow_empty: args.allow_empty || args.fifo.fifo_dir.is_some(),
+        resume: args.resume,
+    };
+    let inputs = match &args.fifo.fifo_dir {
+        None => vec![(String::new(), input(command, &name, cancel.flag())?)],
+        Some(folder) => {
+            Group::start(command, &name, args.allow_empty)?.open(folder, count, &cancel.flag())?
+        }
+    };
+    let mut streams = Vec::new();
+    for (pipe, input) in inputs {
+        let target = |(place, client): (&ObjectPlace, Client)| Target {
+            client,
+            key: if pipe.is_empty() { place.key.clone() } else { below(&place.key, &pipe) },
+        };
+        let targets = places.iter().zip(open_all(Some(&console))?).map(target).collect();
+        streams.push(Stream { input, targets, status: Arc::default() });
+    }
+    let statuses: Vec<_> = streams.iter().map(|stream| Arc::clone(&stream.status)).collect();
+    let look = || {
+        let totals = totals(&statuses, places.len() as u64);
+        let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
+        let limit = if in_hand < IN_HAND * totals.found { Limit::Source } else { Limit::Destination };
+        let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
+        Standing { totals, ended, limit }
+    };
+    let mut requests = RequestCounts::default();
+    let mut outcomes = Vec::new();
+    for (names, counts, outcome) in watched(&console, look, || put_all(streams, &put_settings)) {
+        requests.join(counts);
+        outcomes.push((names, outcome));
+    }
+    let mut report = Report { totals: totals(&statuses, places.len() as u64), ..Report::default() };
+    tell(&mut report, &outcomes, &console);
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Put, report);
+    summary.requests = Some(requests);
+    Ok(console.finish(summary))
+}
+
+/// Where it goes: objects, or with several streams what their names begin with.
+///
+/// # Errors
+/// If two of them are the same, or one is what another has written beside it.
+fn destinations(args: &PutArgs) -> Result<Vec<ObjectPlace>> {
+    let several = args.fifo.fifo_dir.is_some();
+    let parse = |text: &OsString| if several { parse_place(text) } else { parse_object(text) };
+    let places = args.destinations.iter().map(parse).collect::<Result<Vec<_>>>()?;
     let mut seen = HashSet::new();
     if let Some(twice) = places.iter().find(|place| !seen.insert(*place)) {
         return Err(usage("put the stream", "the destination is named twice").on(twice.to_string()));
     }
-    let is_beside = |place: &&haul_core::ObjectPlace| {
+    let is_beside = |place: &&ObjectPlace| {
         let owner = place.key.strip_suffix(".haul");
-        owner.is_some_and(|key| {
-            seen.contains(&haul_core::ObjectPlace { key: key.to_owned(), ..(*place).clone() })
-        })
+        owner.is_some_and(|key| seen.contains(&ObjectPlace { key: key.to_owned(), ..(*place).clone() }))
     };
     if let Some(taken) = places.iter().find(is_beside) {
         let cause = "the digest of another destination may have to go there";
         return Err(usage("put the stream", cause).on(taken.to_string()));
     }
-    let put_settings = PutSettings {
-        options: put_options(&args.object, args.no_clobber)?,
-        memory: content_memory(&args.memory)?,
-        max_parts: args.max_parts,
-        allow_empty: args.allow_empty,
-        resume: args.resume,
-    };
-    let (command, name) = command(&args.command)?;
-    let names: Vec<String> = places.iter().map(ToString::to_string).collect();
-    let start = Start {
-        command: Command::Put,
-        sources: vec![name.clone()],
-        destination: Some(names.join(" ")),
-        job: None,
-    };
-    let console = Console::start(settings(&args.output), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
-    let stores = store_settings(&args.store);
-    let open_one = |place: &haul_core::ObjectPlace| {
-        let client = open(place, Side::Destination, &stores, cancel.flag(), Some(&console))?;
-        Ok(Target { client, key: place.key.clone() })
-    };
-    let targets = places.iter().map(open_one).collect::<Result<Vec<_>>>()?;
-    let mut input = input(command, &name, cancel.flag())?;
-    let status = Arc::new(PutStatus::default());
-    let count = targets.len() as u64;
-    let look = || {
-        let mut totals = totals(&status, count);
-        totals.found = count;
-        let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
-        let limit = if in_hand < IN_HAND * count { Limit::Source } else { Limit::Destination };
-        Standing { totals, ended: status.ended.load(Ordering::Relaxed), limit }
-    };
-    let outcome = watched(&console, look, || put(&mut input, &targets, &put_settings, &status));
-    drop(input);
-    let mut report = report(&outcome, &status, &console, &names);
-    report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Put, report);
-    let mut requests = RequestCounts::default();
-    targets.iter().for_each(|target| requests.add(target.client.requests()));
-    summary.requests = Some(requests);
-    Ok(console.finish(summary))
+    Ok(places)
 }
 
-fn totals(status: &PutStatus, count: u64) -> Totals {
-    Totals {
-        found_bytes: status.read.load(Ordering::Relaxed) * count,
-        sent_bytes: status.sent.load(Ordering::Relaxed),
-        resumed_bytes: status.resumed.load(Ordering::Relaxed),
-        ..Totals::default()
+/// How many streams there will be.
+///
+/// # Errors
+/// If nobody says and no pipe is there.
+fn streams(args: &PutArgs) -> Result<usize> {
+    let Some(folder) = &args.fifo.fifo_dir else { return Ok(1) };
+    let count = match args.fifo.fifo_streams {
+        Some(count) => count.into(),
+        None => count_pipes(folder)?,
+    };
+    if count == 0 {
+        let error = usage("put the streams", "there is no named pipe in the folder yet");
+        return Err(error.on(path(folder)).with_hint("--fifo-streams says how many there will be"));
     }
+    Ok(count)
+}
+
+fn path(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+/// The name of an object below another.
+fn below(key: &str, name: &str) -> String {
+    let slash = if key.is_empty() || key.ends_with('/') { "" } else { "/" };
+    format!("{key}{slash}{name}")
+}
+
+/// Moves all streams at the same time. Gives for each the names of its objects, the requests and the outcome.
+fn put_all(streams: Vec<Stream>, settings: &PutSettings) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
+    let one = |mut stream: Stream| {
+        let outcome = put(&mut stream.input, &stream.targets, settings, &stream.status);
+        let names = stream.targets.iter().map(|target| target.client.name(&target.key)).collect();
+        let mut requests = RequestCounts::default();
+        stream.targets.iter().for_each(|target| requests.add(target.client.requests()));
+        (names, requests, outcome)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = streams.into_iter().map(|stream| scope.spawn(move || one(stream))).collect();
+        // A thread that panicked has told why on standard error; its stream was not taken, so none is made.
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
+}
+
+fn totals(statuses: &[Arc<PutStatus>], targets: u64) -> Totals {
+    let mut totals = Totals { found: statuses.len() as u64 * targets, ..Totals::default() };
+    for status in statuses {
+        totals.found_bytes += status.read.load(Ordering::Relaxed) * targets;
+        totals.sent_bytes += status.sent.load(Ordering::Relaxed);
+        totals.resumed_bytes += status.resumed.load(Ordering::Relaxed);
+    }
+    totals
 }
 
 /// How it ended. One destination alone decides the exit code; of several each is named.
-fn report(outcome: &PutOutcome, status: &PutStatus, console: &Console, names: &[String]) -> Report {
-    let mut report = Report { totals: totals(status, names.len() as u64), ..Report::default() };
-    report.totals.found = names.len() as u64;
-    if let Some(error) = &outcome.input {
-        report.interrupted = error.kind() == ErrorKind::Cancelled;
-        report.fatal = Some(error.clone()).filter(|_| !report.interrupted);
-    }
-    for (name, made) in names.iter().zip(&outcome.targets) {
-        match made {
-            Some(Ok(stored)) => {
-                report.totals.copied += 1;
-                report.totals.copied_bytes += stored.proof.len;
-                console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.proof.len);
+fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &Console) {
+    let alone = report.totals.found == 1;
+    // Of streams that belong together one is to blame, and the others say so.
+    let inputs = || outcomes.iter().filter_map(|(_, outcome)| outcome.input.as_ref());
+    let blamed = inputs().find(|error| error.operation() != WITH_OTHERS).cloned();
+    report.interrupted = inputs().any(|error| error.kind() == ErrorKind::Cancelled);
+    report.fatal = blamed.filter(|_| !report.interrupted);
+    for (names, outcome) in outcomes {
+        let with_others = outcome.input.as_ref().filter(|error| error.operation() == WITH_OTHERS);
+        for (name, made) in names.iter().zip(&outcome.targets) {
+            match made {
+                None if report.fatal.is_none() && !report.interrupted => {
+                    // Another one is to blame, and named.
+                    if let Some(error) = with_others {
+                        report.totals.failed += 1;
+                        console.failed(name.as_bytes(), error);
+                    }
+                }
+                Some(Ok(stored)) => {
+                    report.totals.copied += 1;
+                    report.totals.copied_bytes += stored.proof.len;
+                    console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.proof.len);
+                }
+                Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
+                Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),
+                Some(Err(error)) => {
+                    report.totals.failed += 1;
+                    report.corrupt += u64::from(error.kind() == ErrorKind::Corrupt);
+                    console.failed(name.as_bytes(), error);
+                }
+                None => {}
             }
-            Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
-            Some(Err(error)) if names.len() == 1 && report.fatal.is_none() => {
-                report.fatal = Some(error.clone());
-            }
-            Some(Err(error)) => {
-                report.totals.failed += 1;
-                report.corrupt += u64::from(error.kind() == ErrorKind::Corrupt);
-                console.failed(name.as_bytes(), error);
-            }
-            None => {}
         }
     }
-    report
 }
 
 /// The command that is run, and its name for people.

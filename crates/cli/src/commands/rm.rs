@@ -96,6 +96,10 @@ fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Res
 
 /// Uploads that are not complete. Gives how many failed.
 fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+    if let Some(kept) = client.keeps_uploads() {
+        let cause = format!("there is no request for that: {kept}");
+        return Err(usage("give up uploads", cause).on(place.to_string()));
+    }
     let mut failed = 0;
     for upload in client.uploads(&place.key)? {
         let owner = uploads::owner(client, &upload);

@@ -3,6 +3,7 @@
 //! Nothing here fails: who closes standard output early loses what is said, not the run.
 
 mod console;
+mod estimates;
 mod failures;
 mod gauge;
 mod jobs;
@@ -28,6 +29,7 @@ use haul_core::{Error, Progress};
 use crate::jobs::Job;
 
 pub(crate) use console::{Console, OutputSettings, Showing};
+pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use objects::{object_json, object_line, prefix_json, prefix_line, removed_line, upload_line};

@@ -26,6 +26,15 @@ impl RequestCounts {
         self.retried += requests.retries();
     }
 
+    /// Adds what others were asked.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.put += other.put;
+        self.get += other.get;
+        self.list += other.list;
+        self.delete += other.delete;
+        self.retried += other.retried;
+    }
+
     /// For people: only what there was.
     pub(super) fn text(self) -> String {
         let kinds = [(self.put, "PUT"), (self.get, "GET"), (self.list, "LIST"), (self.delete, "DELETE")];

@@ -17,7 +17,9 @@ pub(crate) use compress::parse_compress;
 pub(crate) use files_from::{Paths, listed, read_paths};
 pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};
-pub(crate) use object::{content_memory, parse_object, parse_pair, parse_place, put_options, store_settings};
+pub(crate) use object::{
+    check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_settings,
+};
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::{parse_part, parse_size};
 pub(crate) use timetable::Timetable;

@@ -37,8 +37,9 @@ pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
         Location::Object(place) => Ok(place),
         other => {
             let error = usage("use the location", "it is not in an object store").on(other.to_string());
-            Err(error
-                .with_hint("object stores are s3://BUCKET/KEY; for files and folders there is `haul copy`"))
+            Err(error.with_hint(
+                "object stores are s3://, gs:// and az://; for files and folders there is `haul copy`",
+            ))
         }
     }
 }
@@ -64,14 +65,30 @@ pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
     }
 }
 
-/// The memory for content.
+/// The memory for the content of each of several streams.
 ///
 /// # Errors
 /// If it is too little.
-pub(crate) fn content_memory(args: &MemoryArgs) -> Result<u64> {
-    args.max_memory.checked_sub(OVERHEAD).filter(|left| *left >= LEAST).ok_or_else(|| {
-        usage("obey --max-memory", format!("a stream needs {}MiB at least", (OVERHEAD + LEAST) >> 20))
+pub(crate) fn content_memory(args: &MemoryArgs, streams: u64) -> Result<u64> {
+    let each = args.max_memory.checked_sub(OVERHEAD).map(|left| left / streams.max(1));
+    each.filter(|each| *each >= LEAST).ok_or_else(|| {
+        let least = (OVERHEAD + LEAST * streams) >> 20;
+        let of = if streams == 1 { "a stream needs".to_owned() } else { format!("{streams} streams need") };
+        usage("obey --max-memory", format!("{of} {least}MiB at least"))
     })
+}
+
+/// Looks whether the options for stores fit all of them: one address cannot be that of several providers.
+///
+/// # Errors
+/// If not.
+pub(crate) fn check_endpoint(args: &StoreArgs, places: &[ObjectPlace]) -> Result<()> {
+    if args.endpoint.is_some() && places.iter().any(|place| place.kind != places[0].kind) {
+        let error = usage("use --endpoint", "the destinations are of several providers");
+        return Err(error
+            .with_hint("AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST and AZURE_STORAGE_ENDPOINT name one each"));
+    }
+    Ok(())
 }
 
 /// What an object is written with.
@@ -91,9 +108,11 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
             return Err(usage("send the header or note", cause).on(name.as_bytes()));
         }
     }
-    if let Some((name, _)) =
-        headers.iter().find(|(name, _)| RESERVED.contains(&&name[..]) || name.starts_with("x-amz-"))
-    {
+    let ours = |name: &str| {
+        RESERVED.contains(&name)
+            || ["x-amz-", "x-goog-", "x-ms-"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    if let Some((name, _)) = headers.iter().find(|(name, _)| ours(name)) {
         return Err(
             usage("send the header", "haul makes it itself, or has an option for it").on(name.as_bytes())
         );
@@ -130,8 +149,11 @@ mod tests {
             assert_eq!(parse_object(OsStr::new(text)).unwrap_err().kind(), ErrorKind::Usage, "{text}");
         }
         assert!(parse_place(OsStr::new("s3://b/a/")).is_ok());
-        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }).is_err());
-        assert_eq!(content_memory(&MemoryArgs { max_memory: 128 << 20 }).unwrap(), 88 << 20);
+        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }, 1).is_err());
+        let default = MemoryArgs { max_memory: 128 << 20 };
+        assert_eq!(content_memory(&default, 1).unwrap(), 88 << 20);
+        assert_eq!(content_memory(&default, 2).unwrap(), 44 << 20);
+        assert!(content_memory(&default, 4).is_err());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod direct;
 mod failures;
 mod faults;
 mod filesystems;
+mod groups;
 mod hostile;
 mod interrupts;
 mod kills;
@@ -34,6 +35,7 @@ mod pagecache;
 mod paths;
 mod plan;
 mod probe;
+mod providers;
 mod reach;
 mod reruns;
 mod routes;
@@ -130,6 +132,8 @@ fn main() -> ExitCode {
         stores::cases(),
         backups::cases(),
         plan::cases(),
+        groups::cases(),
+        providers::cases(),
         pagecache::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

@@ -25,6 +25,11 @@ impl Bucket {
         Self { scene, name: name.replace('_', "-x") + "0" }
     }
 
+    /// The name of the bucket.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The location of an object.
     pub(crate) fn at(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.name)

@@ -390,7 +390,7 @@ fn what_cannot_be_meant_is_refused() {
         &["get", &at, "--json"],
         &["get", "/etc/passwd"],
         &["copy", &at, "dst"],
-        &["put", "gs://bucket/x"],
+        &["put", "az://bucket"],
         &["put", "--endpoint", "ftp://x", &at],
         &["rm", "--any", &at],
     ] {

@@ -25,7 +25,7 @@ impl Client {
             tries += 1;
             let put = self.store.put(key, body, options, check, at);
             let made = self.or_made(put, tries, key, options, None, at);
-            made.map(|made| made.unwrap_or_else(|etag| Tag { etag, crc64: Some(body.crc64()) }))
+            made.map(|made| made.unwrap_or_else(|etag| known_by_note(etag, body)))
         });
         put.map_err(|fault| self.not_written(&fault, key, options))
     }
@@ -127,18 +127,25 @@ impl Client {
     ) -> Result<Tag, Fault> {
         self.falling_back(|check, at| {
             let tag = request(check, at)?;
-            if check == Checksum::Crc64 && tag.crc64.is_none() {
+            let (known, same) = match check {
+                Checksum::Crc64 => (tag.crc64.is_some(), tag.crc64.is_none_or(|sum| sum == body.crc64())),
+                Checksum::Crc32c => match tag.crc32c {
+                    Some(sum) => (true, sum == body.crc32c()?),
+                    None => (false, true),
+                },
+                // It refuses what does not fit.
+                Checksum::Md5 => (true, tag.crc64.is_none_or(|sum| sum == body.crc64())),
+            };
+            if !known {
                 // It did not look at the checksum. MD5 it checks, and it costs more.
                 self.md5.store(true, Ordering::Relaxed);
-                let md5 = body.md5().map_err(|error| Fault::new(Class::Final, error.to_string()))?;
-                if md5_of(&tag.etag).is_some_and(|etag| !etag.eq_ignore_ascii_case(&hex(&md5))) {
-                    return Err(Fault::new(Class::Damaged, "what the store has is not what was sent"));
+                match tag.md5() {
+                    Some(md5) if md5 == hex(&body.md5()?) => {}
+                    Some(_) => return Err(damaged()),
+                    None => return Err(Fault::new(Class::Damaged, "the store did not check what was sent")),
                 }
             }
-            if tag.crc64.is_some_and(|crc64| crc64 != body.crc64()) {
-                return Err(Fault::new(Class::Damaged, "what the store has is not what was sent"));
-            }
-            Ok(tag)
+            if same { Ok(tag) } else { Err(damaged()) }
         })
     }
 
@@ -150,7 +157,7 @@ impl Client {
         self.ask(|at| {
             let check = self.check();
             match request(check, at) {
-                Err(fault) if check == Checksum::Crc64 && refuses_checksums(&fault) => {
+                Err(fault) if check != Checksum::Md5 && refuses_checksums(&fault) => {
                     let answer = request(Checksum::Md5, at)?;
                     self.md5.store(true, Ordering::Relaxed);
                     Ok(answer)
@@ -172,6 +179,16 @@ fn mark_of(parts: &[Tag]) -> Option<String> {
         }
     }
     Some(format!("{}-{}", hex(&hasher.finalize()), parts.len()))
+}
+
+/// What is known of an object whose answer was lost, and that is there with the note of this run: all that was sent
+/// was checked there.
+fn known_by_note(etag: String, body: &Payload) -> Tag {
+    Tag { etag, crc64: Some(body.crc64()), crc32c: body.crc32c().ok(), ..Tag::default() }
+}
+
+fn damaged() -> Fault {
+    Fault::new(Class::Damaged, "what the store has is not what was sent")
 }
 
 /// Whether a refusal may be for headers that the store does not know.

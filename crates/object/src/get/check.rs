@@ -15,6 +15,8 @@ pub enum Checked {
     Blake3,
     /// The CRC-64/NVME that the store keeps.
     Crc64,
+    /// The CRC-32C that the store keeps.
+    Crc32c,
     /// The MD5 that the store keeps.
     Md5,
     /// Nothing is recorded: its length only.
@@ -30,6 +32,7 @@ pub(super) struct Check {
 enum Hasher {
     Blake3(Box<blake3::Hasher>),
     Crc64(Box<crc_fast::Digest>),
+    Crc32c(Box<crc_fast::Digest>),
     Md5(Md5),
     None,
 }
@@ -41,8 +44,13 @@ impl Check {
             (Hasher::Blake3(Box::default()), proof.digest.to_string())
         } else if let Some(crc64) = object.crc64 {
             (Hasher::Crc64(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme))), format!("{crc64:016x}"))
+        } else if let Some(crc32c) = object.crc32c {
+            (
+                Hasher::Crc32c(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi))),
+                format!("{crc32c:08x}"),
+            )
         } else if let Some(md5) = object.md5() {
-            (Hasher::Md5(Md5::new()), md5.to_ascii_lowercase())
+            (Hasher::Md5(Md5::new()), md5)
         } else {
             (Hasher::None, String::new())
         };
@@ -53,7 +61,7 @@ impl Check {
     pub(super) fn update(&mut self, bytes: &[u8]) {
         match &mut self.hasher {
             Hasher::Blake3(hasher) => drop(hasher.update(bytes)),
-            Hasher::Crc64(hasher) => hasher.update(bytes),
+            Hasher::Crc64(hasher) | Hasher::Crc32c(hasher) => hasher.update(bytes),
             Hasher::Md5(hasher) => hasher.update(bytes),
             Hasher::None => {}
         }
@@ -67,6 +75,7 @@ impl Check {
         let (checked, found) = match self.hasher {
             Hasher::Blake3(hasher) => (Checked::Blake3, Digest(*hasher.finalize().as_bytes()).to_string()),
             Hasher::Crc64(hasher) => (Checked::Crc64, format!("{:016x}", hasher.finalize())),
+            Hasher::Crc32c(hasher) => (Checked::Crc32c, format!("{:08x}", hasher.finalize())),
             Hasher::Md5(hasher) => (Checked::Md5, hex(&hasher.finalize())),
             Hasher::None => return Ok(Checked::Length),
         };
@@ -76,6 +85,7 @@ impl Check {
         let what = match checked {
             Checked::Blake3 => "BLAKE3",
             Checked::Crc64 => "CRC-64/NVME",
+            Checked::Crc32c => "CRC-32C",
             _ => "MD5",
         };
         let cause = format!("its {what} is {found}, and {} was recorded", self.expected);
@@ -94,6 +104,10 @@ mod tests {
         let etag = format!("\"{}\"", hex(&Md5::digest(bytes)));
         let with_md5 = Object { etag, len: 12, ..Object::default() };
         let with_crc = Object { crc64: Some(crc64), ..with_md5.clone() };
+        let with_crc32c = Object {
+            crc32c: Some(crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32),
+            ..with_md5.clone()
+        };
         let bare = Object { etag: "\"x-2\"".to_owned(), len: 12, ..Object::default() };
         let proof = Proof { len: 12, digest: Digest::of(bytes) };
         let check = |object: &Object, proof: Option<&Proof>, bytes: &[u8]| {
@@ -103,11 +117,12 @@ mod tests {
         };
         assert_eq!(check(&with_crc, Some(&proof), bytes).unwrap(), Checked::Blake3);
         assert_eq!(check(&with_crc, None, bytes).unwrap(), Checked::Crc64);
+        assert_eq!(check(&with_crc32c, None, bytes).unwrap(), Checked::Crc32c);
         assert_eq!(check(&with_md5, None, bytes).unwrap(), Checked::Md5);
         assert_eq!(check(&bare, None, bytes).unwrap(), Checked::Length);
         let keyed = Object { keyed: true, ..with_md5.clone() };
         assert_eq!(check(&keyed, None, b"other").unwrap(), Checked::Length);
-        for object in [&with_md5, &with_crc] {
+        for object in [&with_md5, &with_crc, &with_crc32c] {
             assert_eq!(check(object, None, b"other").unwrap_err().kind(), ErrorKind::Corrupt);
         }
         assert_eq!(check(&bare, Some(&proof), b"other").unwrap_err().kind(), ErrorKind::Corrupt);

@@ -12,6 +12,8 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::group::Group;
+
 /// How often it is looked at whether the run is cancelled, while nothing comes.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -26,15 +28,31 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct Input {
     file: File,
     child: Option<Child>,
+    group: Option<Member>,
     name: String,
     cancel: Arc<AtomicBool>,
+}
+
+/// One stream of several.
+struct Member {
+    group: Arc<Group>,
+    /// Nothing came of it.
+    empty: bool,
+    /// Its end was seen.
+    ended: bool,
 }
 
 impl Input {
     /// What is already open.
     #[must_use]
     pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
-        Self { file: File::from(fd), child: None, name: "standard input".to_owned(), cancel }
+        Self { file: File::from(fd), child: None, group: None, name: "standard input".to_owned(), cancel }
+    }
+
+    /// One of several streams that belong together.
+    pub(super) fn of_group(fd: OwnedFd, name: &str, group: Arc<Group>, cancel: Arc<AtomicBool>) -> Self {
+        let member = Member { group, empty: true, ended: false };
+        Self { file: File::from(fd), child: None, group: Some(member), name: name.to_owned(), cancel }
     }
 
     /// The output of a command. Its standard error and input are haul's own.
@@ -48,7 +66,7 @@ impl Input {
             return Err(failed(&io::Error::other("it has no output")));
         };
         let file = File::from(OwnedFd::from(stdout));
-        Ok(Self { file, child: Some(child), name: name.to_owned(), cancel })
+        Ok(Self { file, child: Some(child), group: None, name: name.to_owned(), cancel })
     }
 
     /// Reads some bytes; 0 at the end of the stream.
@@ -61,18 +79,45 @@ impl Input {
             let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
             let ready = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&wait));
             match ready {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(0) => {
+                    self.writer_may_come()?;
+                    continue;
+                }
+                Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(self.failed(&error.into())),
             }
             match self.file.read(buffer) {
                 // What wrote it may have been interrupted with haul: then this is not the end.
                 Ok(0) => return self.wanted("read").map(|()| 0),
-                Ok(len) => return Ok(len),
+                Ok(len) => {
+                    if let Some(member) = &mut self.group {
+                        member.empty = false;
+                    }
+                    return Ok(len);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error)),
             }
         }
+    }
+
+    /// Nothing came for a moment.
+    ///
+    /// # Errors
+    /// If another stream has failed, or the command that was to write has ended.
+    fn writer_may_come(&self) -> Result<()> {
+        let Some(Member { group, .. }) = &self.group else { return Ok(()) };
+        group.check()?;
+        let Some(status) = group.ended()? else { return Ok(()) };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let fd = PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN);
+        // What came between the two looks is read first.
+        if poll(&mut [fd], Some(&now)).is_ok_and(|ready| ready > 0) {
+            return Ok(());
+        }
+        let cause = format!("the command that was to write it has ended ({status}) and has not");
+        Err(Error::new(ErrorKind::Io, Side::Source, "read", cause).on(&self.name))
     }
 
     /// # Errors
@@ -94,6 +139,16 @@ impl Input {
     /// # Errors
     /// If it failed, or the run is cancelled.
     pub(super) fn finish(&mut self) -> Result<()> {
+        if let Some(member) = &mut self.group {
+            if member.empty && !member.group.allows_empty() {
+                let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
+                return Err(error.on(&self.name).with_hint("--allow-empty makes an empty object"));
+            }
+            member.ended = true;
+        }
+        if let Some(member) = &self.group {
+            member.group.finish(&|| self.wanted("run"))?;
+        }
         while let Some(child) = &mut self.child {
             let status = child
                 .try_wait()
@@ -121,23 +176,32 @@ impl Input {
 }
 
 impl Drop for Input {
-    /// Nobody reads any more: a command that still runs is asked to end, then made to.
+    /// Nobody reads any more.
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        // A shell that ends leaves what it runs behind, so all of them are told.
-        for pid in family(child.id()).into_iter().filter_map(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
+        if let Some(member) = self.group.as_ref().filter(|member| !member.ended) {
+            member.group.fail(&self.name);
         }
-        let begun = std::time::Instant::now();
-        while begun.elapsed() < GRACE {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if let Some(child) = self.child.take() {
+            end(child);
         }
-        let _ = child.kill();
-        let _ = child.wait();
     }
+}
+
+/// A command that still runs is asked to end, then made to.
+pub(super) fn end(mut child: Child) {
+    // A shell that ends leaves what it runs behind, so all of them are told.
+    for pid in family(child.id()).into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < GRACE {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// A process and all below it, as far as the kernel lists children.

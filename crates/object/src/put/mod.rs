@@ -4,6 +4,8 @@
 //! is one request. Nothing appears under the name before the input is known to be whole.
 
 mod cut;
+mod estimate;
+mod group;
 mod input;
 mod plan;
 mod resume;
@@ -19,6 +21,8 @@ use crate::client::Client;
 use crate::companion::Proof;
 use crate::store::PutOptions;
 use cut::Cutter;
+pub use estimate::{Estimate, estimate};
+pub use group::{Group, WITH_OTHERS, count_pipes};
 pub use input::Input;
 use plan::Plan;
 use target::Upstream;

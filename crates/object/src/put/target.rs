@@ -222,6 +222,9 @@ impl<'a> Upstream<'a> {
                 if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     record.done();
                 }
+                if let Some(kept) = self.target.client.keeps_uploads() {
+                    self.target.client.note(kept);
+                }
             }
             Err(error) => {
                 let text = format!(

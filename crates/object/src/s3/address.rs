@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::http::{append_query, encode};
+
 /// The address of a bucket.
-pub(super) struct Address {
+pub(crate) struct Address {
     bucket: String,
     /// Scheme and host of an endpoint that was named; without it, the provider's own.
     endpoint: Option<(String, String)>,
@@ -16,38 +18,20 @@ impl Address {
     ///
     /// # Errors
     /// A sentence, if the endpoint is none.
-    pub(super) fn new(bucket: &str, endpoint: Option<&str>) -> Result<Self, String> {
-        let endpoint = endpoint.map(|text| {
-            let (scheme, host) = text.split_once("://").unwrap_or(("https", text));
-            let host = host.trim_end_matches('/');
-            if !matches!(scheme, "http" | "https")
-                || host.is_empty()
-                || host.contains(['/', '?', '@', '#', ' '])
-            {
-                return Err(format!(
-                    "`{text}` is no endpoint; endpoints are like https://HOST or http://HOST:PORT"
-                ));
-            }
-            Ok((scheme.to_owned(), host.to_owned()))
-        });
-        let endpoint = endpoint.transpose()?;
+    pub(crate) fn new(bucket: &str, endpoint: Option<&str>) -> Result<Self, String> {
+        let endpoint = endpoint.map(|text| crate::http::endpoint(text, false)).transpose()?;
         // A certificate for *.s3… does not cover a name with a dot in it.
         let in_path = AtomicBool::new(endpoint.is_some() || bucket.contains('.'));
         Ok(Self { bucket: bucket.to_owned(), endpoint, in_path })
     }
 
-    /// The bucket's name.
-    pub(super) fn bucket(&self) -> &str {
-        &self.bucket
-    }
-
     /// Puts the bucket into the name of the host from now on. Whether that is a change.
-    pub(super) fn leave_path(&self) -> bool {
+    pub(crate) fn leave_path(&self) -> bool {
         self.in_path.swap(false, Ordering::Relaxed)
     }
 
     /// The address of an object, or without a key of the bucket.
-    pub(super) fn url(&self, region: &str, key: Option<&str>, query: &[(&str, String)]) -> String {
+    pub(crate) fn url(&self, region: &str, key: Option<&str>, query: &[(&str, String)]) -> String {
         let (scheme, host) = match &self.endpoint {
             Some((scheme, host)) => (&scheme[..], host.clone()),
             None => ("https", format!("s3.{region}.{}", domain(region))),
@@ -63,12 +47,7 @@ impl Address {
         } else if self.in_path.load(Ordering::Relaxed) {
             url.pop();
         }
-        for (at, (name, value)) in query.iter().enumerate() {
-            url.push(if at == 0 { '?' } else { '&' });
-            encode(name, false, &mut url);
-            url.push('=');
-            encode(value, false, &mut url);
-        }
+        append_query(&mut url, query);
         url
     }
 }
@@ -76,17 +55,6 @@ impl Address {
 /// The domain of AWS that a region belongs to.
 fn domain(region: &str) -> &'static str {
     if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" }
-}
-
-/// Percent-encodes as AWS signs: everything but letters, digits and `-._~`, and in paths the slash.
-pub(super) fn encode(text: &str, slash: bool, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || slash && byte == b'/' {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! Who asks: the usual chain of credentials.
 //!
-//! The environment, the profile, then what the library knows: web identity, the container's role, the instance's
-//! role, each renewed before it runs out.
+//! The environment, the profile (`roles.rs`), then what the library knows: web identity, the container's role, the
+//! instance's role, each renewed before it runs out.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
-use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
+use super::roles;
 use crate::fault::{Class, Fault};
+use crate::http::variable;
 use crate::profile::Profile;
 
 /// Where credentials come from.
@@ -16,12 +18,14 @@ pub(super) struct Chain {
     bucket: String,
     region: String,
     state: Mutex<Option<Source>>,
+    /// Held by the one who asks for all.
+    asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
 enum Source {
-    /// As the environment or a profile has them.
-    Fixed(Arc<AwsCredential>),
+    /// As the environment or a profile has them, and until when they are good.
+    Fixed(Arc<AwsCredential>, Option<Arc<str>>),
     /// The library renews them. Boxed: it is large.
     Renewed(Arc<AmazonS3>),
 }
@@ -29,55 +33,92 @@ enum Source {
 impl Chain {
     /// Nothing is looked at yet.
     pub(super) fn new(bucket: &str, region: &str) -> Self {
-        Self { bucket: bucket.to_owned(), region: region.to_owned(), state: Mutex::new(None) }
+        Self {
+            bucket: bucket.to_owned(),
+            region: region.to_owned(),
+            state: Mutex::new(None),
+            asking: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Forgets what was read, because it is refused: the environment of a process does not change, but files do.
     pub(super) fn forget(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = None;
     }
 
     /// The credentials as they are now.
     pub(super) async fn get(&self) -> Result<Arc<AwsCredential>, Fault> {
-        let source = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*state {
-                Some(source) => source.clone(),
-                None => state.insert(self.find()?).clone(),
+        let source = match self.held() {
+            Some(source) => source,
+            None => {
+                let _asking = self.asking.lock().await;
+                match self.held() {
+                    Some(source) => source,
+                    None => {
+                        let found = self.find().await?;
+                        *self.lock() = Some(found.clone());
+                        found
+                    }
+                }
             }
         };
         match source {
-            Source::Fixed(credential) => Ok(credential),
+            Source::Fixed(credential, _) => Ok(credential),
             Source::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
                 Fault::new(Class::Login, "no credentials were found, and no instance or container gives any")
             }),
         }
     }
 
-    fn find(&self) -> Result<Source, Fault> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    /// What was found before, if it is good for a while yet.
+    fn held(&self) -> Option<Source> {
+        let source = self.lock().clone()?;
+        match &source {
+            Source::Fixed(_, Some(until)) if !lasts(until) => None,
+            _ => Some(source),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Source>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn find(&self) -> Result<Source, Fault> {
         let login = |message: String| Fault::new(Class::Login, message);
         if let (Some(key_id), Some(secret_key)) =
             (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
         {
             let token = variable("AWS_SESSION_TOKEN");
-            return Ok(Source::Fixed(Arc::new(AwsCredential { key_id, secret_key, token })));
+            return Ok(Source::Fixed(Arc::new(AwsCredential { key_id, secret_key, token }), None));
         }
-        if let Some(credential) = Profile::load().credential().map_err(login)? {
-            return Ok(Source::Fixed(Arc::new(credential)));
+        if let Some(lent) = roles::credential(&Profile::load()).await.map_err(login)? {
+            return Ok(Source::Fixed(Arc::new(lent.credential), lent.until.map(Into::into)));
         }
-        // What is not there must be known in seconds: the requests themselves have the patience.
-        let backoff =
-            BackoffConfig { max_backoff: std::time::Duration::from_secs(1), ..BackoffConfig::default() };
-        let retry =
-            RetryConfig { max_retries: 2, retry_timeout: std::time::Duration::from_secs(10), backoff };
-        let options = ClientOptions::new().with_connect_timeout(std::time::Duration::from_secs(2));
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
-            .with_retry(retry)
-            .with_client_options(options)
+            .with_retry(crate::runtime::retry_of_logins())
+            .with_client_options(crate::runtime::options_of_logins())
             .build();
         store.map(|store| Source::Renewed(Arc::new(store))).map_err(|error| login(error.to_string()))
+    }
+}
+
+/// Whether credentials are good for five minutes more.
+fn lasts(until: &str) -> bool {
+    let soon = roles::now(Duration::from_secs(300));
+    until.get(..19).zip(soon.get(..19)).is_some_and(|(until, soon)| until > soon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_out_soon_is_renewed() {
+        assert!(
+            !lasts("2019-11-09T13:34:41Z") && !lasts(&roles::now(Duration::from_secs(200))) && !lasts("")
+        );
+        assert!(lasts(&roles::now(Duration::from_secs(400))) && lasts("2999-01-01T00:00:00UTC"));
     }
 }

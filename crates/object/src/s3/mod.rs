@@ -1,47 +1,44 @@
 //! S3 and what speaks like it: the REST API of <https://docs.aws.amazon.com/AmazonS3/latest/API/>.
 //!
 //! Signatures and the usual chain of credentials are the library's (`object_store`); the requests are ours, because
-//! explicit parts, their listing, checksums and conditions are what streams stand on.
+//! explicit parts, their listing, checksums and conditions are what streams stand on. Google's XML API is the same but
+//! for what [`Dialect`] tells.
 
-mod address;
-mod call;
+pub(crate) mod address;
+mod aws;
 mod credentials;
+pub(crate) mod dialect;
 mod objects;
-mod options;
 mod parts;
+mod roles;
 mod xml;
 
 use std::ops::Range;
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::fault::Fault;
+use crate::http::{Call, Head, Http, variable};
 use crate::meter::Requests;
 use crate::payload::Payload;
 use crate::profile::Profile;
 use crate::settings::StoreSettings;
 use crate::store::{
-    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Upload, Whole,
+    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms, Upload,
+    Whole,
 };
-
-/// How long connections may stay idle: stores close them after about 20 s.
-const IDLE: Duration = Duration::from_secs(15);
-
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(crate) use aws::Aws;
+use dialect::Dialect;
 
 /// One bucket.
-pub(crate) struct S3 {
-    http: reqwest::Client,
-    credentials: credentials::Chain,
-    address: address::Address,
-    region: RwLock<String>,
-    requests: Arc<Requests>,
+pub(crate) struct S3<D> {
+    pub(crate) http: Http,
+    pub(crate) dialect: D,
+    pub(crate) bucket: String,
 }
 
-impl S3 {
+impl S3<Aws> {
     /// The bucket with this name. Nothing is asked yet.
     ///
     /// # Errors
@@ -50,7 +47,6 @@ impl S3 {
         let bad =
             |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(bucket);
         let profile = Profile::load();
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let endpoint = settings.endpoint.clone();
         let endpoint =
             endpoint.or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
@@ -60,31 +56,30 @@ impl S3 {
         let region = region.or_else(|| profile.get("region").map(str::to_owned));
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         let address = address::Address::new(bucket, endpoint.as_deref()).map_err(bad)?;
-        let http = reqwest::Client::builder()
-            .http1_only()
-            .tcp_nodelay(true)
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")));
-        let http = match variable("AWS_CA_BUNDLE") {
-            None => http,
-            Some(path) => {
-                let read = std::fs::read(&path).map_err(|error| error.to_string());
-                let parsed = read.and_then(|pem| {
-                    reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
-                });
-                let certificates = parsed.map_err(|error| bad(format!("AWS_CA_BUNDLE, {path}: {error}")))?;
-                http.tls_certs_merge(certificates)
-            }
-        };
-        let http = http.build().map_err(|error| bad(error.to_string()))?;
+        let http = Http::new(requests, variable("AWS_CA_BUNDLE").as_deref());
+        let http = http.map_err(|error| bad(format!("AWS_CA_BUNDLE: {error}")))?;
         let credentials = credentials::Chain::new(bucket, &region);
-        Ok(Self { http, credentials, address, region: RwLock::new(region), requests })
+        let dialect = Aws { credentials, address, region: RwLock::new(region) };
+        Ok(Self { http, dialect, bucket: bucket.to_owned() })
     }
 }
 
-impl Store for S3 {
+impl<D: Dialect> S3<D> {
+    /// Asks and reads the whole answer.
+    fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+        self.http.ask(&self.dialect, call, at)
+    }
+}
+
+impl<D: Dialect> Store for S3<D> {
+    fn terms(&self) -> &'static Terms {
+        self.dialect.terms()
+    }
+
+    fn takes(&self, options: &PutOptions) -> Answer<()> {
+        self.dialect.takes(options)
+    }
+
     fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
         self.head_object(key, at)
     }

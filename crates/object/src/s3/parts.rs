@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use reqwest::Method;
 
-use super::call::Call;
-use super::objects::{crc64_text, tag};
-use super::{S3, options, xml};
+use super::dialect::Dialect;
+use super::{S3, xml};
 use crate::fault::{Class, Fault};
+use crate::http::Call;
 use crate::meter::Kind;
 use crate::payload::Payload;
 use crate::store::{Activity, Answer, Checksum, HeldPart, PartOf, PutOptions, Tag, Upload, Whole};
 
-impl S3 {
+impl<D: Dialect> S3<D> {
     pub(super) fn create_upload(
         &self,
         key: &str,
@@ -21,7 +21,7 @@ impl S3 {
         at: &Activity<'_>,
     ) -> Answer<String> {
         let call = Call::new(Kind::Put, Method::POST, Some(key)).query("uploads", "");
-        let call = options::announced(options::written(call, options), check);
+        let call = self.dialect.announced(self.written(call, options), check);
         xml::upload_id(&self.ask(&call, at)?.1)
     }
 
@@ -34,8 +34,8 @@ impl S3 {
     ) -> Answer<Tag> {
         let mut call = part_call(part);
         call.body = Some(body);
-        let (head, _) = self.ask(&options::checked(call, body, check)?, at)?;
-        tag(&head)
+        let (head, _) = self.ask(&self.dialect.checked(call, body, check)?, at)?;
+        self.tag(&head)
     }
 
     pub(super) fn upload_part_copy(
@@ -45,9 +45,12 @@ impl S3 {
         part: PartOf<'_>,
         at: &Activity<'_>,
     ) -> Answer<Tag> {
+        if !D::COPIES_PARTS {
+            return Err(Fault::new(Class::Unsupported, "the store makes no part of what it has already"));
+        }
         let range = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
-        let call = part_call(part).header("x-amz-copy-source", self.copy_source(from));
-        let (_, content) = self.ask(&call.header("x-amz-copy-source-range", range), at)?;
+        let call = part_call(part).header(self.named("copy-source"), self.copy_source(from));
+        let (_, content) = self.ask(&call.header(self.named("copy-source-range"), range), at)?;
         xml::copied(&content)
     }
 
@@ -62,11 +65,11 @@ impl S3 {
         let body = Payload::from_bytes(xml::complete(parts)?);
         let mut call = Call::new(Kind::Put, Method::POST, Some(&upload.key)).query("uploadId", &upload.id);
         call.body = Some(&body);
-        if let Some(crc64) = whole.crc64 {
-            call = call.header("x-amz-checksum-crc64nvme", crc64_text(crc64));
-            call = call.header("x-amz-checksum-type", "FULL_OBJECT");
+        call = self.dialect.whole(call, whole);
+        if options.no_clobber && D::COMPLETES_ON_CONDITION {
+            call = self.dialect.if_free(call);
         }
-        xml::completed(&self.ask(&options::conditional(call, options), at)?.1)
+        xml::completed(&self.ask(&call, at)?.1)
     }
 
     pub(super) fn abort_upload(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()> {

@@ -1,57 +1,11 @@
 //! What S3 says and is told in XML. Answers are untrusted: what does not parse is an error of the store.
 
-use quick_xml::de::from_reader;
-use quick_xml::se::to_string_with_root;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Class, Fault};
 use crate::payload::{base64, crc64_of};
 use crate::store::{Answer, HeldPart, Object, Page, Tag, Upload};
-
-fn parse<T: DeserializeOwned>(content: &[u8]) -> Answer<T> {
-    if let Some(fault) = error_in(200, content) {
-        return Err(fault);
-    }
-    from_reader(content)
-        .map_err(|error| Fault::new(Class::Again, format!("the answer makes no sense: {error}")))
-}
-
-fn print<T: Serialize>(root: &str, value: &T) -> Answer<String> {
-    to_string_with_root(root, value).map_err(|error| Fault::new(Class::Final, error.to_string()))
-}
-
-#[derive(Deserialize)]
-struct Refusal {
-    #[serde(rename = "Code", default)]
-    code: String,
-    #[serde(rename = "Message", default)]
-    message: String,
-}
-
-/// An error in an answer, also in one whose status says that all is well: the status of long requests is sent
-/// before their end is known.
-fn error_in(status: u16, content: &[u8]) -> Option<Fault> {
-    let text = content.trim_ascii_start();
-    let text = match text.strip_prefix(b"<?xml") {
-        Some(rest) => {
-            let end = rest.iter().position(|byte| *byte == b'>')?;
-            rest[end + 1..].trim_ascii_start()
-        }
-        None => text,
-    };
-    if !text.starts_with(b"<Error>") && !text.starts_with(b"<Error ") {
-        return None;
-    }
-    let Refusal { code, message } = from_reader(text).ok()?;
-    // Without a status of its own, what the code does not tell is the store's momentary failure.
-    Some(Fault::answer(if status == 200 { 500 } else { status }, &code, &message))
-}
-
-/// The reason of an answer that says no.
-pub(super) fn refusal(status: u16, content: &[u8]) -> Fault {
-    error_in(status, content).unwrap_or_else(|| Fault::answer(status, "", ""))
-}
+use crate::xml::{decode, parse, print};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -82,29 +36,6 @@ struct Contents {
 #[serde(rename_all = "PascalCase")]
 struct Prefix {
     prefix: String,
-}
-
-/// Undoes the encoding of keys that XML could not carry.
-fn decode(text: String, encoding: Option<&str>) -> Answer<String> {
-    if encoding != Some("url") || !text.contains(['%', '+']) {
-        return Ok(text);
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    let bad =
-        || Fault::new(Class::Final, format!("the store lists a key that is not encoded as it says: {text}"));
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next().ok_or_else(bad)?, rest.next().ok_or_else(bad)?];
-                let digits = std::str::from_utf8(&digits).map_err(|_| bad())?;
-                u8::from_str_radix(digits, 16).map_err(|_| bad())?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).map_err(|_| bad())
 }
 
 /// A page of objects.
@@ -185,7 +116,11 @@ pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
     let list: Parts = parse(content)?;
     let held = |part: Part| {
         let crc64 = part.crc64.as_deref().and_then(crc64_of);
-        HeldPart { number: part.number, len: part.size, tag: Tag { etag: part.etag, crc64 } }
+        HeldPart {
+            number: part.number,
+            len: part.size,
+            tag: Tag { etag: part.etag, crc64, ..Tag::default() },
+        }
     };
     Ok((list.part.into_iter().map(held).collect(), list.is_truncated))
 }
@@ -219,7 +154,7 @@ pub(super) fn completed(content: &[u8]) -> Answer<String> {
 /// The mark of a copy.
 pub(super) fn copied(content: &[u8]) -> Answer<Tag> {
     let made: Made = parse(content)?;
-    Ok(Tag { crc64: made.crc64.as_deref().and_then(crc64_of), etag: made.etag })
+    Ok(Tag { crc64: made.crc64.as_deref().and_then(crc64_of), etag: made.etag, ..Tag::default() })
 }
 
 #[derive(Serialize)]
@@ -320,7 +255,7 @@ mod tests {
         let text = b"  <?xml version=\"1.0\"?>\n<Error><Code>InternalError</Code><Message>We failed.</Message></Error>";
         let fault = completed(text).unwrap_err();
         assert_eq!((fault.class, &fault.message[..]), (Class::Again, "We failed"));
-        assert_eq!(refusal(503, b"<html>busy</html>").class, Class::SlowDown);
+        assert_eq!(crate::xml::refusal(503, b"<html>busy</html>").class, Class::SlowDown);
     }
 
     #[test]
@@ -328,7 +263,7 @@ mod tests {
         let text = b"<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>2</PartNumber><Size>5</Size>\
             <ETag>&quot;x&quot;</ETag><ChecksumCRC64NVME>AAAAAAAAAAc=</ChecksumCRC64NVME></Part></ListPartsResult>";
         let (parts, more) = parts(text).unwrap();
-        let tag = Tag { etag: "\"x\"".to_owned(), crc64: Some(7) };
+        let tag = Tag { etag: "\"x\"".to_owned(), crc64: Some(7), ..Tag::default() };
         assert_eq!((&parts[..], more), (&[HeldPart { number: 2, len: 5, tag: tag.clone() }][..], false));
         let xml = complete(&[tag]).unwrap();
         assert_eq!(

@@ -28,6 +28,12 @@ impl Request {
         self.query.split('&').any(|pair| pair.split('=').next() == Some(name))
     }
 
+    /// Whether it writes a part, at S3 and Google or at Azure.
+    #[must_use]
+    pub fn writes_part(&self) -> bool {
+        self.method == "PUT" && (self.has("partNumber") || self.has("blockid"))
+    }
+
     /// The number of the part that it writes.
     #[must_use]
     pub fn part(&self) -> Option<u32> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::google::{from_s3, to_s3};
 use super::http::{Request, pass, read_head};
 
 /// What happens to one request.
@@ -34,6 +35,8 @@ type Plan = Box<dyn Fn(&Request, usize) -> Option<Trouble> + Send + Sync>;
 
 struct Shared {
     upstream: SocketAddr,
+    /// The client speaks as to Google, the store as S3.
+    google: bool,
     plan: Plan,
     seen: Mutex<Vec<Request>>,
     answered: Mutex<Vec<Request>>,
@@ -57,11 +60,32 @@ impl Proxy {
         upstream: SocketAddr,
         plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
     ) -> Self {
+        Self::between(upstream, false, plan)
+    }
+
+    /// The same for a client that speaks as to Google: `upstream` is asked for the same as S3 does.
+    ///
+    /// # Panics
+    /// If no port is free.
+    #[must_use]
+    pub fn google(
+        upstream: SocketAddr,
+        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+    ) -> Self {
+        Self::between(upstream, true, plan)
+    }
+
+    fn between(
+        upstream: SocketAddr,
+        google: bool,
+        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().unwrap();
         let plan = Box::new(plan);
         let shared = Arc::new(Shared {
             upstream,
+            google,
             plan,
             seen: Mutex::default(),
             answered: Mutex::default(),
@@ -153,7 +177,7 @@ impl Shared {
                 to_client.flush()?;
                 continue;
             }
-            to_store.write_all(&head.bytes)?;
+            to_store.write_all(&if self.google { to_s3(&head.bytes) } else { head.bytes.clone() })?;
             pass(&mut requests, &mut to_store, head.len(), &mut spoil(&trouble, true))?;
             let Some(answer) = read_head(&mut answers)? else { return Ok(()) };
             match trouble {
@@ -161,7 +185,7 @@ impl Shared {
                 Some(Trouble::Late(time)) => thread::sleep(time),
                 _ => {}
             }
-            to_client.write_all(&answer.bytes)?;
+            to_client.write_all(&if self.google { from_s3(&answer.bytes) } else { answer.bytes.clone() })?;
             if answer.answer_has_content(&request.method) {
                 pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
             }

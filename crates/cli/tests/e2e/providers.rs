@@ -1,0 +1,414 @@
+//! What `put`, `get`, `ls` and `rm` promise, at each provider: S3, Google's XML API (spoken to SeaweedFS, whose words
+//! a proxy changes: no emulator of Google's knows uploads in parts), Azure (Azurite). What Google's emulator knows is
+//! tried against it.
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use haul_testkit::needs::tool;
+use haul_testkit::process::kill;
+use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, azurite, endpoint, fake_gcs};
+use haul_testkit::{Need, Proxy, Run, Trouble};
+use serde_json::Value;
+
+use crate::scene::{events, summary};
+use crate::store::{Bucket, requests};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
+        streams_go_to_each_provider_and_come_back,
+        a_failure_makes_and_replaces_nothing_at_any_provider,
+        a_killed_put_goes_on_at_each_provider,
+        a_flipped_byte_is_sent_again_at_each_provider,
+        objects_are_listed_and_removed_at_each_provider,
+        what_a_provider_lacks_is_refused,
+        azure_is_asked_by_key_signature_or_connection_string,
+        google_is_asked_with_a_token,
+        a_profile_gets_its_credentials_by_sso_and_by_a_role,
+    ];
+    all.extend(cases![
+        Need::Program("weed"), Need::Program("rclone"), Need::Program("fake-gcs-server");
+        what_others_wrote_at_google_is_read_listed_and_removed,
+    ]);
+    all
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Provider {
+    S3,
+    Google,
+    Azure,
+}
+
+const ALL: [Provider; 3] = [Provider::S3, Provider::Google, Provider::Azure];
+
+/// A bucket of its own at a provider, behind a proxy.
+struct At {
+    provider: Provider,
+    bucket: Bucket,
+    proxy: Proxy,
+}
+
+impl At {
+    fn new(provider: Provider) -> Self {
+        Self::with(provider, |_| None)
+    }
+
+    /// Parts whose first try `trouble` befalls.
+    fn with(provider: Provider, trouble: impl Fn(bool) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+        let bucket = Bucket::new();
+        let plan = move |request: &haul_testkit::store::Request, before: usize| {
+            if before > 0 { None } else { trouble(request.writes_part()) }
+        };
+        let proxy = match provider {
+            Provider::S3 => Proxy::start(endpoint(), plan),
+            Provider::Google => Proxy::google(endpoint(), plan),
+            Provider::Azure => Proxy::start(azurite(), plan),
+        };
+        if provider == Provider::Azure {
+            let url = format!("{}?restype=container&{}", azure_url(bucket.name()), sas());
+            tool(Command::new("curl").args(["-sf", "-X", "PUT", "-H", "Content-Length: 0", &url]));
+        }
+        Self { provider, bucket, proxy }
+    }
+
+    fn at(&self, key: &str) -> String {
+        let scheme = match self.provider {
+            Provider::S3 => "s3",
+            Provider::Google => "gs",
+            Provider::Azure => "az",
+        };
+        format!("{scheme}://{}/{key}", self.bucket.name())
+    }
+
+    fn haul(&self, word: &str) -> Run {
+        let run = self.bucket.haul(word).env("STORAGE_EMULATOR_HOST", self.proxy.endpoint());
+        let run = run.env("AWS_ENDPOINT_URL", self.proxy.endpoint());
+        let azure = format!("{}/{AZURE_ACCOUNT}", self.proxy.endpoint());
+        run.env("AZURE_STORAGE_ENDPOINT", azure).env("AZURE_STORAGE_KEY", AZURE_KEY)
+    }
+
+    /// As another client reads it.
+    fn read(&self, key: &str) -> Vec<u8> {
+        match self.provider {
+            Provider::Azure => rclone_azure(&["cat"], self.bucket.name(), key),
+            _ => self.bucket.read(key),
+        }
+    }
+
+    /// As another client lists them.
+    fn names(&self) -> Vec<String> {
+        match self.provider {
+            Provider::Azure => {
+                let text = rclone_azure(&["lsf", "-R", "--files-only"], self.bucket.name(), "");
+                String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
+            }
+            _ => self.bucket.names(),
+        }
+    }
+}
+
+fn azure_url(container: &str) -> String {
+    format!("http://{}/{AZURE_ACCOUNT}/{container}", azurite())
+}
+
+/// A shared access signature for the whole account: `az` and a person make the same.
+fn sas() -> &'static str {
+    static SAS: OnceLock<String> = OnceLock::new();
+    SAS.get_or_init(|| {
+        // https://learn.microsoft.com/rest/api/storageservices/create-account-sas
+        let script = "import sys,hmac,hashlib,base64,urllib.parse as u
+a,k=sys.argv[1:]
+f=dict(sp='rwdlactf',ss='b',srt='sco',se='2099-01-01T00:00:00Z',spr='https,http',sv='2021-06-08')
+t='\\n'.join([a,f['sp'],f['ss'],f['srt'],'',f['se'],'',f['spr'],f['sv'],'',''])
+f['sig']=base64.b64encode(hmac.new(base64.b64decode(k),t.encode(),hashlib.sha256).digest()).decode()
+print(u.urlencode(f))";
+        tool(Command::new("python3").args(["-c", script, AZURE_ACCOUNT, AZURE_KEY])).trim().to_owned()
+    })
+}
+
+fn rclone_azure(words: &[&str], container: &str, key: &str) -> Vec<u8> {
+    let remote = format!(":azureblob,sas_url='{}?{}':{container}/{key}", azure_url(container), sas());
+    let mut rclone = Command::new("rclone");
+    rclone.args(["--config", "/dev/null", "--retries", "1"]).args(words).arg(remote);
+    let output = rclone.output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn streams_go_to_each_provider_and_come_back() {
+    for provider in ALL {
+        let at = At::new(provider);
+        let (file, bytes) = at.bucket.file("content", 20_000_001);
+        let run = at.haul("put").args(["--json", "--metadata", "host=db1", &at.at("small")]);
+        let run = run.args(["--header", "Content-Type: text/x-dump"]).input("hello").finish();
+        let summary = summary(&run.expect_success());
+        assert_eq!((requests(&summary.0, "put"), requests(&summary.0, "get")), (1, 0), "{provider:?}");
+        let run = at.haul("put").args([&at.at("a b/long+%"), "--", "cat"]).arg(&file).finish();
+        let _ = run.expect_success();
+        // Azurite does not know the checksum: there each part may be sent again with another one.
+        let seen = at.proxy.seen();
+        let parts: HashSet<_> =
+            seen.iter().filter(|request| request.writes_part()).map(|part| &part.query).collect();
+        assert_eq!(parts.len(), 3, "{provider:?}");
+        assert_eq!(at.read("small"), b"hello");
+        assert!(at.read("a b/long+%") == bytes, "{provider:?}");
+        let companion: Value = serde_json::from_slice(&at.read("a b/long+%.haul")).unwrap();
+        assert_eq!(companion["length"], bytes.len());
+        for (key, expected) in [("small", &b"hello"[..]), ("a b/long+%", &bytes)] {
+            let run = at.haul("get").arg(at.at(key)).finish().expect_success();
+            assert!(run.stdout == expected, "{provider:?} {key}");
+            assert!(!run.err().contains("nothing is recorded"), "{run}");
+        }
+        let noted = at.proxy.seen().iter().any(|request| {
+            request.headers.iter().any(|(name, value)| name.ends_with("-meta-host") && value == "db1")
+                && request
+                    .headers
+                    .iter()
+                    .any(|(name, value)| name.ends_with("content-type") && value == "text/x-dump")
+        });
+        assert!(noted, "{provider:?}");
+    }
+}
+
+fn a_failure_makes_and_replaces_nothing_at_any_provider() {
+    for provider in ALL {
+        let at = At::new(provider);
+        let put = |key: &str, words: &[&str]| at.haul("put").arg(at.at(key)).args(words);
+        let _ = put("old", &[]).input("old").finish().expect_success();
+        for key in ["old", "new"] {
+            let run = put(key, &["--", "head -c 20000000 /dev/zero; exit 3"]).finish().expect_code(1);
+            assert!(run.err().contains("it failed"), "{run}");
+        }
+        for len in [3, 20_000_000] {
+            let run = put("old", &["--no-clobber"]).input(vec![1; len]).finish().expect_code(1);
+            assert!(run.err().contains("--no-clobber"), "{provider:?} {run}");
+        }
+        let _ = put("other", &["--no-clobber"]).input("other").finish().expect_success();
+        assert_eq!((at.names(), at.read("old")), (vec!["old".into(), "other".into()], b"old".to_vec()));
+    }
+}
+
+fn a_killed_put_goes_on_at_each_provider() {
+    for provider in ALL {
+        let at = At::new(provider);
+        let (file, bytes) = at.bucket.file("content", 40_000_000);
+        let stalled = format!("head -c 30000000 {}; sleep 300", file.display());
+        let mut run = at.haul("put").args([&at.at("x"), "--", "sh", "-c", &stalled]).start();
+        run.wait_until("parts are sent", || {
+            at.proxy.answered(haul_testkit::store::Request::writes_part) >= 3
+        });
+        kill(run.pid());
+        assert!(run.finish().was_killed());
+        assert!(at.names().is_empty(), "{provider:?}");
+        let run = at.haul("put").args(["--json", "--resume", &at.at("x"), "--", "cat"]).arg(&file).finish();
+        let summary = summary(&run.expect_success());
+        assert_eq!(summary.of("resumed_bytes"), 3 * (8 << 20), "{provider:?} {}", summary.0);
+        assert!(at.read("x") == bytes, "{provider:?}");
+        // Its command outlives it: nobody told it to end.
+        haul_testkit::process::tagged(at.bucket.scene.tag()).into_iter().for_each(kill);
+    }
+}
+
+fn a_flipped_byte_is_sent_again_at_each_provider() {
+    for provider in ALL {
+        let at = At::with(provider, |part| part.then_some(Trouble::FlipContent(12_345)));
+        let (file, bytes) = at.bucket.file("content", 20_000_000);
+        let run = at.haul("put").args(["--json", &at.at("x"), "--", "cat"]).arg(&file).finish();
+        let summary = summary(&run.expect_success());
+        assert!(requests(&summary.0, "retried") >= 3, "{provider:?} {}", summary.0);
+        assert!(at.read("x") == bytes, "{provider:?}");
+    }
+}
+
+fn objects_are_listed_and_removed_at_each_provider() {
+    for provider in ALL {
+        let at = At::new(provider);
+        for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
+            let _ = at.haul("put").arg(at.at(key)).input(key).finish().expect_success();
+        }
+        let list = |words: &[&str]| {
+            let run = at.haul("ls").arg("--json").args(words).finish().expect_success();
+            let name = |event: &Value| event["key"].as_str().or(event["prefix"].as_str()).unwrap().to_owned();
+            let mut names = events(&run).iter().map(name).collect::<Vec<_>>();
+            names.sort();
+            names
+        };
+        assert_eq!(list(&[&at.at("")]), ["a/", "c"], "{provider:?}");
+        assert_eq!(list(&["-r", &at.at("a/")]), ["a/b/thr ee+%", "a/b/two", "a/one"], "{provider:?}");
+        let _ = at.haul("rm").args(["-r", &at.at("a/b/")]).finish().expect_success();
+        let _ = at.haul("rm").arg(at.at("c")).finish().expect_success();
+        assert_eq!(at.names(), ["a/one"], "{provider:?}");
+        let _ = at.haul("rm").arg(at.at("c")).finish().expect_code(1);
+        let run = at.haul("get").arg(at.at("c")).finish().expect_code(1);
+        assert!(run.err().contains("there is no such object"), "{run}");
+    }
+}
+
+fn what_a_provider_lacks_is_refused() {
+    for (provider, words) in [
+        (Provider::Google, &["--tag", "a=b"][..]),
+        (Provider::Google, &["--sse", "AES256"]),
+        (Provider::Azure, &["--sse", "AES256"]),
+        (Provider::Azure, &["--metadata", "a-b=c"]),
+        (Provider::Azure, &["--header", "expires: 1"]),
+    ] {
+        let at = At::new(provider);
+        let run = at.haul("put").args(words).arg(at.at("x")).input("x").finish().expect_code(2);
+        assert!(run.err().contains("Azure") || run.err().contains("Google"), "{run}");
+        assert!(at.names().is_empty());
+    }
+    let at = At::new(Provider::Azure);
+    let run = at.haul("rm").args(["--incomplete", &at.at("")]).finish().expect_code(2);
+    assert!(run.err().contains("for a week"), "{run}");
+    let tagged = at.haul("put").args(["--tag", "a b=c", "--storage-class", "Cool", &at.at("x")]);
+    let _ = tagged.input("x").finish().expect_success();
+    let is = |name: &str, value: &str| at.proxy.count(|request| request.header(name) == Some(value)) > 0;
+    assert!(is("x-ms-tags", "a%20b=c") && is("x-ms-access-tier", "Cool"));
+}
+
+fn azure_is_asked_by_key_signature_or_connection_string() {
+    let at = At::new(Provider::Azure);
+    let url = format!("{}/{AZURE_ACCOUNT}", at.proxy.endpoint());
+    let string = format!("AccountName={AZURE_ACCOUNT};AccountKey={AZURE_KEY};BlobEndpoint={url}");
+    let with = |pairs: &[(&str, &str)]| {
+        let run = pairs.iter().fold(at.bucket.scene.haul("put"), |run, (name, value)| run.env(name, value));
+        run.args(["--timeout", "5", &at.at("x")]).input("x").finish()
+    };
+    let address = ("AZURE_STORAGE_ENDPOINT", &url[..]);
+    let _ = with(&[("AZURE_STORAGE_CONNECTION_STRING", &string)]).expect_success();
+    let _ = with(&[address, ("AZURE_STORAGE_SAS_TOKEN", sas())]).expect_success();
+    let wrong = AZURE_KEY.replace("Eby8", "Abcd");
+    let run = with(&[address, ("AZURE_STORAGE_KEY", &wrong)]).expect_code(4);
+    assert!(run.err().contains("hint: credentials come from AZURE_STORAGE"), "{run}");
+    let run = with(&[]).expect_code(2);
+    assert!(run.err().contains("AZURE_STORAGE_ACCOUNT"), "{run}");
+}
+
+fn google_is_asked_with_a_token() {
+    let at = At::new(Provider::Google);
+    let key = at.bucket.scene.join("key.pem");
+    tool(Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-out"]).arg(&key));
+    let account = serde_json::json!({
+        "type": "service_account",
+        "client_email": "backup@project.iam.gserviceaccount.com",
+        "private_key_id": "1",
+        "private_key": std::fs::read_to_string(&key).unwrap(),
+    });
+    let file = at.bucket.scene.join("account.json");
+    std::fs::write(&file, account.to_string()).unwrap();
+    let put = || at.haul("put").arg(at.at("x")).input("x").env("GOOGLE_APPLICATION_CREDENTIALS", &file);
+    let _ = put().finish().expect_success();
+    let _ = put().env("CLOUDSDK_AUTH_ACCESS_TOKEN", "from-gcloud").finish().expect_success();
+    let tokens: Vec<String> = at
+        .proxy
+        .seen()
+        .iter()
+        .filter_map(|request| request.header("authorization").map(str::to_owned))
+        .collect();
+    // A JSON web token that the key of the account has signed.
+    assert!(tokens[0].starts_with("Bearer eyJ") && tokens[0].split('.').count() == 3, "{tokens:?}");
+    assert_eq!(tokens[1], "Bearer from-gcloud");
+    std::fs::write(&file, r#"{"type":"external_account"}"#).unwrap();
+    let run = put().finish().expect_code(4);
+    assert!(run.err().contains("external_account") && run.err().contains("gcloud auth"), "{run}");
+}
+
+fn what_others_wrote_at_google_is_read_listed_and_removed() {
+    let bucket = Bucket::new();
+    let (name, server) = (bucket.name(), format!("http://{}", fake_gcs()));
+    let body = format!("{{\"name\":\"{name}\"}}");
+    let url = format!("{server}/storage/v1/b");
+    tool(Command::new("curl").args(["-sf", "-H", "Content-Type: application/json", "-d", &body, &url]));
+    let (file, bytes) = bucket.file("content", 20_000_000);
+    let remote = format!(":gcs,anonymous=true,endpoint='{server}/storage/v1/':{name}/dir/theirs");
+    let mut rclone = Command::new("rclone");
+    rclone.args(["--config", "/dev/null", "copyto", "--ignore-checksum"]).arg(&file).arg(&remote);
+    tool(&mut rclone);
+    let haul = |word: &str| bucket.scene.haul(word).env("STORAGE_EMULATOR_HOST", &server);
+    let at = format!("gs://{name}/dir/theirs");
+    let run = haul("get").arg(&at).finish().expect_success();
+    assert!(run.stdout == bytes);
+    assert!(!run.err().contains("nothing is recorded"), "{run}");
+    let run = haul("ls").args(["--json", "-r", &format!("gs://{name}/dir/")]).finish().expect_success();
+    assert_eq!(
+        (events(&run)[0]["key"].as_str(), events(&run)[0]["len"].as_u64()),
+        (Some("dir/theirs"), Some(20_000_000))
+    );
+    let _ = haul("rm").arg(&at).finish().expect_success();
+    let _ = haul("get").arg(&at).finish().expect_code(1);
+}
+
+/// Answers every request with `content`, and notes what was asked.
+fn answering(content: String) -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked: std::sync::Arc<std::sync::Mutex<Vec<String>>> = std::sync::Arc::default();
+    let noted = std::sync::Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let len = client.read(&mut head).unwrap_or(0);
+            noted.lock().unwrap().push(String::from_utf8_lossy(&head[..len]).into_owned());
+            let len = content.len();
+            let _ = write!(
+                client,
+                "HTTP/1.1 200 OK\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{content}"
+            );
+        }
+    });
+    (address, asked)
+}
+
+fn a_profile_gets_its_credentials_by_sso_and_by_a_role() {
+    let bucket = Bucket::new();
+    let (key, secret) = (haul_testkit::store::ACCESS_KEY, haul_testkit::store::SECRET_KEY);
+    let (portal, asked_portal) = answering(format!(
+        r#"{{"roleCredentials":{{"accessKeyId":"{key}","secretAccessKey":"{secret}","sessionToken":"","expiration":4102444800000}}}}"#
+    ));
+    let (sts, asked_sts) = answering(format!(
+        "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}\
+         </SecretAccessKey><SessionToken></SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration></Credentials>\
+         </AssumeRoleResult></AssumeRoleResponse>"
+    ));
+    let home = bucket.scene.join("login");
+    std::fs::create_dir_all(home.join(".aws/sso/cache")).unwrap();
+    let config = "[sso-session corp]\nsso_start_url = https://corp.awsapps.com/start\nsso_region = eu-west-1\n\
+        [profile person]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = Backup\n\
+        [profile role]\nrole_arn = arn:aws:iam::1:role/backup\nsource_profile = person\nexternal_id = x y\n\
+        [profile mfa]\nrole_arn = arn:aws:iam::1:role/backup\nsource_profile = person\nmfa_serial = m\n";
+    std::fs::write(home.join(".aws/config"), config).unwrap();
+    let token = |until: &str| {
+        let text = format!(
+            r#"{{"startUrl":"https://corp.awsapps.com/start","accessToken":"secret-token","expiresAt":"{until}"}}"#
+        );
+        std::fs::write(home.join(".aws/sso/cache/0.json"), text).unwrap();
+    };
+    let put = |profile: &str| {
+        let endpoint = format!("http://{}", endpoint());
+        let run = bucket.scene.haul("put").env("HOME", &home).env("AWS_PROFILE", profile);
+        let run = run.env("AWS_ENDPOINT_URL", endpoint).env("AWS_ENDPOINT_URL_SSO", &portal);
+        run.env("AWS_ENDPOINT_URL_STS", &sts).arg(bucket.at("x")).input("x").finish()
+    };
+    token("2099-01-01T00:00:00Z");
+    let _ = put("person").expect_success();
+    let asked = asked_portal.lock().unwrap()[0].to_lowercase();
+    assert!(asked.contains("account_id=123456789012&role_name=backup"), "{asked}");
+    assert!(asked.contains("x-amz-sso_bearer_token: secret-token"), "{asked}");
+    let _ = put("role").expect_success();
+    let asked = asked_sts.lock().unwrap()[0].clone();
+    assert!(asked.contains("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fbackup"), "{asked}");
+    assert!(
+        asked.contains("ExternalId=x%20y") && asked.to_lowercase().contains("/sts/aws4_request"),
+        "{asked}"
+    );
+    let run = put("mfa").expect_code(4);
+    assert!(run.err().contains("mfa_serial") && run.err().contains("export-credentials"), "{run}");
+    token("2020-01-01T00:00:00Z");
+    let run = put("person").expect_code(4);
+    assert!(run.err().contains("aws sso login --profile person"), "{run}");
+}

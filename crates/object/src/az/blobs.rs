@@ -1,0 +1,115 @@
+//! Requests about whole blobs.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use reqwest::Method;
+
+use super::options::{checked, note_of, written};
+use super::{Azure, tag, xml};
+use crate::fault::{Class, Fault};
+use crate::http::Call;
+use crate::meter::Kind;
+use crate::payload::{Payload, md5_in};
+use crate::store::{Activity, Answer, Checksum, Object, Page, PutOptions, Tag, Take};
+
+/// How often it is looked whether a copy is complete.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Azure {
+    pub(super) fn head_blob(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+        let (head, _) = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(key)), at)?;
+        let len = head.get("content-length").and_then(|text| text.parse().ok());
+        let len = len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))?;
+        Ok(Object {
+            key: key.to_owned(),
+            len,
+            etag: head.etag()?,
+            modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
+            class: head.get("x-ms-access-tier").map(str::to_owned),
+            metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
+            content_md5: head.get("content-md5").and_then(md5_in),
+            ..Object::default()
+        })
+    }
+
+    pub(super) fn get_range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        etag: &str,
+        take: Take<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
+        self.http.range(&self.login, call, range, etag, take, at)
+    }
+
+    pub(super) fn put_blob(
+        &self,
+        key: &str,
+        body: &Payload,
+        options: &PutOptions,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        let mut call = Call::new(Kind::Put, Method::PUT, Some(key)).header("x-ms-blob-type", "BlockBlob");
+        call.body = Some(body);
+        let call = checked(written(call, options), body, check)?;
+        let (head, _) = self.ask(&call, at)?;
+        Ok(tag(&head, head.etag()?))
+    }
+
+    pub(super) fn list_blobs(
+        &self,
+        prefix: &str,
+        delimiter: bool,
+        next: Option<&str>,
+        uncommitted: bool,
+        at: &Activity<'_>,
+    ) -> Answer<Page> {
+        let mut call = Call::new(Kind::List, Method::GET, None).query("restype", "container");
+        call = call.query("comp", "list").query("prefix", prefix);
+        if delimiter {
+            call = call.query("delimiter", "/");
+        }
+        if let Some(marker) = next {
+            call = call.query("marker", marker);
+        }
+        if uncommitted {
+            call = call.query("include", "uncommittedblobs");
+        }
+        let page = xml::page(&self.ask(&call, at)?.1)?;
+        if next.is_some() && page.next.as_deref() == next {
+            let message = "the store begins each page of the listing at the same place";
+            return Err(Fault::new(Class::Final, message));
+        }
+        Ok(page)
+    }
+
+    pub(super) fn copy_blob(
+        &self,
+        from: &str,
+        to: &str,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        super::options::takes(options)?;
+        let call = Call::new(Kind::Put, Method::PUT, Some(to));
+        let call = call.header("x-ms-copy-source", self.login.place.url(Some(from), &[]));
+        let (mut head, _) = self.ask(&written(call, options), at)?;
+        loop {
+            match head.get("x-ms-copy-status") {
+                None | Some("success") => return Ok(()),
+                Some("pending") if at.is_abandoned() => {
+                    return Err(Fault::new(Class::Abandoned, "interrupted"));
+                }
+                Some("pending") => {}
+                Some(_) => return Err(Fault::new(Class::Final, "the copy inside the store failed")),
+            }
+            std::thread::sleep(LOOK);
+            at.moved();
+            head = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(to)), at)?.0;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Requests about blocks: the parts of a blob that is not committed yet.
+//!
+//! A block is named after the upload, its number and its content, all names of one length as Azure wants it:
+//!
+//! ```text
+//! base64( ID(16) - NUMBER(5) - CRC64(16) )    ID: the time in seconds, 8 hexadecimal digits, and 8 by chance
+//! ```
+//!
+//! Azure lists nothing but names and lengths of blocks, so what a later run compares content by is in the name.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+
+use super::options::{checked, written};
+use super::{Azure, tag, xml};
+use crate::fault::{Class, Fault};
+use crate::http::Call;
+use crate::meter::Kind;
+use crate::payload::{Payload, base64};
+use crate::store::{Activity, Answer, Checksum, HeldPart, PartOf, PutOptions, Tag, Upload};
+use crate::time;
+
+/// A name for an upload that begins now.
+pub(super) fn new_id() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut chance = [0; 4];
+    // Without chance, the fractions of the second tell two of them apart.
+    if rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty()).is_err() {
+        chance = now.subsec_nanos().to_le_bytes();
+    }
+    format!("{:08x}{:08x}", now.as_secs() as u32, u32::from_le_bytes(chance))
+}
+
+/// When an upload with this name began.
+fn begun(id: &str) -> String {
+    u64::from_str_radix(id.get(..8).unwrap_or_default(), 16).map_or_else(|_| String::new(), time::of_unix)
+}
+
+fn name_of(id: &str, number: u32, crc64: u64) -> String {
+    base64(format!("{id}-{number:05}-{crc64:016x}").as_bytes())
+}
+
+/// The upload, the number and the checksum in a name; `None` if haul did not give it.
+fn read_name(name: &str) -> Option<(String, u32, u64)> {
+    let text = String::from_utf8(STANDARD.decode(name).ok()?).ok()?;
+    let mut words = text.split('-');
+    let (id, number, crc64) = (words.next()?, words.next()?, words.next()?);
+    let right = id.len() == 16 && number.len() == 5 && crc64.len() == 16 && words.next().is_none();
+    let crc64 = u64::from_str_radix(crc64, 16).ok()?;
+    right.then_some((id.to_owned(), number.parse().ok()?, crc64))
+}
+
+impl Azure {
+    pub(super) fn put_block(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        let name = name_of(&part.upload.id, part.number, body.crc64());
+        let mut call = Call::new(Kind::Put, Method::PUT, Some(&part.upload.key));
+        call = call.query("comp", "block").query("blockid", &name);
+        call.body = Some(body);
+        let (head, _) = self.ask(&checked(call, body, check)?, at)?;
+        Ok(tag(&head, name))
+    }
+
+    pub(super) fn put_block_list(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<String> {
+        let body = Payload::from_bytes(xml::block_list(parts)?);
+        let mut call = Call::new(Kind::Put, Method::PUT, Some(&upload.key)).query("comp", "blocklist");
+        call.body = Some(&body);
+        let (head, _) = self.ask(&checked(written(call, options), &body, Checksum::Md5)?, at)?;
+        head.etag()
+    }
+
+    /// The blocks of a blob that haul wrote and nobody committed, by their upload.
+    pub(super) fn blocks_of(&self, key: &str, at: &Activity<'_>) -> Answer<HashMap<String, Vec<HeldPart>>> {
+        let call = Call::new(Kind::List, Method::GET, Some(key));
+        let call = call.query("comp", "blocklist").query("blocklisttype", "uncommitted");
+        let mut uploads: HashMap<String, Vec<HeldPart>> = HashMap::new();
+        for (name, len) in xml::blocks(&self.ask(&call, at)?.1)? {
+            if let Some((id, number, crc64)) = read_name(&name) {
+                let tag = Tag { etag: name, crc64: Some(crc64), ..Tag::default() };
+                uploads.entry(id).or_default().push(HeldPart { number, len, tag });
+            }
+        }
+        for parts in uploads.values_mut() {
+            parts.sort_by_key(|part| part.number);
+        }
+        Ok(uploads)
+    }
+
+    /// Uploads under `prefix`: those of blobs that have only blocks, which listings tell, and those of the blob of
+    /// this very name, which may be there as well.
+    pub(super) fn uncommitted(&self, prefix: &str, at: &Activity<'_>) -> Answer<Vec<Upload>> {
+        let mut keys = Vec::new();
+        if !prefix.is_empty() && !prefix.ends_with('/') {
+            keys.push(prefix.to_owned());
+        }
+        let mut next = None;
+        loop {
+            let page = self.list_blobs(prefix, false, next.as_deref(), true, at)?;
+            // What has no content yet may be empty as well.
+            let bare = page.objects.into_iter().filter(|object| object.len == 0 && object.key != prefix);
+            keys.extend(bare.map(|object| object.key));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        let mut uploads = Vec::new();
+        for key in keys {
+            let ids = match self.blocks_of(&key, at) {
+                Ok(blocks) => blocks.into_keys(),
+                Err(Fault { class: Class::NotFound, .. }) => continue,
+                Err(fault) => return Err(fault),
+            };
+            uploads.extend(ids.map(|id| Upload { begun: begun(&id), key: key.clone(), id }));
+        }
+        uploads.sort_by(|a, b| (&a.key, &a.begun, &a.id).cmp(&(&b.key, &b.begun, &b.id)));
+        Ok(uploads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_blocks_tell_what_they_are_and_have_one_length() {
+        let id = new_id();
+        let (first, last) = (name_of(&id, 1, 0), name_of(&id, 50_000, u64::MAX));
+        assert_eq!(first.len(), last.len());
+        // 64 bytes before base64 are the most that Azure takes.
+        assert!(STANDARD.decode(&first).unwrap().len() <= 64);
+        assert_eq!(read_name(&last), Some((id.clone(), 50_000, u64::MAX)));
+        for other in ["", "YQ==", &base64(b"a-b-c"), &base64(format!("{id}-00001-x").as_bytes())] {
+            assert_eq!(read_name(other), None, "{other}");
+        }
+        assert_eq!(begun("386e1c80ffffffff"), "2000-01-01T15:25:52Z");
+        assert_eq!(begun(""), "");
+    }
+}

@@ -1,0 +1,134 @@
+//! Who asks: a key, a shared access signature, or tokens by the usual chain, each renewed before it runs out.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use object_store::azure::{
+    AzureAccessKey, AzureAuthorizer, AzureConfigKey, AzureCredential, MicrosoftAzure, MicrosoftAzureBuilder,
+    split_sas,
+};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+
+use super::place::Place;
+use crate::fault::{Class, Fault};
+use crate::http::{Call, Signed, Signer, unsendable, variable};
+use crate::store::Answer;
+
+/// What signs requests for a container.
+pub(super) struct Login {
+    pub(super) place: Place,
+    state: Mutex<Option<Source>>,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// A key or a signature.
+    Fixed(Arc<AzureCredential>),
+    /// The library renews them. Boxed: it is large.
+    Renewed(Arc<MicrosoftAzure>),
+}
+
+impl Login {
+    /// Nothing is looked at yet.
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, state: Mutex::new(None) }
+    }
+
+    async fn credential(&self) -> Result<Arc<AzureCredential>, Fault> {
+        let source = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*state {
+                Some(source) => source.clone(),
+                None => state.insert(self.find()?).clone(),
+            }
+        };
+        match source {
+            Source::Fixed(credential) => Ok(credential),
+            Source::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
+                Fault::new(
+                    Class::Login,
+                    "no token was given, neither for what the environment says nor by the machine",
+                )
+            }),
+        }
+    }
+
+    fn find(&self) -> Result<Source, Fault> {
+        let login = |message: String| Fault::new(Class::Login, message);
+        if let Some(key) = &self.place.key {
+            let key = AzureAccessKey::try_new(key)
+                .map_err(|_| login("the account's key is not in base64".into()))?;
+            return Ok(Source::Fixed(Arc::new(AzureCredential::AccessKey(key))));
+        }
+        if let Some(sas) = &self.place.sas {
+            let pairs = split_sas(sas).map_err(|_| login("the shared access signature is none".into()))?;
+            return Ok(Source::Fixed(Arc::new(AzureCredential::SASToken(pairs))));
+        }
+        let named = [
+            (AzureConfigKey::ClientId, "AZURE_CLIENT_ID"),
+            (AzureConfigKey::ClientSecret, "AZURE_CLIENT_SECRET"),
+            (AzureConfigKey::AuthorityId, "AZURE_TENANT_ID"),
+            (AzureConfigKey::AuthorityHost, "AZURE_AUTHORITY_HOST"),
+            (AzureConfigKey::FederatedTokenFile, "AZURE_FEDERATED_TOKEN_FILE"),
+            (AzureConfigKey::MsiEndpoint, "IDENTITY_ENDPOINT"),
+            (AzureConfigKey::Token, "AZURE_STORAGE_TOKEN"),
+        ];
+        let mut builder = MicrosoftAzureBuilder::new()
+            .with_account(&self.place.account)
+            .with_container_name(&self.place.container)
+            .with_retry(crate::runtime::retry_of_logins())
+            .with_client_options(crate::runtime::options_of_logins());
+        let mut said = false;
+        for (key, name) in named {
+            if let Some(value) = variable(name) {
+                // A client id alone only tells which of the machine's identities is meant.
+                said |= !matches!(key, AzureConfigKey::ClientId | AzureConfigKey::AuthorityHost);
+                builder = builder.with_config(key, value.trim_end_matches('/'));
+            }
+        }
+        let signed_in = std::env::var_os("HOME")
+            .is_some_and(|home| std::path::Path::new(&home).join(".azure/azureProfile.json").exists());
+        if !said && signed_in {
+            builder = builder.with_config(AzureConfigKey::UseAzureCli, "true");
+        }
+        builder
+            .build()
+            .map(|store| Source::Renewed(Arc::new(store)))
+            .map_err(|error| login(error.to_string()))
+    }
+}
+
+impl Signer for Login {
+    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+        let credential = self.credential().await?;
+        let mut signed = HttpRequest::new(HttpRequestBody::empty());
+        *signed.method_mut() = call.method.clone();
+        *signed.uri_mut() =
+            self.place.url(call.key, &call.query).parse().map_err(|_| unsendable("its name"))?;
+        let mut headers = call.header_map()?;
+        if let Some(body) = call.body {
+            // The length is signed.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        *signed.headers_mut() = headers;
+        let sign = AzureAuthorizer::new(&credential, &self.place.account).try_authorize(&mut signed);
+        sign.map_err(|error| Fault::new(Class::Login, error.to_string()))?;
+        Ok(Signed { url: signed.uri().to_string(), headers: std::mem::take(signed.headers_mut()) })
+    }
+
+    fn refusal(&self, status: u16, answer: &HeaderMap, content: &[u8]) -> Fault {
+        let fault = crate::xml::refusal(status, content);
+        // What has no content has its code in a header.
+        let code = answer.get("x-ms-error-code").and_then(|value| value.to_str().ok());
+        let fault = match code {
+            Some(code) if fault.code.is_empty() => Fault::answer(status, code, ""),
+            _ => fault,
+        };
+        if matches!(fault.class, Class::Expired | Class::Login) {
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        // Azure tells in many lines what it signed.
+        let message = fault.message.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+        Fault { message, ..fault }
+    }
+}

@@ -1,0 +1,169 @@
+//! Azure Blob Storage: <https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>.
+//!
+//! An upload in parts is a blob's uncommitted blocks: there is no request that begins one or gives it up, and Azure
+//! forgets blocks that nobody committed after a week. Its id is ours, and in the name of each block (`blocks.rs`).
+
+mod blobs;
+mod blocks;
+mod login;
+mod options;
+mod place;
+mod xml;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use reqwest::Method;
+
+use crate::fault::{Class, Fault};
+use crate::http::{Call, Head, Http};
+use crate::meter::{Kind, Requests};
+use crate::payload::{Payload, crc64_le_of, md5_in};
+use crate::settings::StoreSettings;
+use crate::store::{
+    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms, Upload,
+    Whole,
+};
+use login::Login;
+
+/// <https://learn.microsoft.com/rest/api/storageservices/understanding-block-blobs--append-blobs--and-page-blobs>:
+/// 50,000 blocks of up to 4,000 MiB. Its CRC64 is CRC-64/NVME, the lowest byte first.
+const TERMS: Terms = Terms {
+    max_parts: 50_000,
+    check: Checksum::Crc64,
+    removes: 1,
+    keeps_uploads: Some("Azure keeps what was sent for a week, unless --resume goes on from it"),
+    credentials: "credentials come from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT with \
+                  AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, AZURE_TENANT_ID with AZURE_CLIENT_ID and a secret or \
+                  a federated token, `az login`, or the machine's identity",
+};
+
+/// One container.
+pub(crate) struct Azure {
+    http: Http,
+    login: Login,
+}
+
+impl Azure {
+    /// The container with this name. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// If the settings make no sense.
+    pub(crate) fn new(container: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<Self> {
+        let bad =
+            |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(container);
+        let place = place::Place::find(container, settings.endpoint.as_deref(), &crate::http::variable);
+        let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
+        Ok(Self { http: Http::new(requests, None).map_err(bad)?, login: Login::new(place) })
+    }
+
+    /// Asks and reads the whole answer.
+    fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+        self.http.ask(&self.login, call, at)
+    }
+}
+
+/// What an answer says of what was written, under a mark of our own or the answer's.
+fn tag(head: &Head, etag: String) -> Tag {
+    let crc64 = head.get("x-ms-content-crc64").and_then(crc64_le_of);
+    let content_md5 = head.get("content-md5").and_then(md5_in);
+    Tag { etag, crc64, crc32c: None, content_md5 }
+}
+
+impl Store for Azure {
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn takes(&self, options: &PutOptions) -> Answer<()> {
+        options::takes(options)
+    }
+
+    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+        self.head_blob(key, at)
+    }
+
+    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()> {
+        self.get_range(key, range, etag, take, at)
+    }
+
+    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
+        let mut content = Vec::new();
+        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
+        self.http.stream(&self.login, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
+        Ok(content)
+    }
+
+    fn put(
+        &self,
+        key: &str,
+        body: &Payload,
+        options: &PutOptions,
+        check: Checksum,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
+        self.put_blob(key, body, options, check, at)
+    }
+
+    /// Asks nothing: blocks are there when they are written.
+    fn create(&self, _: &str, options: &PutOptions, _: Checksum, _: &Activity<'_>) -> Answer<String> {
+        options::takes(options)?;
+        Ok(blocks::new_id())
+    }
+
+    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag> {
+        self.put_block(part, body, check, at)
+    }
+
+    fn complete(
+        &self,
+        upload: &Upload,
+        parts: &[Tag],
+        _: Whole,
+        options: &PutOptions,
+        at: &Activity<'_>,
+    ) -> Answer<String> {
+        self.put_block_list(upload, parts, options, at)
+    }
+
+    /// There is no request for it; see [`Terms::keeps_uploads`].
+    fn abort(&self, _: &Upload, _: &Activity<'_>) -> Answer<()> {
+        Ok(())
+    }
+
+    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)> {
+        let mut parts = self.blocks_of(&upload.key, at)?.remove(&upload.id).unwrap_or_default();
+        parts.retain(|part| part.number > after);
+        Ok((parts, false))
+    }
+
+    fn uploads(&self, prefix: &str, _: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)> {
+        Ok((self.uncommitted(prefix, at)?, false))
+    }
+
+    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page> {
+        self.list_blobs(prefix, delimiter, next, false, at)
+    }
+
+    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
+        for key in keys {
+            match self.ask(&Call::new(Kind::Delete, Method::DELETE, Some(key)), at) {
+                Ok(_) => {}
+                Err(fault) if fault.class == Class::NotFound && fault.code != "ContainerNotFound" => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+        self.copy_blob(from, to, options, at)
+    }
+
+    fn copy_part(&self, _: &str, _: Range<u64>, _: PartOf<'_>, _: &Activity<'_>) -> Answer<Tag> {
+        // Put Block From URL wants a signature of its own for what is read.
+        Err(Fault::new(Class::Unsupported, "haul makes no block of what Azure has already"))
+    }
+}

@@ -1,0 +1,207 @@
+//! Google Cloud Storage, by its XML API: <https://cloud.google.com/storage/docs/xml-api/reference-methods>.
+//!
+//! Of its two APIs this one has uploads whose parts may come in any order, at the same time, and outlive a process; it
+//! is that of S3 but for the names of headers, the checksum (CRC-32C) and how one logs in (OAuth tokens).
+
+mod credentials;
+
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
+
+use crate::fault::{Class, Fault};
+use crate::http::{Call, Head, Http, Signed, Signer, unsendable, variable};
+use crate::meter::Requests;
+use crate::payload::{Payload, base64, crc32c_of, md5_in};
+use crate::s3::S3;
+use crate::s3::address::Address;
+use crate::s3::dialect::Dialect;
+use crate::settings::StoreSettings;
+use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+
+/// <https://cloud.google.com/storage/quotas#requests>; one request removes one object.
+const TERMS: Terms = Terms {
+    max_parts: 10_000,
+    check: Checksum::Crc32c,
+    removes: 1,
+    keeps_uploads: None,
+    credentials: "credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, \
+                  CLOUDSDK_AUTH_ACCESS_TOKEN, or the machine's service account",
+};
+
+/// Google's own address.
+const ENDPOINT: &str = "https://storage.googleapis.com";
+
+/// A bucket of Google's.
+pub(crate) struct Google {
+    address: Address,
+    credentials: credentials::Chain,
+}
+
+/// The bucket with this name. Nothing is asked yet.
+///
+/// # Errors
+/// If the settings make no sense.
+pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<S3<Google>> {
+    let bad = |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(bucket);
+    // The variable of Google's own clients is a host, or an address with http.
+    let emulator = variable("STORAGE_EMULATOR_HOST");
+    let emulator = emulator.map(|host| if host.contains("://") { host } else { format!("http://{host}") });
+    let endpoint = settings.endpoint.clone().or(emulator);
+    let elsewhere = endpoint.is_some();
+    let address = Address::new(bucket, Some(endpoint.as_deref().unwrap_or(ENDPOINT))).map_err(bad)?;
+    let http = Http::new(requests, None).map_err(bad)?;
+    let dialect = Google { address, credentials: credentials::Chain::new(bucket, elsewhere) };
+    Ok(S3 { http, dialect, bucket: bucket.to_owned() })
+}
+
+impl Signer for Google {
+    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+        let mut headers = call.header_map()?;
+        // Else what is stored packed would be told and given unpacked
+        // (https://cloud.google.com/storage/docs/transcoding#decompressive_transcoding).
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        if let Some(token) = self.credentials.get().await? {
+            let value = HeaderValue::from_str(&format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, value.map_err(|_| unsendable("the token"))?);
+        }
+        Ok(Signed { url: self.address.url("", call.key, &call.query), headers })
+    }
+
+    fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
+        let fault = crate::xml::refusal(status, content);
+        if matches!(fault.class, Class::Expired | Class::Login) {
+            self.credentials.forget();
+        }
+        fault
+    }
+}
+
+impl Dialect for Google {
+    const PREFIX: &'static str = "x-goog-";
+    const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = None;
+    // https://cloud.google.com/storage/docs/xml-api/post-object-complete knows none.
+    const COMPLETES_ON_CONDITION: bool = false;
+    const COPIES_PARTS: bool = false;
+
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn takes(&self, options: &PutOptions) -> Answer<()> {
+        let lacks = |what: &str| Err(Fault::new(Class::Unsupported, what));
+        if !options.tags.is_empty() {
+            return lacks("Google Cloud Storage has no tags on objects: --metadata notes the same");
+        }
+        match (&options.sse, &options.sse_kms_key_id) {
+            (None, None) => Ok(()),
+            (Some(how), Some(_)) if how == "kms" => Ok(()),
+            _ => lacks(
+                "Google Cloud Storage encrypts all objects; for a key of Cloud KMS it is --sse kms \
+                 --sse-kms-key-id projects/…/cryptoKeys/…",
+            ),
+        }
+    }
+
+    fn kept<'a>(&self, call: Call<'a>, options: &PutOptions) -> Call<'a> {
+        match &options.sse_kms_key_id {
+            Some(key) => call.header("x-goog-encryption-kms-key-name", key),
+            None => call,
+        }
+    }
+
+    fn if_free<'a>(&self, call: Call<'a>) -> Call<'a> {
+        call.header("x-goog-if-generation-match", "0")
+    }
+
+    fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>> {
+        Ok(match check {
+            Checksum::Md5 => call.header("content-md5", base64(&body.md5()?)),
+            _ => call.header("x-goog-hash", format!("crc32c={}", base64(&body.crc32c()?.to_be_bytes()))),
+        })
+    }
+
+    fn announced<'a>(&self, call: Call<'a>, _: Checksum) -> Call<'a> {
+        call
+    }
+
+    fn whole<'a>(&self, call: Call<'a>, _: Whole) -> Call<'a> {
+        call
+    }
+
+    /// `x-goog-hash: crc32c=…,md5=…`, in one header or two
+    /// (<https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooghash>). What is of a packed object as it
+    /// is stored says nothing of one that is given unpacked; haul asks for what is stored.
+    fn sums(&self, head: &Head) -> Tag {
+        let mut tag = Tag::default();
+        let values = head.0.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
+        for (name, value) in values.flat_map(|text| text.split(',')).filter_map(|sum| sum.split_once('=')) {
+            match name.trim() {
+                "crc32c" => tag.crc32c = crc32c_of(value.trim()),
+                "md5" => tag.content_md5 = md5_in(value.trim()),
+                _ => {}
+            }
+        }
+        tag
+    }
+
+    /// The mark of an object is never taken for an MD5: that is told apart.
+    fn is_keyed(&self, _: &Head) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_read_in_one_header_or_two() {
+        let google = open(
+            "b",
+            &StoreSettings { endpoint: None, region: None, timeout: std::time::Duration::ZERO },
+            Arc::default(),
+        );
+        let google = google.unwrap().dialect;
+        let sums = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append("x-goog-hash", HeaderValue::from_static(value));
+            }
+            let tag = google.sums(&Head(headers));
+            (tag.crc32c, tag.md5())
+        };
+        // The checksum of `123456789`, from the catalogue of parametrised CRC algorithms, and the MD5 of nothing.
+        let both = (Some(0xe306_9283), Some("d41d8cd98f00b204e9800998ecf8427e".to_owned()));
+        assert_eq!(sums(&["crc32c=4waSgw==,md5=1B2M2Y8AsgTpgAmY7PhCfg=="]), both);
+        assert_eq!(sums(&["crc32c=4waSgw==", "md5=1B2M2Y8AsgTpgAmY7PhCfg=="]), both);
+        assert_eq!(sums(&["crc32c=?"]), (None, None));
+        let call = Call::new(crate::Kind::Put, reqwest::Method::PUT, Some("k"));
+        let body = Payload::from_bytes(&b"123456789"[..]);
+        let call = google.checked(call, &body, Checksum::Crc32c).unwrap();
+        assert_eq!(call.headers[0], ("x-goog-hash".into(), "crc32c=4waSgw==".to_owned()));
+        assert_eq!(google.address.url("", Some("a b"), &[]), "https://storage.googleapis.com/b/a%20b");
+    }
+
+    #[test]
+    fn what_google_lacks_is_refused() {
+        let google = open(
+            "b",
+            &StoreSettings { endpoint: None, region: None, timeout: std::time::Duration::ZERO },
+            Arc::default(),
+        );
+        let google = google.unwrap().dialect;
+        let takes = |options: PutOptions| google.takes(&options).is_ok();
+        assert!(takes(PutOptions::default()));
+        assert!(!takes(PutOptions { tags: vec![("a".into(), "b".into())], ..PutOptions::default() }));
+        let sse = |how: &str, key: Option<&str>| PutOptions {
+            sse: Some(how.into()),
+            sse_kms_key_id: key.map(str::to_owned),
+            ..PutOptions::default()
+        };
+        assert!(
+            takes(sse("kms", Some("projects/p"))) && !takes(sse("AES256", None)) && !takes(sse("kms", None))
+        );
+    }
+}

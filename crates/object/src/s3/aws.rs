@@ -1,0 +1,135 @@
+//! AWS, and what speaks as it does: addresses, signatures, and its own headers.
+
+use std::sync::{PoisonError, RwLock};
+
+use object_store::aws::AwsAuthorizer;
+use object_store::client::{HttpRequest, HttpRequestBody};
+use reqwest::header::HeaderMap;
+
+use super::address::Address;
+use super::credentials::Chain;
+use super::dialect::Dialect;
+use super::objects::crc64_text;
+use crate::fault::{Class, Fault};
+use crate::http::{Call, Head, Signed, Signer, form, unsendable};
+use crate::payload::{Payload, base64, crc64_of};
+use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+
+/// What AWS takes, and most of those that speak like it
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
+pub(crate) const TERMS: Terms = Terms {
+    max_parts: 10_000,
+    check: Checksum::Crc64,
+    removes: 1000,
+    keeps_uploads: None,
+    credentials: "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws (AWS_PROFILE), a web \
+                  identity, the container's or the instance's role",
+};
+
+/// What AWS calls the CRC-64 that it keeps for whole objects.
+const CRC64: &str = "CRC64NVME";
+
+/// A bucket at AWS, or at a store that speaks as it does.
+pub(crate) struct Aws {
+    pub(super) credentials: Chain,
+    pub(super) address: Address,
+    pub(super) region: RwLock<String>,
+}
+
+impl Signer for Aws {
+    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+        let region = self.region.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let url = self.address.url(&region, call.key, &call.query);
+        let credential = self.credentials.get().await?;
+        let mut signed = HttpRequest::new(HttpRequestBody::empty());
+        *signed.method_mut() = call.method.clone();
+        *signed.uri_mut() = url.parse().map_err(|_| unsendable("its name"))?;
+        *signed.headers_mut() = call.header_map()?;
+        let authorizer = AwsAuthorizer::new(&credential, "s3", &region);
+        let sign = authorizer.with_sign_payload(call.body.is_none()).try_authorize(&mut signed, None);
+        sign.map_err(|error| Fault::new(Class::Login, error.to_string()))?;
+        Ok(Signed { url, headers: std::mem::take(signed.headers_mut()) })
+    }
+
+    /// Learns the region that an answer names.
+    fn learn(&self, answer: &HeaderMap) -> bool {
+        let named = answer.get("x-amz-bucket-region").and_then(|value| value.to_str().ok());
+        let Some(named) = named else { return false };
+        let mut region = self.region.write().unwrap_or_else(PoisonError::into_inner);
+        let new = *region != named;
+        named.clone_into(&mut region);
+        new
+    }
+
+    fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
+        let fault = crate::xml::refusal(status, content);
+        if fault.code == "SecondLevelDomainForbidden" && self.address.leave_path() {
+            return Fault { class: Class::Again, ..fault };
+        }
+        if matches!(fault.class, Class::Expired | Class::Login) {
+            self.credentials.forget();
+        }
+        fault
+    }
+}
+
+impl Dialect for Aws {
+    const PREFIX: &'static str = "x-amz-";
+    const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = Some(("x-amz-checksum-mode", "ENABLED"));
+    const COMPLETES_ON_CONDITION: bool = true;
+    const COPIES_PARTS: bool = true;
+
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn takes(&self, _: &PutOptions) -> Answer<()> {
+        Ok(())
+    }
+
+    fn kept<'a>(&self, mut call: Call<'a>, options: &PutOptions) -> Call<'a> {
+        if let Some(sse) = &options.sse {
+            call = call.header("x-amz-server-side-encryption", sse);
+        }
+        if let Some(key) = &options.sse_kms_key_id {
+            call = call.header("x-amz-server-side-encryption-aws-kms-key-id", key);
+        }
+        if options.tags.is_empty() { call } else { call.header("x-amz-tagging", form(&options.tags)) }
+    }
+
+    fn if_free<'a>(&self, call: Call<'a>) -> Call<'a> {
+        call.header("if-none-match", "*")
+    }
+
+    fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>> {
+        match check {
+            Checksum::Md5 => Ok(call.header("content-md5", base64(&body.md5()?))),
+            _ => Ok(call.header("x-amz-checksum-crc64nvme", crc64_text(body.crc64()))),
+        }
+    }
+
+    fn announced<'a>(&self, call: Call<'a>, check: Checksum) -> Call<'a> {
+        match check {
+            Checksum::Md5 => call,
+            _ => call.header("x-amz-checksum-algorithm", CRC64).header("x-amz-checksum-type", "FULL_OBJECT"),
+        }
+    }
+
+    fn whole<'a>(&self, call: Call<'a>, whole: Whole) -> Call<'a> {
+        let Some(crc64) = whole.crc64 else { return call };
+        let call = call.header("x-amz-checksum-crc64nvme", crc64_text(crc64));
+        call.header("x-amz-checksum-type", "FULL_OBJECT")
+    }
+
+    fn sums(&self, head: &Head) -> Tag {
+        let whole = head.get("x-amz-checksum-type").is_none_or(|kind| kind == "FULL_OBJECT");
+        let crc64 = head.get("x-amz-checksum-crc64nvme").filter(|_| whole).and_then(crc64_of);
+        Tag { crc64, ..Tag::default() }
+    }
+
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>, "`ETag`".
+    fn is_keyed(&self, head: &Head) -> bool {
+        head.get("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
+            || head.get("x-amz-server-side-encryption-customer-algorithm").is_some()
+    }
+}

@@ -1,0 +1,228 @@
+//! Credentials that a profile gets from others: by SSO, and by assuming a role.
+//!
+//! The forms: <https://docs.aws.amazon.com/sdkref/latest/guide/feature-sso-credentials.html> and
+//! <https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html>. `aws sso login` leaves a
+//! token in `~/.aws/sso/cache`; haul reads it and asks for the credentials of the role.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use serde::Deserialize;
+
+use crate::http::{append_query, variable};
+use crate::profile::Profile;
+
+/// How many profiles may stand on each other.
+const DEPTH: usize = 5;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Credentials, and when they run out (RFC 3339), if they do.
+pub(super) struct Lent {
+    pub(super) credential: AwsCredential,
+    pub(super) until: Option<String>,
+}
+
+/// The credentials of a profile; `None` where it has none of its own.
+///
+/// # Errors
+/// A sentence that names the profile and the way out.
+pub(super) async fn credential(profile: &Profile) -> Result<Option<Lent>, String> {
+    // From the profile that was named to the one that has credentials of its own.
+    let mut roles = vec![profile.clone()];
+    while let Some(role) = roles.last().filter(|last| last.get("role_arn").is_some()) {
+        if roles.len() > DEPTH {
+            return Err(format!("the profile `{}` stands on too many others", profile.name()));
+        }
+        if role.get("mfa_serial").is_some() {
+            return Err(role.refused("mfa_serial"));
+        }
+        let Some(source) = role.get("source_profile") else {
+            let by = ["web_identity_token_file", "credential_source"];
+            return Err(
+                role.refused(by.into_iter().find(|key| role.get(key).is_some()).unwrap_or("role_arn"))
+            );
+        };
+        let (own, source) = (source == role.name(), Profile::of(source));
+        roles.push(if own { source.without("role_arn") } else { source });
+    }
+    let Some(first) = roles.pop() else { return Ok(None) };
+    let mut lent = match first.credential()? {
+        Some(credential) => Some(Lent { credential, until: None }),
+        None if first.get("sso_account_id").is_some() => Some(by_sso(&first).await?),
+        None if roles.is_empty() => None,
+        None => {
+            return Err(format!("the profile `{}` has no credentials to assume a role with", first.name()));
+        }
+    };
+    while let (Some(role), Some(base)) = (roles.pop(), &lent) {
+        lent = Some(by_role(&role, &base.credential).await?);
+    }
+    Ok(lent)
+}
+
+/// A token of `aws sso login`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Token {
+    start_url: String,
+    access_token: String,
+    expires_at: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    role_credentials: Given,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    /// Milliseconds since 1970.
+    expiration: u64,
+}
+
+async fn by_sso(profile: &Profile) -> Result<Lent, String> {
+    let session = profile.get("sso_session").map(Profile::session);
+    let said = |key: &str| {
+        let value = session.as_ref().and_then(|session| session.get(key)).or_else(|| profile.get(key));
+        value
+            .map(str::to_owned)
+            .ok_or_else(|| format!("the profile `{}` does not say `{key}`", profile.name()))
+    };
+    let (start, region) = (said("sso_start_url")?, said("sso_region")?);
+    let (account, role) = (said("sso_account_id")?, said("sso_role_name")?);
+    let token = cached(&start).ok_or_else(|| {
+        let name = profile.name();
+        format!("the SSO login of the profile `{name}` has run out or was never made: aws sso login --profile {name}")
+    })?;
+    let base = variable("AWS_ENDPOINT_URL_SSO");
+    let mut url = base.unwrap_or_else(|| format!("https://portal.sso.{region}.amazonaws.com"));
+    url.push_str("/federation/credentials");
+    append_query(&mut url, &[("account_id", account), ("role_name", role)]);
+    let request = client()?.get(url).header("x-amz-sso_bearer_token", token.access_token);
+    let content = ask(request, &format!("the SSO login of the profile `{}`", profile.name())).await?;
+    let Answered { role_credentials: given } =
+        serde_json::from_slice(&content).map_err(|_| "the SSO portal's answer makes no sense".to_owned())?;
+    let credential = AwsCredential {
+        key_id: given.access_key_id,
+        secret_key: given.secret_access_key,
+        token: Some(given.session_token).filter(|token| !token.is_empty()),
+    };
+    Ok(Lent { credential, until: Some(crate::time::of_unix(given.expiration / 1000)) })
+}
+
+/// The newest token for a portal that has not run out.
+fn cached(start: &str) -> Option<Token> {
+    let folder = PathBuf::from(std::env::var_os("HOME")?).join(".aws/sso/cache");
+    let files = std::fs::read_dir(folder).ok()?.flatten();
+    let tokens = files.filter_map(|file| {
+        let token: Token = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
+        Some(token).filter(|token| token.start_url.trim_end_matches('/') == start.trim_end_matches('/'))
+    });
+    // Times are written in one form, so their text sorts as they do; the end of it differs.
+    let newest = tokens.max_by(|a, b| a.expires_at.cmp(&b.expires_at))?;
+    let now = now(Duration::ZERO);
+    (newest.expires_at.get(..19)? > now.get(..19)?).then_some(newest)
+}
+
+/// The time that it will be, in RFC 3339.
+pub(super) fn now(and: Duration) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    crate::time::of_unix((now + and).as_secs())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assumed {
+    assume_role_result: AssumedResult,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AssumedResult {
+    credentials: Temporary,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Temporary {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    expiration: String,
+}
+
+async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<Lent, String> {
+    let region = variable("AWS_REGION").or_else(|| profile.get("region").map(str::to_owned));
+    let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+    let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+    let address =
+        variable("AWS_ENDPOINT_URL_STS").unwrap_or_else(|| format!("https://sts.{region}.{domain}"));
+    let mut url = format!("{}/", address.trim_end_matches('/'));
+    let value = |key: &str, default: &str| profile.get(key).unwrap_or(default).to_owned();
+    let mut query = vec![
+        ("Action", "AssumeRole".to_owned()),
+        ("Version", "2011-06-15".to_owned()),
+        ("RoleArn", value("role_arn", "")),
+        ("RoleSessionName", value("role_session_name", "haul")),
+        ("DurationSeconds", value("duration_seconds", "3600")),
+    ];
+    if let Some(id) = profile.get("external_id") {
+        query.push(("ExternalId", id.to_owned()));
+    }
+    append_query(&mut url, &query);
+    let mut signed = HttpRequest::new(HttpRequestBody::empty());
+    *signed.uri_mut() = url.parse().map_err(|_| format!("`{address}` is no address of STS"))?;
+    let sign = AwsAuthorizer::new(base, "sts", &region).try_authorize(&mut signed, None);
+    sign.map_err(|error| error.to_string())?;
+    let request = client()?.get(url).headers(std::mem::take(signed.headers_mut()));
+    let content = ask(request, &format!("the role of the profile `{}`", profile.name())).await?;
+    let assumed: Assumed =
+        crate::xml::parse(&content).map_err(|_| "the answer of STS makes no sense".to_owned())?;
+    let Temporary { access_key_id: key_id, secret_access_key: secret_key, session_token, expiration } =
+        assumed.assume_role_result.credentials;
+    let token = Some(session_token).filter(|token| !token.is_empty());
+    let credential = AwsCredential { key_id, secret_key, token };
+    Ok(Lent { credential, until: Some(expiration) })
+}
+
+fn client() -> Result<reqwest::Client, String> {
+    reqwest::Client::builder().timeout(PATIENCE).build().map_err(|error| error.to_string())
+}
+
+async fn ask(request: reqwest::RequestBuilder, what: &str) -> Result<Vec<u8>, String> {
+    let answer = request.send().await.map_err(|error| format!("{what}: {error}"))?;
+    let status = answer.status();
+    let content = answer.bytes().await.map_err(|error| format!("{what}: {error}"))?;
+    if status.is_success() {
+        return Ok(content.to_vec());
+    }
+    // The reason is in XML at STS, in JSON at the portal.
+    let fault = crate::xml::refusal(status.as_u16(), &content);
+    Err(format!("{what} is refused: {} (HTTP {})", fault.message, status.as_u16()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_sts_answers() {
+        let text = b"<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
+            <AssumedRoleUser><Arn>a</Arn></AssumedRoleUser><Credentials><AccessKeyId>ASIA</AccessKeyId>\
+            <SecretAccessKey>s/e</SecretAccessKey><SessionToken>t</SessionToken>\
+            <Expiration>2019-11-09T13:34:41Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>";
+        let assumed: Assumed = crate::xml::parse(text).unwrap();
+        let given = assumed.assume_role_result.credentials;
+        assert_eq!((&given.access_key_id[..], &given.expiration[..]), ("ASIA", "2019-11-09T13:34:41Z"));
+        assert_eq!((&given.secret_access_key[..], &given.session_token[..]), ("s/e", "t"));
+    }
+}
