@@ -180,8 +180,7 @@ impl Runner<'_> {
             Slow::Target(_) => self.behind(),
         };
         let delay = if pass == Pass::Prepare { Duration::ZERO } else { slow.delay() };
-        // As NFS before version 4.2 has it: no extended attributes, and nothing is taken for true without asking.
-        let options = haul_slowfs::Options { meta: delay, data: delay, cache: Duration::ZERO, xattrs: false };
+        let options = haul_slowfs::Options::nfs(delay);
         let at = self.scratch.join(SLOW);
         fs::create_dir_all(&at)?;
         let mount =

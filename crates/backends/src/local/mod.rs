@@ -5,6 +5,7 @@
 //! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
 //! times, attributes), and `crate::dirs` (folders last).
 
+mod ahead;
 mod clone;
 mod commit;
 mod compare;

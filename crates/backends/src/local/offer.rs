@@ -50,7 +50,7 @@ fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
 
 /// What is at `path`; `None` also if a folder on the way is missing or no folder.
 fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
-    let found = sink.root().at(path).and_then(|at| stat::statx(&at).map(|now| (at, now)));
+    let found = sink.root().at(path).and_then(|at| stat::statx_compared(&at).map(|now| (at, now)));
     match found {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),

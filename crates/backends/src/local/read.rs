@@ -5,7 +5,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
-use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, RelPath, Result, SLICE_LEN, Slice,
     SliceData,
@@ -110,9 +109,7 @@ impl Reader {
         }
         // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
         // written to before that moment.
-        let now = stat::statx_now(file).map_err(failed)?;
-        let now = Identity { len: now.stx_size, mtime: stat::mtime(&now), ino: now.stx_ino };
-        if now != entry.identity() {
+        if stat::identity(file).map_err(failed)? != entry.identity() {
             self.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }

@@ -13,11 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, RelPath, Side};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Statx};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::place::Base;
-use super::{distant, stage, stat};
+use super::{ahead, distant, stat};
 use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
@@ -57,13 +58,15 @@ pub(super) struct Dir {
     pub(super) fresh: bool,
     /// Whether what is made in it gets attributes from it.
     hands_down: OnceLock<bool>,
-    /// Staging names that are in it.
+    /// Staging names that are in it, if it was listed to look ahead, and whole.
+    listed: OnceLock<Option<HashSet<Vec<u8>>>>,
+    /// Staging names that are in it, if it was listed for them.
     staged: OnceLock<HashSet<Vec<u8>>>,
 }
 
 impl Dir {
     pub(super) fn new(fd: OwnedFd, fresh: bool) -> Self {
-        Self { fd, fresh, hands_down: OnceLock::new(), staged: OnceLock::new() }
+        Self { fd, fresh, hands_down: OnceLock::new(), listed: OnceLock::new(), staged: OnceLock::new() }
     }
 
     /// Whether what is made in it gets attributes from it: a default ACL.
@@ -82,25 +85,23 @@ impl Dir {
         if self.fresh {
             return false;
         }
-        let list = || -> rustix::io::Result<HashSet<Vec<u8>>> {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let dir = rustix::fs::openat(&self.fd, c".", flags, Mode::empty())?;
-            let mut space = Vec::with_capacity(64 * 1024);
-            let mut names = RawDir::new(&dir, space.spare_capacity_mut());
-            let mut found = HashSet::new();
-            while let Some(name) = names.next() {
-                let name = name?;
-                let name = name.file_name().to_bytes();
-                if stage::is_staging_name(name) {
-                    found.insert(name.to_vec());
-                }
-            }
-            Ok(found)
-        };
+        if let Some(Some(staged)) = self.listed.get() {
+            return staged.contains(name);
+        }
         if let Some(staged) = self.staged.get() {
             return staged.contains(name);
         }
-        list().is_ok_and(|found| self.staged.get_or_init(|| found).contains(name))
+        ahead::staged_in(self).is_ok_and(|found| self.staged.get_or_init(|| found).contains(name))
+    }
+}
+
+impl Dir {
+    /// Lists it, unless that was done or this run has made it: see [`Ahead`]. Who comes meanwhile waits.
+    pub(super) fn list_once(&self, ahead: &Ahead) {
+        if !self.fresh {
+            // What cannot be listed may well be looked at.
+            self.listed.get_or_init(|| ahead.list(self).unwrap_or_default());
+        }
     }
 }
 

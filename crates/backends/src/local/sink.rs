@@ -11,6 +11,7 @@ use haul_core::{
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::commit::{Committer, Item, Ticket, What};
 use super::crew::Crew;
 use super::meta::{Metadata, On};
@@ -37,6 +38,7 @@ pub(super) struct LocalSink {
     committer: Arc<Committer>,
     /// Those who compare.
     crew: Crew,
+    ahead: Ahead,
     /// Whether small files are made under their own names.
     direct: bool,
     /// Files that are there, while something is staged of them that was held when they were looked at.
@@ -66,6 +68,7 @@ impl LocalSink {
             dirs: Dirs::default(),
             committer,
             crew,
+            ahead: Ahead::default(),
             direct,
             unclean,
             thread: Mutex::new(Some(thread)),
@@ -231,6 +234,8 @@ impl Sink for LocalSink {
         } else {
             offers.len().div_ceil(COMPARERS * 4)
         };
+        let make = !self.options.dry_run && !self.options.existing;
+        self.ahead.look(self.root(), &self.crew, offers.iter().map(|offer| &offer.entry.path), make);
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
         let answer = |run: &&[Offer]| run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>();
         Ok(self.crew.each(&runs, answer).into_iter().flatten().collect())

@@ -7,6 +7,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::crew::Crew;
 use super::read::Reader;
 use super::root::Root;
@@ -27,6 +28,7 @@ pub(super) struct LocalSource {
     reader: Reader,
     /// Those who look at names.
     crew: Crew,
+    ahead: Ahead,
 }
 
 impl LocalSource {
@@ -36,7 +38,7 @@ impl LocalSource {
         } else {
             (Crew::growing(LOOKERS, LOOKERS), Crew::fixed(1))
         };
-        Self { root, reader: Reader::new(pool, readers), crew: lookers }
+        Self { root, reader: Reader::new(pool, readers), crew: lookers, ahead: Ahead::default() }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
@@ -60,6 +62,7 @@ impl Source for LocalSource {
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         if self.root.is_distant() {
+            self.ahead.look(&self.root, &self.crew, paths.iter(), false);
             return Ok(self.crew.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use haul_core::entry::Xattr;
+use haul_core::entry::{Identity, Xattr};
 use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -64,6 +64,19 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
 /// The plain metadata of `at`, without attributes and link target.
 pub(super) fn statx(at: &At) -> rustix::io::Result<Statx> {
     rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted())
+}
+
+/// The same without the access time: reading changes that, and who asks for it after reading asks the server again.
+pub(super) fn statx_compared(at: &At) -> rustix::io::Result<Statx> {
+    let wanted = wanted().difference(StatxFlags::ATIME);
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+/// What an open file is now, without its access time, as above.
+pub(super) fn identity(file: impl std::os::fd::AsFd) -> rustix::io::Result<Identity> {
+    let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;
+    let now = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
+    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ino: now.stx_ino })
 }
 
 /// The plain metadata of an open file, as this machine knows it: from opening it, or from what was done with it since.

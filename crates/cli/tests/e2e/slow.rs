@@ -38,7 +38,7 @@ fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> Mount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");
     fs::create_dir_all(&at).unwrap();
-    let options = Options { meta: DELAY, data: DELAY, cache: Duration::ZERO, xattrs };
+    let options = Options { meta: DELAY, data: DELAY, xattrs, ..Options::default() };
     Mount::new(behind, &at, options).unwrap()
 }
 
