@@ -231,6 +231,9 @@ impl Runner<'_> {
                 // Pages of earlier runs are not to be written during this one.
                 rustix::fs::syncfs(File::open(self.scratch)?)?;
             }
+            if tool.name == "haul sync" && *pass == Pass::Again {
+                rename_some(target)?;
+            }
             let mut run = self.run(plan, *pass)?;
             // What a signal ended says nothing about the tool.
             self.settings.stop.check()?;
@@ -286,6 +289,19 @@ impl Runner<'_> {
         let (case, seconds) = (self.case.name, show_seconds(run.seconds));
         eprintln!("{case} round {} {}{pass}: {seconds} s{how}", run.round, tool.name);
     }
+}
+
+/// Gives every tenth entry of the first folder in a copy another name, so that it is missing and one too many is there.
+fn rename_some(copy: &Path) -> Result<()> {
+    let Some(folder) = fs::read_dir(copy)?.next().transpose()? else { return Ok(()) };
+    let mut names: Vec<_> = fs::read_dir(folder.path())?.collect::<std::io::Result<_>>()?;
+    names.sort_by_key(fs::DirEntry::file_name);
+    for entry in names.iter().step_by(10) {
+        let mut other = entry.file_name();
+        other.push(".other");
+        fs::rename(entry.path(), folder.path().join(other))?;
+    }
+    Ok(())
 }
 
 /// Removes a tree that may not be there.

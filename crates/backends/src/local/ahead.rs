@@ -83,6 +83,7 @@ impl Ahead {
             }
             if names.is_buffer_empty() {
                 let took = began.elapsed();
+                dir.ops.some(1 + tasted.len() as u32);
                 for (number, name) in tasted.drain(..).enumerate() {
                     let since = Instant::now();
                     let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -117,11 +118,16 @@ pub(super) fn staged_in(dir: &Dir) -> rustix::io::Result<HashSet<Vec<u8>>> {
         if stage::is_staging_name(name) {
             found.insert(name.to_vec());
         }
+        if names.is_buffer_empty() {
+            dir.ops.one();
+        }
     }
     Ok(found)
 }
 
 fn open(dir: &Dir) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // Opening it, and the first part of the listing.
+    dir.ops.some(2);
     rustix::fs::openat(dir, c".", flags, Mode::empty())
 }

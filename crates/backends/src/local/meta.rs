@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::entry::Xattr;
-use haul_core::{Entry, EntryKind, MetaNote, RelPath, Timestamp};
+use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
@@ -20,6 +20,7 @@ type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
 
 /// Sets metadata, and remembers what could not be set.
 pub(super) struct Metadata {
+    ops: Arc<Ops>,
     by_name: bool,
     ids: Mutex<Ids>,
     notes: Mutex<HashMap<(String, String), MetaNote>>,
@@ -36,8 +37,8 @@ pub(super) enum On<'a> {
 }
 
 impl Metadata {
-    pub(super) fn new(by_name: bool) -> Self {
-        Self { by_name, ids: Mutex::default(), notes: Mutex::default() }
+    pub(super) fn new(by_name: bool, ops: Arc<Ops>) -> Self {
+        Self { ops, by_name, ids: Mutex::default(), notes: Mutex::default() }
     }
 
     /// The numeric owner and group that `entry` is to have here.
@@ -74,13 +75,17 @@ impl Metadata {
         };
         let now = match on {
             On::File(_, now) | On::New(_, now, _) => **now,
-            On::Name(_) => stat::statx_now(target.fd())?,
+            On::Name(_) => {
+                self.ops.one();
+                stat::statx_now(target.fd())?
+            }
         };
         let mut changed = false;
         let (uid, gid) = self.owner(entry);
         let mut mode = entry.mode;
         let chown = (now.stx_uid, now.stx_gid) != (uid, gid);
         if chown {
+            self.ops.one();
             match target.chown(uid, gid) {
                 Ok(()) => changed = true,
                 Err(errno) => {
@@ -95,13 +100,14 @@ impl Metadata {
         }
         let there = match on {
             On::New(_, _, false) => Vec::new(),
-            _ => target.xattrs()?,
+            _ => target.xattrs(&self.ops)?,
         };
         changed |= self.set_xattrs(&target, &there, entry);
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
         let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
         let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
         if !is_link && before != mode {
+            self.ops.one();
             match target.chmod(mode) {
                 Ok(()) => changed = true,
                 Err(errno) => self.note("mode", errno, &entry.path),
@@ -120,6 +126,7 @@ impl Metadata {
     }
 
     fn set_times(&self, target: &Target<'_>, entry: &Entry) -> bool {
+        self.ops.one();
         let set = target.set_times(entry);
         if let Err(errno) = set {
             self.note("times", errno, &entry.path);
@@ -141,9 +148,11 @@ impl Metadata {
         for (name, _) in
             there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name))
         {
+            self.ops.one();
             tried(name, target.remove_xattr(name));
         }
         for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
+            self.ops.one();
             tried(name, target.set_xattr(name, value));
         }
         changed
@@ -232,11 +241,11 @@ impl Target<'_> {
         }
     }
 
-    fn xattrs(&self) -> rustix::io::Result<Vec<Xattr>> {
+    fn xattrs(&self, ops: &Ops) -> rustix::io::Result<Vec<Xattr>> {
         match self {
-            Self::File(fd) => stat::read_xattrs(&stat::XattrsOf::File(*fd)),
-            Self::Held(_) => stat::read_xattrs(&stat::XattrsOf::Target(self.path().as_bytes())),
-            Self::Link(_, at) => stat::xattrs(at),
+            Self::File(fd) => stat::read_xattrs(ops, &stat::XattrsOf::File(*fd)),
+            Self::Held(_) => stat::read_xattrs(ops, &stat::XattrsOf::Target(self.path().as_bytes())),
+            Self::Link(_, at) => stat::xattrs(ops, at),
         }
     }
 

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use haul_core::{
     Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
-    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, WriteDone,
+    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
 };
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -48,7 +49,7 @@ pub(super) struct LocalSink {
 
 impl LocalSink {
     pub(super) fn new(root: Root, options: SinkOptions) -> Result<Self> {
-        let metadata = Metadata::new(options.owner_by_name);
+        let metadata = Metadata::new(options.owner_by_name, Arc::clone(&root.ops));
         let (writers, crew) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
         } else {
@@ -177,6 +178,7 @@ impl LocalSink {
     }
 
     fn remove_one(&self, path: &RelPath) -> Result<()> {
+        let _doing = self.root().doing("remove", path);
         let gone = |result| match result {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
             other => other,
@@ -189,9 +191,8 @@ impl LocalSink {
             if is_dir {
                 self.root().forget(path);
             }
-            let unlink = |at: &At| rustix::fs::unlinkat(&at.dir, &at.name[..], flags);
-            match unlink(&at) {
-                Err(Errno::ACCESS) if stage::unlock_dir(&at) => unlink(&at),
+            match at.unlink(flags) {
+                Err(Errno::ACCESS) if stage::unlock_dir(&at) => at.unlink(flags),
                 other => other,
             }
         };
@@ -265,6 +266,7 @@ impl Sink for LocalSink {
             jobs = (0..folders).flat_map(|first| jobs.iter().copied().skip(first).step_by(folders)).collect();
         }
         crew.each(&jobs, |(at, entry, slice, read, content)| {
+            let _doing = self.root().doing("write", &entry.path);
             match self.take(entry, *slice, read, content, how) {
                 // Each for itself: a server may be stuck at another one of the batch.
                 Ok(Taken::Wait(what)) => {
@@ -279,6 +281,10 @@ impl Sink for LocalSink {
 
     fn flush(&self) {
         self.committer.flush();
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.root().stuck(patience)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
@@ -383,6 +389,7 @@ impl LocalSink {
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
         let opened = at.open(flags, rustix::fs::Mode::empty());
         let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty())).map_err(failed)?;
+        self.root().ops.one();
         rustix::fs::syncfs(opened).map_err(failed)
     }
 }
@@ -452,7 +459,11 @@ mod tests {
     #[test]
     fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(Base { dir: dir.path().into(), name: b".".to_vec() }, Side::Destination);
+        let root = Root::new(
+            Base { dir: dir.path().into(), name: b".".to_vec() },
+            Side::Destination,
+            Arc::default(),
+        );
         let options = SinkOptions::default();
         let sink = LocalSink::new(root, options).unwrap();
         let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();

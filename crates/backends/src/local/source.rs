@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Stuck};
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
@@ -42,6 +43,7 @@ impl LocalSource {
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
+        let _doing = self.root.doing("look at", path);
         match self.root.at(path).and_then(|at| stat::entry(&self.root, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
             // A link where a folder was, or a file: then there is nothing of that name below the root.
@@ -74,6 +76,10 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(Crew::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.root.stuck(patience)
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

@@ -24,6 +24,7 @@ mod faults;
 mod filesystems;
 mod hostile;
 mod interrupts;
+mod iops;
 mod kills;
 mod kit;
 mod limits;
@@ -35,6 +36,7 @@ mod paths;
 mod plan;
 mod probe;
 mod reach;
+mod realtrees;
 mod reruns;
 mod routes;
 mod scene;
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         routes::cases(),
         paths::cases(),
         reruns::cases(),
+        realtrees::cases(),
         kills::cases(),
         interrupts::cases(),
         direct::cases(),
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         databases::cases(),
         filesystems::cases(),
         limits::cases(),
+        iops::cases(),
         memory::cases(),
         digests::cases(),
         compression::cases(),
