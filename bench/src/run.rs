@@ -225,7 +225,7 @@ impl Runner<'_> {
         };
         for pass in passes {
             if *pass != Pass::Again {
-                remove(target)?;
+                self.clear(target)?;
             }
             if self.case.store == Store::Disk {
                 // Pages of earlier runs are not to be written during this one.
@@ -246,14 +246,26 @@ impl Runner<'_> {
             let ended_well = run.outcome == Outcome::Ok;
             runs.push(run);
             if !ended_well {
-                remove(target)?;
+                self.clear(target)?;
                 return Ok(());
             }
         }
         if self.case.passes != Passes::Again {
-            remove(target)?;
+            self.clear(target)?;
         }
         Ok(())
+    }
+
+    /// Removes a copy. On a disk it is kept aside until the end of the case: ext4 looks at every inode that was freed in
+    /// the last minutes before it makes a new one, which costs the next tool more than its copy.
+    fn clear(&self, target: &Path) -> Result<()> {
+        if self.case.store == Store::Memory || !target.exists() {
+            return remove(target);
+        }
+        let aside = self.scratch.join("aside");
+        fs::create_dir_all(&aside)?;
+        let number = fs::read_dir(&aside)?.count();
+        fs::rename(target, aside.join(number.to_string())).context("cannot put a copy aside")
     }
 
     /// Compares the copy with the original, byte for byte.

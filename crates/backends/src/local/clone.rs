@@ -34,7 +34,7 @@ pub(super) fn clone_file(
         }
         Err(errno) => return Err(failed(errno)),
     }
-    metadata.set(&On::File(&staged.file, &staged.now), entry).map_err(failed)?;
+    metadata.set(&On::File(&staged), entry).map_err(failed)?;
     if durable {
         root.ops.one();
         let sync = staged.file.sync_data();

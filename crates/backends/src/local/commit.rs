@@ -254,7 +254,7 @@ impl Committer {
             }
             let dirty = giant.take_dirty();
             let digest = giant.seal();
-            let on = On::File(&giant.staged.file, &giant.staged.now);
+            let on = On::File(&giant.staged);
             let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),

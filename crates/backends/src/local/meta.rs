@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, X
 use rustix::io::Errno;
 
 use super::root::{At, Root};
+use super::stage::Staged;
 use super::stat;
 
 /// Numbers of owners (`true`) and groups by name, each looked up once.
@@ -28,10 +29,10 @@ pub(super) struct Metadata {
 
 /// What the metadata is set on.
 pub(super) enum On<'a> {
-    /// A file that is open for writing, and what was last known of it.
-    File(&'a File, &'a Statx),
-    /// The same where nobody has seen the file before and its times come later; and whether it can have attributes.
-    New(&'a File, &'a Statx, bool),
+    /// A file that is staged.
+    File(&'a Staged),
+    /// The same where its times come later.
+    New(&'a Staged),
     /// Anything, by name; never a link's target.
     Name(&'a At),
 }
@@ -67,17 +68,17 @@ impl Metadata {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         let held;
         let target = match on {
-            On::File(file, _) | On::New(file, ..) => Target::File(file.as_fd()),
+            On::File(staged) | On::New(staged) => Target::File(staged.file.as_fd()),
             On::Name(at) => {
                 held = at.open(OFlags::PATH, Mode::empty())?;
                 if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
             }
         };
         let now = match on {
-            On::File(_, now) | On::New(_, now, _) => **now,
+            On::File(staged) | On::New(staged) => staged.now,
             On::Name(_) => {
                 self.ops.one();
-                stat::statx_now(target.fd())?
+                stat::statx_held(target.fd())?
             }
         };
         let mut changed = false;
@@ -99,7 +100,7 @@ impl Metadata {
             }
         }
         let there = match on {
-            On::New(_, _, false) => Vec::new(),
+            On::File(staged) | On::New(staged) if staged.is_bare() => Vec::new(),
             _ => target.xattrs(&self.ops)?,
         };
         changed |= self.set_xattrs(&target, &there, entry);

@@ -115,11 +115,7 @@ impl LocalSink {
                 None => stage::stage_small(self.root(), entry, data, content, &is_there)?,
             };
             let Some(staged) = staged else { return Ok(Taken::Already(digest)) };
-            let on = if staged.direct {
-                On::New(&staged.file, &staged.now, staged.at.dir.hands_down())
-            } else {
-                On::File(&staged.file, &staged.now)
-            };
+            let on = if staged.direct { On::New(&staged) } else { On::File(&staged) };
             if let Err(errno) = self.metadata().set(&on, entry) {
                 staged.abandon();
                 return Err(self.root().error("set the metadata of", &entry.path, errno));

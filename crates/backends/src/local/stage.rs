@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::journal::{self, Header, Journal};
 use super::root::{At, Root};
-use super::stat;
+use super::{direct, stat};
 
 /// What the names of staged files begin with.
 const PREFIX: &[u8] = b".haul-";
@@ -76,11 +76,17 @@ pub(super) struct Staged {
 impl Staged {
     /// Makes the staged file of the entry at `path`, or takes over the one that is there.
     pub(super) fn open(root: &Root, path: &RelPath) -> Result<Self> {
-        Self::open_unless(root, path, &|_| false)?.ok_or_else(|| restless(root, path))
+        Self::open_unless(root, path, &|_| Mode::RUSR | Mode::WUSR, &|_| false)?
+            .ok_or_else(|| restless(root, path))
     }
 
     /// The same, or `None` if the entry itself `is_there`: somebody else may be finishing it at this moment.
-    fn open_unless(root: &Root, path: &RelPath, is_there: &dyn Fn(&At) -> bool) -> Result<Option<Self>> {
+    fn open_unless(
+        root: &Root,
+        path: &RelPath,
+        mode: &dyn Fn(&At) -> Mode,
+        is_there: &dyn Fn(&At) -> bool,
+    ) -> Result<Option<Self>> {
         let failed = |errno| root.error("stage", path, errno);
         let at = root.at_made(path).map_err(failed)?;
         let part = part_of(&at);
@@ -90,7 +96,7 @@ impl Staged {
                 return Ok(None);
             }
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-            let (file, found) = match part.open(new, Mode::RUSR | Mode::WUSR) {
+            let (file, found) = match part.open(new, mode(&at)) {
                 Ok(file) => (file, false),
                 Err(Errno::EXIST) => match part.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
                     Ok(file) => (file, true),
@@ -129,6 +135,11 @@ impl Staged {
             return Ok(Some(Self { at, part, file: file.into(), dev, now, found, direct: false }));
         }
         Err(restless(root, path))
+    }
+
+    /// Whether it has no attributes but those that it was given here.
+    pub(super) fn is_bare(&self) -> bool {
+        !self.found && !self.at.dir.hands_down()
     }
 
     /// Forgets what an interrupted run has left in it.
@@ -269,7 +280,8 @@ pub(super) fn stage_small(
     content: &[u8],
     is_there: &dyn Fn(&At) -> bool,
 ) -> Result<Option<Staged>> {
-    let Some(staged) = Staged::open_unless(root, &entry.path, is_there)? else { return Ok(None) };
+    let mode = |at: &At| direct::first_mode(entry, at.dir.hands_down());
+    let Some(staged) = Staged::open_unless(root, &entry.path, &mode, is_there)? else { return Ok(None) };
     match staged.clear().and_then(|()| write_whole(&root.ops, &staged.file, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {

@@ -78,6 +78,11 @@ pub(super) fn statx_compared(at: &At) -> rustix::io::Result<Statx> {
     rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted)
 }
 
+/// The same of what is held open.
+pub(super) fn statx_held(file: impl std::os::fd::AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted().difference(StatxFlags::ATIME))
+}
+
 /// What an open file is now, without its access time, as above.
 pub(super) fn identity(file: impl std::os::fd::AsFd) -> rustix::io::Result<Identity> {
     let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;

@@ -48,7 +48,7 @@ fn an_end_is_asked_no_more_often_than_it_may_be() {
     for way in [Way::Local, Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = scene.tree("src");
-        source.many("many", 200, 10..3000);
+        source.many("many", 120, 10..3000);
         let iops = format!("--iops={RATE}");
         if way == Way::Pull {
             let slow = mount(&scene, source.path());
