@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED,
-    MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION,
+    MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL, SMALL_QUICK,
+    TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -106,6 +107,9 @@ const REMOTE: &[&str] = &[
 const MOUNTED: &[&str] =
     &["haul", "haul --atomic", "fpsync -n 32", "rclone local", "parallel cp", "rsync", "tar", "cp -r"];
 
+/// For copies on one disk.
+const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
+
 /// For links where packing decides.
 const PACKING: &[&str] =
     &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
@@ -150,6 +154,23 @@ const fn slow(
         slow: Some(slow),
         passes,
         tools,
+        timeout: minutes(10),
+    }
+}
+
+/// How the time and the memory grow with the entries.
+const fn entries(name: &'static str, about: &'static str, data: &'static Dataset) -> Case {
+    Case {
+        name,
+        about,
+        data,
+        quick: &MILLION_QUICK,
+        store: Store::Memory,
+        route: Route::Local,
+        link: None,
+        slow: None,
+        passes: Passes::Both,
+        tools: &["haul", "haul sync", "cp -a"],
         timeout: minutes(10),
     }
 }
@@ -272,7 +293,33 @@ pub(crate) static CASES: &[Case] = &[
         link: None,
         slow: None,
         passes: Passes::First,
-        tools: &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"],
+        tools: LOCAL,
+        timeout: minutes(5),
+    },
+    Case {
+        name: "local-small",
+        about: "12,200 small files in 122 folders on one disk",
+        data: &MANY,
+        quick: &MANY_QUICK,
+        store: Store::Disk,
+        route: Route::Local,
+        link: None,
+        slow: None,
+        passes: Passes::First,
+        tools: LOCAL,
+        timeout: minutes(5),
+    },
+    Case {
+        name: "local-db",
+        about: "a database directory of 2 GB on one disk",
+        data: &DB,
+        quick: &DB_QUICK,
+        store: Store::Disk,
+        route: Route::Local,
+        link: None,
+        slow: None,
+        passes: Passes::First,
+        tools: LOCAL,
         timeout: minutes(5),
     },
     Case {
@@ -288,19 +335,10 @@ pub(crate) static CASES: &[Case] = &[
         tools: &["haul", "rsync"],
         timeout: minutes(10),
     },
-    Case {
-        name: "million",
-        about: "1,000,000 tiny files within one machine, and once more",
-        data: &MILLION,
-        quick: &MILLION_QUICK,
-        store: Store::Memory,
-        route: Route::Local,
-        link: None,
-        slow: None,
-        passes: Passes::Both,
-        tools: &["haul", "cp -a"],
-        timeout: minutes(10),
-    },
+    entries("ten-thousand", "10,000 tiny files within one machine, and once more", &TEN_THOUSAND),
+    entries("hundred-thousand", "100,000 of them", &HUNDRED_THOUSAND),
+    entries("million", "1,000,000 of them", &MILLION),
+    entries("giant-folder", "1,000,000 of them in one folder", &ONE_FOLDER),
     slow(
         "small-slow",
         "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",

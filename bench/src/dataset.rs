@@ -125,6 +125,15 @@ pub(crate) const SMALL: Dataset =
 /// The same, fewer.
 pub(crate) const SMALL_QUICK: Dataset =
     Dataset { name: "small-quick", groups: &[group("files", 1_000, 100, (64, 4096), Content::Pages)] };
+/// Tiny files, as many as it says.
+pub(crate) const TEN_THOUSAND: Dataset =
+    Dataset { name: "ten-thousand", groups: &[group("files", 10_000, 1000, (1, 256), Content::Pages)] };
+/// Ten times as many.
+pub(crate) const HUNDRED_THOUSAND: Dataset =
+    Dataset { name: "hundred-thousand", groups: &[group("files", 100_000, 1000, (1, 256), Content::Pages)] };
+/// A million of them in one folder.
+pub(crate) const ONE_FOLDER: Dataset =
+    Dataset { name: "one-folder", groups: &[group("files", 1_000_000, 0, (1, 256), Content::Pages)] };
 /// A million files.
 pub(crate) const MILLION: Dataset =
     Dataset { name: "million", groups: &[group("files", 1_000_000, 1000, (1, 256), Content::Pages)] };

@@ -104,6 +104,7 @@ impl Tool {
 pub(crate) static TOOLS: &[Tool] = &[
     tool("haul", &[], Keeps::Everything, Promise::Durable, |job| haul(job, "")),
     tool("haul --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
+    tool("haul sync", &[], Keeps::Everything, Promise::Durable, haul_sync),
     tool("haul --compress none", &[], Keeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress none")
     }),
@@ -181,6 +182,15 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
             near(format!("{haul} copy -q{option}{more} {from}/ {to}/ -e '{shell}' --remote-haul {haul}"))
         }
     }
+}
+
+/// A copy, and what the source does not have goes.
+fn haul_sync(job: &Job) -> Option<Plan> {
+    if job.route != Route::Local {
+        return None;
+    }
+    let (haul, source, target) = (job.haul, job.source, job.target);
+    near(format!("{haul} sync -q {} {source}/ {target}/", job.haul_args))
 }
 
 /// The same with nothing but the SFTP server at the far end.

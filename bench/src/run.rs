@@ -180,8 +180,7 @@ impl Runner<'_> {
             Slow::Target(_) => self.behind(),
         };
         let delay = if pass == Pass::Prepare { Duration::ZERO } else { slow.delay() };
-        // As NFS before version 4.2 has it: no extended attributes, and nothing is taken for true without asking.
-        let options = haul_slowfs::Options { meta: delay, data: delay, cache: Duration::ZERO, xattrs: false };
+        let options = haul_slowfs::Options::nfs(delay);
         let at = self.scratch.join(SLOW);
         fs::create_dir_all(&at)?;
         let mount =
@@ -226,11 +225,14 @@ impl Runner<'_> {
         };
         for pass in passes {
             if *pass != Pass::Again {
-                remove(target)?;
+                self.clear(target)?;
             }
             if self.case.store == Store::Disk {
                 // Pages of earlier runs are not to be written during this one.
                 rustix::fs::syncfs(File::open(self.scratch)?)?;
+            }
+            if tool.name == "haul sync" && *pass == Pass::Again {
+                rename_some(target)?;
             }
             let mut run = self.run(plan, *pass)?;
             // What a signal ended says nothing about the tool.
@@ -244,14 +246,26 @@ impl Runner<'_> {
             let ended_well = run.outcome == Outcome::Ok;
             runs.push(run);
             if !ended_well {
-                remove(target)?;
+                self.clear(target)?;
                 return Ok(());
             }
         }
         if self.case.passes != Passes::Again {
-            remove(target)?;
+            self.clear(target)?;
         }
         Ok(())
+    }
+
+    /// Removes a copy. On a disk it is kept aside until the end of the case: ext4 looks at every inode that was freed in
+    /// the last minutes before it makes a new one, which costs the next tool more than its copy.
+    fn clear(&self, target: &Path) -> Result<()> {
+        if self.case.store == Store::Memory || !target.exists() {
+            return remove(target);
+        }
+        let aside = self.scratch.join("aside");
+        fs::create_dir_all(&aside)?;
+        let number = fs::read_dir(&aside)?.count();
+        fs::rename(target, aside.join(number.to_string())).context("cannot put a copy aside")
     }
 
     /// Compares the copy with the original, byte for byte.
@@ -287,6 +301,19 @@ impl Runner<'_> {
         let (case, seconds) = (self.case.name, show_seconds(run.seconds));
         eprintln!("{case} round {} {}{pass}: {seconds} s{how}", run.round, tool.name);
     }
+}
+
+/// Gives every tenth entry of the first folder in a copy another name, so that it is missing and one too many is there.
+fn rename_some(copy: &Path) -> Result<()> {
+    let Some(folder) = fs::read_dir(copy)?.next().transpose()? else { return Ok(()) };
+    let mut names: Vec<_> = fs::read_dir(folder.path())?.collect::<std::io::Result<_>>()?;
+    names.sort_by_key(fs::DirEntry::file_name);
+    for entry in names.iter().step_by(10) {
+        let mut other = entry.file_name();
+        other.push(".other");
+        fs::rename(entry.path(), folder.path().join(other))?;
+    }
+    Ok(())
 }
 
 /// Removes a tree that may not be there.

@@ -35,6 +35,9 @@ pub trait Ends: Send + Sync {
     /// If it cannot be opened.
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>>;
 
+    /// What is opened makes at most so many file-system operations in a second, on each side; `None` is no limit.
+    fn limit(&self, _iops: Option<u64>) {}
+
     /// Measures something or looks it up.
     ///
     /// # Errors
@@ -95,6 +98,7 @@ impl Hub {
     #[must_use]
     pub fn new(session: SessionId, hello: &Hello, ends: Box<dyn Ends>) -> Arc<Self> {
         let pool = BufferPool::new(hello.max_memory);
+        ends.limit(hello.iops);
         Arc::new(Self {
             session,
             ends,

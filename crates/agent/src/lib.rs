@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use haul_backends::local;
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Error, ErrorKind, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Streams};
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
@@ -46,7 +46,7 @@ pub fn run() -> Result<()> {
     }
     let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
     let (input, output) = take_streams().map_err(|error| system(&error))?;
-    serve(input, output, Box::new(LocalEnds))
+    serve(input, output, Box::new(LocalEnds::default()))
 }
 
 /// Serves one lane, in a session of its own or in one that another process has, until that ends.
@@ -148,16 +148,25 @@ fn welcome(output: OwnedFd, session: std::result::Result<haul_wire::SessionId, S
     FrameWriter::new(to, pulse).write(&frame, &[])
 }
 
-/// The file system of this machine.
-struct LocalEnds;
+/// The file system of this machine, with a limit for each side.
+#[derive(Default)]
+struct LocalEnds {
+    source: Arc<Ops>,
+    sink: Arc<Ops>,
+}
 
 impl Ends for LocalEnds {
     fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        local::open_source(place, true, pool)
+        local::open_source(place, true, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
-        local::open_sink(place, true, options, pool)
+        local::open_sink(place, true, options, pool, &self.sink)
+    }
+
+    fn limit(&self, iops: Option<u64>) {
+        self.source.limit(iops);
+        self.sink.limit(iops);
     }
 
     fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {

@@ -5,6 +5,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::path::RelPath;
 
+/// An operation that a file system does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stuck {
+    /// What is being done, as in "read".
+    pub operation: String,
+    /// With what: a path as the person may know it.
+    pub path: Vec<u8>,
+}
+
 /// Counts of a run. Every entry that the scan found is in exactly one of `copied`, `made`, `updated`, `same`,
 /// `left`, `linked` and `failed`, or was never reached because the run was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]

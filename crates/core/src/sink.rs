@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::packing::Traffic;
 use crate::path::RelPath;
-use crate::report::MetaNote;
+use crate::report::{MetaNote, Stuck};
 use crate::slice::{Batch, BatchData};
 
 /// An entry of the source, offered ahead of its data.
@@ -110,6 +111,11 @@ pub trait Sink: Send + Sync {
     /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than
     /// what is being written. Said again and again until the end.
     fn flush(&self);
+
+    /// What has been under way for so long, or longer, that the file system may never answer.
+    fn stuck(&self, _patience: Duration) -> Vec<Stuck> {
+        Vec::new()
+    }
 
     /// Lets go of what is staged of files that will not be completed.
     ///

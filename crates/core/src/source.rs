@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::digest::Digest;
 use crate::entry::Entry;
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::path::RelPath;
-use crate::report::Failure;
+use crate::report::{Failure, Stuck};
 use crate::slice::{Batch, BatchData};
 
 /// A part of what a scan found.
@@ -60,6 +61,11 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the end as a whole cannot answer.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
+
+    /// What has been under way for so long, or longer, that the file system may never answer.
+    fn stuck(&self, _patience: Duration) -> Vec<Stuck> {
+        Vec::new()
+    }
 
     /// Nothing more will be read than what is being read. Said again and again until the end.
     fn ending(&self) {}

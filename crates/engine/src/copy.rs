@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use haul_core::{Batch, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink, Source};
+use haul_core::{
+    Batch, Error, ErrorKind, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink,
+    Source, Stuck,
+};
 
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
@@ -60,6 +63,8 @@ pub struct CopyOptions {
     pub delete: Option<Delete>,
     /// What is done when the destination is full.
     pub on_full: OnFull,
+    /// What a file system does not answer for so long is told of.
+    pub patience: Duration,
     /// Batches in work at once; 0 lets the engine choose.
     pub workers: usize,
 }
@@ -73,6 +78,7 @@ pub(crate) struct Run<'a> {
     pub(crate) queue: Queue,
     pub(crate) links: Links,
     pub(crate) room: Room,
+    pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
     /// Files that were queued and are neither committed nor failed.
@@ -104,6 +110,34 @@ impl Run<'_> {
     /// Whether no new work is to be taken.
     pub(crate) fn stopped(&self) -> bool {
         self.cancel.is_cancelled() || self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Tells of what was asked of a file system and is not answered. `told` is what was told of already.
+    pub(crate) fn tell_of_stuck(&self, told: &mut Option<Stuck>) {
+        let mut stuck = self.source.stuck(self.patience);
+        stuck.append(&mut self.sink.stuck(self.patience));
+        let Some(first) = stuck.first() else { return };
+        if told.as_ref() == Some(first) {
+            return;
+        }
+        let more = match stuck.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let (operation, path) = (&first.operation, haul_core::path::printable(&first.path));
+        let seconds = self.patience.as_secs();
+        self.meter.warn(&format!(
+            "no answer from the file system for {seconds} s: {operation} {path}{more}; waiting, and going on with the rest"
+        ));
+        *told = Some(first.clone());
+    }
+
+    /// An entry failed; one for which there is no room ends the run, as it would not have come here if it waited.
+    pub(crate) fn fail(&self, path: &RelPath, error: Error) {
+        if error.kind() == ErrorKind::NoSpace {
+            self.abort(error.clone());
+        }
+        self.meter.fail(path, error);
     }
 
     /// Ends the run because of an error that concerns all of it.
@@ -221,6 +255,7 @@ fn copy_part(
         queue: Queue::default(),
         links: Links::default(),
         room: Room::new(options.on_full),
+        patience: options.patience,
         checksum: options.checksum,
         dry_run: options.dry_run,
         open: AtomicU64::new(0),

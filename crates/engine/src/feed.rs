@@ -184,10 +184,7 @@ fn settled(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
     let action = match answer {
         Err(error) => {
             drop(totals);
-            if error.kind() == ErrorKind::NoSpace {
-                run.abort(error.clone());
-            }
-            return run.meter.fail(&entry.path, error);
+            return run.fail(&entry.path, error);
         }
         Ok(Answer::Same) => {
             totals.same += 1;
@@ -240,7 +237,7 @@ fn cloned(run: &Run<'_>, entry: &Entry, action: Action) -> bool {
             false
         }
         Err(error) => {
-            run.meter.fail(&entry.path, error);
+            run.fail(&entry.path, error);
             true
         }
     }

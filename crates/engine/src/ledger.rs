@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use haul_core::digest::slice_len;
 use haul_core::event::Action;
-use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
+use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice, Stuck};
 
 use crate::copy::Run;
 use crate::housekeeper::Again;
@@ -20,6 +20,8 @@ const VERIFY_AGAIN: u32 = 3;
 const STREAM_AGAIN: u32 = 50;
 /// How often the front end hears of the progress.
 const PROGRESS: Duration = Duration::from_millis(200);
+/// How often it is looked whether a file system has stopped to answer.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// So long nothing may be in flight before giants that are open are looked at again.
 const STUCK: Duration = Duration::from_secs(2);
@@ -45,6 +47,9 @@ pub(crate) struct Ledger<'a, 'b> {
     /// Giants that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
+    /// What a file system does not answer, as it was last told, and when that was last looked for.
+    stuck: Option<Stuck>,
+    looked: Instant,
     /// Since when nothing is in flight though giants are open, and how often that was.
     idle_since: Option<Instant>,
     idle_rounds: u32,
@@ -61,6 +66,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
             again: HashMap::new(),
             ended: HashMap::new(),
             told: Instant::now(),
+            stuck: None,
+            looked: Instant::now(),
         }
     }
 
@@ -69,6 +76,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
         let run = self.run;
         run.queue.allow(workers);
         self.find_stuck();
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            run.tell_of_stuck(&mut self.stuck);
+        }
         if self.told.elapsed() >= PROGRESS {
             self.told = Instant::now();
             run.meter.progress(&run.link());

@@ -77,7 +77,7 @@ impl Links {
 fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
     let path = &link.entry.path;
     match answer {
-        Err(error) => run.meter.fail(path, error),
+        Err(error) => run.fail(path, error),
         Ok(Answer::Same) => {
             let mut totals = run.meter.totals();
             totals.same += 1;

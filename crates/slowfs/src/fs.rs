@@ -8,8 +8,9 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, RawDir, SeekFrom, XattrFlags};
 use rustix::io::Errno;
@@ -25,6 +26,11 @@ fn caller(request: &Request) -> Caller {
 
 impl Filesystem for Slow {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        if self.shared.options.plus {
+            // The kernel asks for attributes with the beginning of a listing, and goes on to if they are wanted.
+            let _ =
+                config.add_capabilities(InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO);
+        }
         // What libfuse asks for by default, as far as it changes what is asked of the file system.
         for flag in [
             InitFlags::FUSE_PARALLEL_DIROPS,
@@ -280,6 +286,43 @@ impl Filesystem for Slow {
                     let number = shared.behind.nodes.number(name.ino());
                     let text = OsStr::from_bytes(name.file_name().to_bytes());
                     if reply.add(number, name.next_entry_cookie(), kind(name.file_type()), text) {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            answer!(reply, allowed.and_then(|()| list(&mut reply)), () => reply.ok());
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        self.go(Op::Readdirplus, ino, None, move |shared, allowed| {
+            let list = |reply: &mut ReplyDirectoryPlus| -> Result<(), Errno> {
+                let (dir, nodes) = (shared.behind.file(fh)?, &shared.behind.nodes);
+                let parent = nodes.get(ino)?;
+                rustix::fs::seek(&*dir, SeekFrom::Start(offset))?;
+                let mut space = Vec::with_capacity(32 * 1024);
+                let mut names = RawDir::new(dir.as_fd(), space.spare_capacity_mut());
+                while let Some(name) = names.next() {
+                    let name = name?;
+                    let text = OsStr::from_bytes(name.file_name().to_bytes());
+                    let itself = matches!(text.as_bytes(), b"." | b"..");
+                    let found = if itself { nodes.stat(&parent) } else { nodes.look_up(&parent, text) };
+                    // Gone since it was listed, or of another file system.
+                    let Ok(attr) = found else { continue };
+                    let cache = &shared.options.cache;
+                    let next = name.next_entry_cookie();
+                    if reply.add(attr.ino, next, text, cache, &attr, Generation(0)) {
+                        if !itself {
+                            nodes.forget(attr.ino, 1);
+                        }
                         break;
                     }
                 }

@@ -48,13 +48,26 @@ pub struct Options {
     pub data: Duration,
     /// How long the kernel may take names and attributes for true without asking again.
     pub cache: Duration,
+    /// Whether a listing brings the attributes of what is in it (`READDIRPLUS`, as NFS has it); what use the kernel can
+    /// make of them ends with `cache`.
+    pub plus: bool,
     /// Whether there are extended attributes; NFS before version 4.2 has none.
     pub xattrs: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { meta: Duration::ZERO, data: Duration::ZERO, cache: Duration::ZERO, xattrs: true }
+        let no = Duration::ZERO;
+        Self { meta: no, data: no, cache: no, plus: false, xattrs: true }
+    }
+}
+
+impl Options {
+    /// As an NFS server far away: each request waits `delay`, attributes come with listings and count for three
+    /// seconds (`acregmin` of nfs(5)), and there are no extended ones, as before version 4.2.
+    #[must_use]
+    pub fn nfs(delay: Duration) -> Self {
+        Self { meta: delay, data: delay, cache: Duration::from_secs(3), plus: true, xattrs: false }
     }
 }
 

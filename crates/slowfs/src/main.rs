@@ -28,6 +28,9 @@ struct Cli {
     /// Milliseconds that the kernel may remember names and attributes.
     #[arg(long, default_value_t = 0.0)]
     cache: f64,
+    /// Listings bring attributes, as NFS's do.
+    #[arg(long)]
+    plus: bool,
     /// Has no extended attributes, as NFS before version 4.2.
     #[arg(long)]
     no_xattrs: bool,
@@ -45,6 +48,7 @@ fn main() -> Result<()> {
         meta: time(cli.meta)?,
         data: time(cli.data.unwrap_or(cli.meta))?,
         cache: time(cli.cache)?,
+        plus: cli.plus,
         xattrs: !cli.no_xattrs,
     };
     let faults = cli.fault.iter().map(|text| fault(text)).collect::<Result<Vec<_>>>()?;

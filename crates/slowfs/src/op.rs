@@ -59,6 +59,7 @@ ops! {
     Fsync "fsync" Data,
     Opendir "opendir" Meta,
     Readdir "readdir" Meta,
+    Readdirplus "readdirplus" Meta,
     Releasedir "releasedir" Meta,
     Fsyncdir "fsyncdir" Meta,
     Statfs "statfs" Meta,

@@ -125,7 +125,7 @@ pub use message::{
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,8 @@ pub struct Hello {
     pub fresh: bool,
     /// Bytes that the far process may hold in buffers of content.
     pub max_memory: u64,
+    /// File-system operations that the far process may make on each side in a second.
+    pub iops: Option<u64>,
     /// Lanes that the near end may open.
     pub lanes: u32,
     /// Seconds of silence after which a lane is taken for dead.

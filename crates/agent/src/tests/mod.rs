@@ -37,6 +37,7 @@ fn config(streams: u32) -> PeerConfig {
         streams,
         timeout: 2,
         max_memory: 64 * MIB,
+        iops: None,
         pace: haul_core::Pace::default(),
         compress: Compress::Never,
         hints: None,

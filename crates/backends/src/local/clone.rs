@@ -25,6 +25,7 @@ pub(super) fn clone_file(
     let failed = |errno| root.error("clone", &entry.path, errno);
     // A clone does not shorten what is longer.
     staged.clear().map_err(|e| Error::io(root.side(), "clone", &e).on(root.shown(&entry.path)))?;
+    root.ops.one();
     match rustix::fs::ioctl_ficlone(&staged.file, from) {
         Ok(()) => {}
         Err(Errno::NOTSUP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS | Errno::PERM) => {
@@ -33,8 +34,9 @@ pub(super) fn clone_file(
         }
         Err(errno) => return Err(failed(errno)),
     }
-    metadata.set(&On::File(&staged.file, &staged.now), entry).map_err(failed)?;
+    metadata.set(&On::File(&staged), entry).map_err(failed)?;
     if durable {
+        root.ops.one();
         let sync = staged.file.sync_data();
         sync.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)))?;
     }

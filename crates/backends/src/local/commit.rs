@@ -254,7 +254,7 @@ impl Committer {
             }
             let dirty = giant.take_dirty();
             let digest = giant.seal();
-            let on = On::File(&giant.staged.file, &giant.staged.now);
+            let on = On::File(&giant.staged);
             let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
@@ -295,6 +295,7 @@ impl Committer {
 
     fn commit_small(&self, item: Item, failed: &HashMap<(u32, u32), std::io::Error>) {
         let What::Small(staged, entry, digest) = item.what else { return };
+        let _doing = self.root.doing("finish", &entry.path);
         let outcome = match failed.get(&staged.dev) {
             Some(error) => {
                 staged.abandon();
@@ -332,6 +333,7 @@ impl Committer {
         files.extend(giants.iter().map(|one| (&one.giant.staged.file, one.giant.staged.dev)));
         if files.len() <= SYNC_EACH {
             for (file, dev) in files {
+                self.root.ops.one();
                 if let Err(e) = file.sync_data() {
                     failed.insert(dev, e);
                 }
@@ -340,10 +342,11 @@ impl Committer {
         }
         let mut synced = HashSet::new();
         for (file, dev) in files {
-            if synced.insert(dev)
-                && let Err(e) = rustix::fs::syncfs(file)
-            {
-                failed.insert(dev, e.into());
+            if synced.insert(dev) {
+                self.root.ops.one();
+                if let Err(e) = rustix::fs::syncfs(file) {
+                    failed.insert(dev, e.into());
+                }
             }
         }
         failed
@@ -373,10 +376,11 @@ impl Committer {
         let failed =
             |e: &std::io::Error| Error::io(self.root.side(), "read back", e).on(self.root.shown(&entry.path));
         // Only clean pages can be dropped.
+        self.root.ops.one();
         file.sync_data().map_err(|e| failed(&e))?;
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
         let opened = Opened::new(file.try_clone().map_err(|e| failed(&e))?, entry.len);
-        let read = digest::of_opened(&opened, entry.len).map_err(|e| failed(&e))?;
+        let read = digest::of_opened(&self.root.ops, &opened, entry.len).map_err(|e| failed(&e))?;
         if read == digest {
             return Ok(());
         }

@@ -56,6 +56,7 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<&Statx>) -> R
         }
         EntryKind::Symlink(target) => {
             let at = sink.root().at(&entry.path);
+            sink.root().ops.one();
             let there = at.and_then(|at| rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new()));
             there.is_ok_and(|there| there.as_bytes() == &target[..])
         }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
-use haul_core::{Digest, Error, FileTree, RelPath, Result, SLICE_LEN};
+use haul_core::{Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN};
 
 use super::pagecache::{self, Opened};
 use super::read::{self, changed};
@@ -23,14 +23,15 @@ pub(super) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
         return Err(changed(root, path));
     }
     let opened = Opened::new(file, before.len());
-    let digest = of_opened(&opened, before.len()).map_err(|e| failed(&e))?;
+    let digest = of_opened(&root.ops, &opened, before.len()).map_err(|e| failed(&e))?;
+    root.ops.some(2);
     let after = opened.file.metadata().map_err(|e| failed(&e))?;
     let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
     if same { Ok(digest) } else { Err(changed(root, path)) }
 }
 
 /// Hashes `len` bytes of an open file.
-pub(super) fn of_opened(opened: &Opened, len: u64) -> std::io::Result<Digest> {
+pub(super) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Digest> {
     let file = &opened.file;
     let mut tree = FileTree::new(len);
     let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
@@ -42,6 +43,7 @@ pub(super) fn of_opened(opened: &Opened, len: u64) -> std::io::Result<Digest> {
         let mut at = 0;
         while at < slice {
             let step = (slice - at).min(STEP as u64) as usize;
+            ops.one();
             file.read_exact_at(&mut buffer[..step], start + at)?;
             hasher.update(&buffer[..step]);
             at += step as u64;

@@ -34,16 +34,17 @@ pub(super) fn make(root: &Root, entry: &Entry, data: &SliceData, content: &[u8])
         // The strict way takes it over.
         return Ok(None);
     }
-    let file = match at.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, first_mode(entry)) {
-        Ok(file) => File::from(file),
-        Err(Errno::EXIST | Errno::ACCESS) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
+    let file =
+        match at.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, first_mode(entry, at.dir.hands_down())) {
+            Ok(file) => File::from(file),
+            Err(Errno::EXIST | Errno::ACCESS) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
+        };
     let now = stat::statx_file(&file).map_err(failed)?;
     let dev = (now.stx_dev_major, now.stx_dev_minor);
     let part = at.clone();
     let staged = Staged { at, part, file, dev, now, found: false, direct: true };
-    match stage::write_whole(&staged.file, entry, data, content) {
+    match stage::write_whole(&root.ops, &staged.file, entry, data, content) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {
             staged.abandon();
@@ -53,12 +54,12 @@ pub(super) fn make(root: &Root, entry: &Entry, data: &SliceData, content: &[u8])
 }
 
 /// The mode that a file is made with: its own if that lets nobody in who is not to be let in, which also depends on
-/// its owner and its attributes, and these come later.
-fn first_mode(entry: &Entry) -> Mode {
+/// its owner and its attributes, and these come later; or the folder `hands_down` some that let others in.
+pub(super) fn first_mode(entry: &Entry, hands_down: bool) -> Mode {
     let ours =
         entry.uid == rustix::process::geteuid().as_raw() && entry.gid == rustix::process::getegid().as_raw();
     let mode = entry.mode & 0o777;
-    Mode::from_raw_mode(if !entry.xattrs.is_empty() {
+    Mode::from_raw_mode(if hands_down || !entry.xattrs.is_empty() {
         0o600
     } else if ours {
         mode
@@ -91,9 +92,10 @@ mod tests {
             [(0o644, 0o644), (0o755, 0o755), (0o640, 0o600), (0o604, 0o600), (0o4755, 0o755), (0o664, 0o644)]
         {
             entry.mode = mode;
-            assert_eq!(first_mode(&entry).as_raw_mode(), first, "{mode:o}");
+            assert_eq!(first_mode(&entry, false).as_raw_mode(), first, "{mode:o}");
         }
+        assert_eq!(first_mode(&entry, true).as_raw_mode(), 0o600);
         entry.xattrs = vec![Default::default()];
-        assert_eq!(first_mode(&entry).as_raw_mode(), 0o600);
+        assert_eq!(first_mode(&entry, false).as_raw_mode(), 0o600);
     }
 }

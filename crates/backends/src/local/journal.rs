@@ -14,9 +14,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use haul_core::entry::Identity;
-use haul_core::{ChainingValue, SLICE_LEN, Timestamp};
+use haul_core::{ChainingValue, Ops, SLICE_LEN, Timestamp};
 use rustix::fs::{Mode, OFlags};
 
 use super::root::At;
@@ -115,6 +116,7 @@ fn max_len(identity: &Identity) -> u64 {
 pub(super) fn load(at: &At, identity: &Identity, staged_ino: u64) -> Vec<(u32, ChainingValue)> {
     let Ok(file) = at.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return Vec::new() };
     let mut bytes = Vec::new();
+    at.dir.ops.one();
     // What cannot be read is sent again.
     let _ = File::from(file).take(max_len(identity)).read_to_end(&mut bytes);
     match decode(&bytes) {
@@ -127,18 +129,20 @@ pub(super) fn load(at: &At, identity: &Identity, staged_ino: u64) -> Vec<(u32, C
 pub(super) struct Journal {
     file: File,
     seed: u32,
+    ops: Arc<Ops>,
 }
 
 impl Journal {
     /// Begins a journal anew, with the slices that are durable already.
     pub(super) fn create(at: &At, header: &Header, known: &[(u32, ChainingValue)]) -> io::Result<Self> {
-        let _ = rustix::fs::unlinkat(&at.dir, &at.name[..], rustix::fs::AtFlags::empty());
+        let _ = at.unlink(rustix::fs::AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mut file = File::from(at.open(flags, Mode::RUSR | Mode::WUSR)?);
         let head = header.encode();
         let seed = crc32c::crc32c(&head[..HEADER_LEN - 4]);
+        at.dir.ops.one();
         file.write_all(&head)?;
-        let mut journal = Self { file, seed };
+        let mut journal = Self { file, seed, ops: Arc::clone(&at.dir.ops) };
         journal.append(known)?;
         Ok(journal)
     }
@@ -147,11 +151,13 @@ impl Journal {
     pub(super) fn append(&mut self, slices: &[(u32, ChainingValue)]) -> io::Result<()> {
         let bytes: Vec<u8> =
             slices.iter().flat_map(|(index, value)| encode_record(self.seed, *index, value)).collect();
+        self.ops.one();
         self.file.write_all(&bytes)
     }
 
     /// Makes it durable.
     pub(super) fn sync(&self) -> io::Result<()> {
+        self.ops.one();
         self.file.sync_data()
     }
 }

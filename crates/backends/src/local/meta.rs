@@ -5,14 +5,15 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::entry::Xattr;
-use haul_core::{Entry, EntryKind, MetaNote, RelPath, Timestamp};
+use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::root::{At, Root};
+use super::stage::Staged;
 use super::stat;
 
 /// Numbers of owners (`true`) and groups by name, each looked up once.
@@ -20,6 +21,7 @@ type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
 
 /// Sets metadata, and remembers what could not be set.
 pub(super) struct Metadata {
+    ops: Arc<Ops>,
     by_name: bool,
     ids: Mutex<Ids>,
     notes: Mutex<HashMap<(String, String), MetaNote>>,
@@ -27,17 +29,17 @@ pub(super) struct Metadata {
 
 /// What the metadata is set on.
 pub(super) enum On<'a> {
-    /// A file that is open for writing, and what was last known of it.
-    File(&'a File, &'a Statx),
-    /// The same where nobody has seen the file before and its times come later; and whether it can have attributes.
-    New(&'a File, &'a Statx, bool),
+    /// A file that is staged.
+    File(&'a Staged),
+    /// The same where its times come later.
+    New(&'a Staged),
     /// Anything, by name; never a link's target.
     Name(&'a At),
 }
 
 impl Metadata {
-    pub(super) fn new(by_name: bool) -> Self {
-        Self { by_name, ids: Mutex::default(), notes: Mutex::default() }
+    pub(super) fn new(by_name: bool, ops: Arc<Ops>) -> Self {
+        Self { ops, by_name, ids: Mutex::default(), notes: Mutex::default() }
     }
 
     /// The numeric owner and group that `entry` is to have here.
@@ -66,21 +68,25 @@ impl Metadata {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         let held;
         let target = match on {
-            On::File(file, _) | On::New(file, ..) => Target::File(file.as_fd()),
+            On::File(staged) | On::New(staged) => Target::File(staged.file.as_fd()),
             On::Name(at) => {
                 held = at.open(OFlags::PATH, Mode::empty())?;
                 if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
             }
         };
         let now = match on {
-            On::File(_, now) | On::New(_, now, _) => **now,
-            On::Name(_) => stat::statx_now(target.fd())?,
+            On::File(staged) | On::New(staged) => staged.now,
+            On::Name(_) => {
+                self.ops.one();
+                stat::statx_held(target.fd())?
+            }
         };
         let mut changed = false;
         let (uid, gid) = self.owner(entry);
         let mut mode = entry.mode;
         let chown = (now.stx_uid, now.stx_gid) != (uid, gid);
         if chown {
+            self.ops.one();
             match target.chown(uid, gid) {
                 Ok(()) => changed = true,
                 Err(errno) => {
@@ -94,14 +100,15 @@ impl Metadata {
             }
         }
         let there = match on {
-            On::New(_, _, false) => Vec::new(),
-            _ => target.xattrs()?,
+            On::File(staged) | On::New(staged) if staged.is_bare() => Vec::new(),
+            _ => target.xattrs(&self.ops)?,
         };
         changed |= self.set_xattrs(&target, &there, entry);
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
         let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
         let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
         if !is_link && before != mode {
+            self.ops.one();
             match target.chmod(mode) {
                 Ok(()) => changed = true,
                 Err(errno) => self.note("mode", errno, &entry.path),
@@ -120,6 +127,7 @@ impl Metadata {
     }
 
     fn set_times(&self, target: &Target<'_>, entry: &Entry) -> bool {
+        self.ops.one();
         let set = target.set_times(entry);
         if let Err(errno) = set {
             self.note("times", errno, &entry.path);
@@ -141,9 +149,11 @@ impl Metadata {
         for (name, _) in
             there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name))
         {
+            self.ops.one();
             tried(name, target.remove_xattr(name));
         }
         for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
+            self.ops.one();
             tried(name, target.set_xattr(name, value));
         }
         changed
@@ -232,11 +242,11 @@ impl Target<'_> {
         }
     }
 
-    fn xattrs(&self) -> rustix::io::Result<Vec<Xattr>> {
+    fn xattrs(&self, ops: &Ops) -> rustix::io::Result<Vec<Xattr>> {
         match self {
-            Self::File(fd) => stat::read_xattrs(&stat::XattrsOf::File(*fd)),
-            Self::Held(_) => stat::read_xattrs(&stat::XattrsOf::Target(self.path().as_bytes())),
-            Self::Link(_, at) => stat::xattrs(at),
+            Self::File(fd) => stat::read_xattrs(ops, &stat::XattrsOf::File(*fd)),
+            Self::Held(_) => stat::read_xattrs(ops, &stat::XattrsOf::Target(self.path().as_bytes())),
+            Self::Link(_, at) => stat::xattrs(ops, at),
         }
     }
 

@@ -5,6 +5,7 @@
 //! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
 //! times, attributes), and `crate::dirs` (folders last).
 
+mod ahead;
 mod clone;
 mod commit;
 mod compare;
@@ -24,22 +25,24 @@ mod sink;
 mod source;
 pub(crate) mod stage;
 mod stat;
+mod underway;
 mod walk;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 pub use nice::Nice;
 use root::Root;
 
 /// Opens a source. `far` says that another machine asks: a leading `~` is then a home directory.
+/// Its operations on files wait for `ops`.
 ///
 /// # Errors
 /// If the path cannot be resolved. A root that does not exist is no error here: [`Source::root`] tells.
-pub fn open_source(place: &Place, far: bool, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-    let root = Root::new(place::resolve(place, far)?, Side::Source);
+pub fn open_source(place: &Place, far: bool, pool: &BufferPool, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
+    let root = Root::new(place::resolve(place, far)?, Side::Source, Arc::clone(ops));
     Ok(Arc::new(source::LocalSource::new(root, pool.clone())))
 }
 
@@ -52,8 +55,9 @@ pub fn open_sink(
     far: bool,
     options: &SinkOptions,
     _pool: &BufferPool,
+    ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
-    let root = Root::new(place::resolve(place, far)?, Side::Destination);
+    let root = Root::new(place::resolve(place, far)?, Side::Destination, Arc::clone(ops));
     Ok(Arc::new(sink::LocalSink::new(root, options.clone())?))
 }
 

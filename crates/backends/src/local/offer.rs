@@ -14,6 +14,7 @@ use super::{stage, stat};
 pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let failed = |errno| sink.root().error("look at", &entry.path, errno);
+    let _doing = sink.root().doing("compare", &entry.path);
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
     let verdict = compare(sink, offer, now.as_ref().map(|(_, now)| now))?;
     match (verdict, now) {
@@ -39,9 +40,6 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
 /// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
 fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
     let root = sink.root();
-    if !root.is_distant() {
-        return false;
-    }
     let Some(parent) = path.parent() else { return false };
     // A folder that is missing has to be made for what is in it, unless nothing is.
     let make = !sink.options().dry_run && !sink.options().existing;
@@ -50,7 +48,7 @@ fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
 
 /// What is at `path`; `None` also if a folder on the way is missing or no folder.
 fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
-    let found = sink.root().at(path).and_then(|at| stat::statx(&at).map(|now| (at, now)));
+    let found = sink.root().at(path).and_then(|at| stat::statx_compared(&at).map(|now| (at, now)));
     match found {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -90,10 +88,7 @@ fn clear_dir(sink: &LocalSink, entry: &Entry) -> Result<()> {
     if sink.options().dry_run {
         return Ok(());
     }
-    let removed = sink
-        .root()
-        .at(&entry.path)
-        .and_then(|at| rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::REMOVEDIR));
+    let removed = sink.root().at(&entry.path).and_then(|at| at.unlink(AtFlags::REMOVEDIR));
     sink.root().forget(&entry.path);
     match removed {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -134,10 +129,7 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
         other => other,
     };
     made.map_err(failed)?;
-    let published = sink
-        .metadata()
-        .set(&On::Name(&part), entry)
-        .and_then(|_| rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..]));
+    let published = sink.metadata().set(&On::Name(&part), entry).and_then(|_| part.rename(&at));
     if published.is_err() {
         let _ = stage::remove(&part);
     }
@@ -146,6 +138,7 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
 }
 
 fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
+    part.dir.ops.one();
     let node =
         |kind, number| rustix::fs::mknodat(&part.dir, &part.name[..], kind, Mode::RUSR | Mode::WUSR, number);
     match kind {
@@ -186,13 +179,14 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     let part = stage::part_of(&at);
     stage::remove(&part).map_err(failed)?;
-    let link_to = || rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty());
+    let link_to = || {
+        part.dir.ops.one();
+        rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty())
+    };
     let linked = match link_to() {
         Err(Errno::ACCESS) if stage::unlock_dir(&at) => link_to(),
         other => other,
     };
-    linked
-        .and_then(|()| rustix::fs::renameat(&part.dir, &part.name[..], &at.dir, &at.name[..]))
-        .map_err(failed)?;
+    linked.and_then(|()| part.rename(&at)).map_err(failed)?;
     Ok(Answer::Made)
 }

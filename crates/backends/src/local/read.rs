@@ -5,10 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
-use haul_core::entry::Identity;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, RelPath, Result, SLICE_LEN, Slice,
-    SliceData,
+    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, Ops, RelPath, Result, SLICE_LEN,
+    Slice, SliceData,
 };
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -78,12 +77,17 @@ impl Reader {
 
     /// Reads the data of one slice into the beginning of `room`, which has room for all of it.
     fn slice(&self, root: &Root, entry: &Entry, slice: Slice, room: &mut [u8]) -> Result<SliceData> {
+        let _doing = root.doing("read", &entry.path);
         let opened = self.file(root, entry)?;
         let file = &opened.file;
         let failed = |errno| root.error("read", &entry.path, errno);
         let start = u64::from(slice.index) * SLICE_LEN;
         let len = slice_len(entry.len, slice.index);
-        let extents = if entry.is_sparse() { extents(file, start, len).map_err(failed)? } else { whole(len) };
+        let extents = if entry.is_sparse() {
+            extents(&root.ops, file, start, len).map_err(failed)?
+        } else {
+            whole(len)
+        };
         let ours = opened.is_ours(start, len);
         let mut hasher = SliceHasher::new(entry.len, start);
         let (mut at, mut used) = (0, 0);
@@ -95,6 +99,7 @@ impl Reader {
                 let step = left.min(STEP);
                 // Extents are within the slice.
                 let bytes = &mut room[used..used + step];
+                root.ops.one();
                 file.read_exact_at(bytes, start + at - left as u64).map_err(|e| match e.kind() {
                     std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
                     _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
@@ -110,9 +115,8 @@ impl Reader {
         }
         // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
         // written to before that moment.
-        let now = stat::statx_now(file).map_err(failed)?;
-        let now = Identity { len: now.stx_size, mtime: stat::mtime(&now), ino: now.stx_ino };
-        if now != entry.identity() {
+        root.ops.one();
+        if stat::identity(file).map_err(failed)? != entry.identity() {
             self.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }
@@ -166,11 +170,12 @@ fn whole(len: u64) -> Vec<Extent> {
 }
 
 /// The runs of data in `len` bytes from `start`, as offsets from `start`.
-fn extents(file: &File, start: u64, len: u64) -> rustix::io::Result<Vec<Extent>> {
+fn extents(ops: &Ops, file: &File, start: u64, len: u64) -> rustix::io::Result<Vec<Extent>> {
     let end = start + len;
     let mut found = Vec::new();
     let mut at = start;
     while at < end {
+        ops.some(2);
         let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(data) if data < end => data,
             Ok(_) | Err(Errno::NXIO) => break,

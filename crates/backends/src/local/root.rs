@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use haul_core::{Error, ErrorKind, RelPath, Side};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Statx};
+use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::place::Base;
-use super::{distant, stage, stat};
+use super::underway::Underway;
+use super::{ahead, distant, stat};
 use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
@@ -33,6 +35,10 @@ const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 /// The root of an end.
 pub(super) struct Root {
+    /// What lets operations on this end's file system through.
+    pub(super) ops: Arc<Ops>,
+    /// What is being done on it.
+    pub(super) underway: Underway,
     base: Base,
     side: Side,
     /// The directory that holds the root; opened when it is first needed, as it may have to be made.
@@ -57,20 +63,31 @@ pub(super) struct Dir {
     pub(super) fresh: bool,
     /// Whether what is made in it gets attributes from it.
     hands_down: OnceLock<bool>,
-    /// Staging names that are in it.
+    /// What lets operations on it through.
+    pub(super) ops: Arc<Ops>,
+    /// Staging names that are in it, if it was listed to look ahead, and whole.
+    listed: OnceLock<Option<HashSet<Vec<u8>>>>,
+    /// Staging names that are in it, if it was listed for them.
     staged: OnceLock<HashSet<Vec<u8>>>,
 }
 
 impl Dir {
-    pub(super) fn new(fd: OwnedFd, fresh: bool) -> Self {
-        Self { fd, fresh, hands_down: OnceLock::new(), staged: OnceLock::new() }
+    pub(super) fn new(fd: OwnedFd, fresh: bool, ops: &Arc<Ops>) -> Self {
+        Self {
+            fd,
+            fresh,
+            ops: Arc::clone(ops),
+            hands_down: OnceLock::new(),
+            listed: OnceLock::new(),
+            staged: OnceLock::new(),
+        }
     }
 
     /// Whether what is made in it gets attributes from it: a default ACL.
     pub(super) fn hands_down(&self) -> bool {
         *self.hands_down.get_or_init(|| {
             let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
-            let there = stat::read_xattrs(&stat::XattrsOf::Target(path.as_bytes()));
+            let there = stat::read_xattrs(&self.ops, &stat::XattrsOf::Target(path.as_bytes()));
             there.map_or(true, |there| there.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
         })
     }
@@ -82,25 +99,23 @@ impl Dir {
         if self.fresh {
             return false;
         }
-        let list = || -> rustix::io::Result<HashSet<Vec<u8>>> {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let dir = rustix::fs::openat(&self.fd, c".", flags, Mode::empty())?;
-            let mut space = Vec::with_capacity(64 * 1024);
-            let mut names = RawDir::new(&dir, space.spare_capacity_mut());
-            let mut found = HashSet::new();
-            while let Some(name) = names.next() {
-                let name = name?;
-                let name = name.file_name().to_bytes();
-                if stage::is_staging_name(name) {
-                    found.insert(name.to_vec());
-                }
-            }
-            Ok(found)
-        };
+        if let Some(Some(staged)) = self.listed.get() {
+            return staged.contains(name);
+        }
         if let Some(staged) = self.staged.get() {
             return staged.contains(name);
         }
-        list().is_ok_and(|found| self.staged.get_or_init(|| found).contains(name))
+        ahead::staged_in(self).is_ok_and(|found| self.staged.get_or_init(|| found).contains(name))
+    }
+}
+
+impl Dir {
+    /// Lists it, unless that was done or this run has made it: see [`Ahead`]. Who comes meanwhile waits.
+    pub(super) fn list_once(&self, ahead: &Ahead) {
+        if !self.fresh {
+            // What cannot be listed may well be looked at.
+            self.listed.get_or_init(|| ahead.list(self).unwrap_or_default());
+        }
     }
 }
 
@@ -126,8 +141,10 @@ pub(super) struct At {
 }
 
 impl Root {
-    pub(super) fn new(base: Base, side: Side) -> Self {
+    pub(super) fn new(base: Base, side: Side, ops: Arc<Ops>) -> Self {
         Self {
+            ops,
+            underway: Underway::default(),
             base,
             side,
             held: Mutex::new(None),
@@ -178,7 +195,7 @@ impl Root {
         if !self.has_xattrs() {
             return Ok(Vec::new());
         }
-        match stat::ask_xattrs(of) {
+        match stat::ask_xattrs(&self.ops, of) {
             // What another one that is mounted below says is only about itself.
             Err(Errno::NOTSUP) => {
                 self.plain.store(self.is_distant() && self.is_on_device(now), Ordering::Relaxed);
@@ -231,6 +248,7 @@ impl Root {
         }
         // The path above the root is the user's own words: links in it are followed.
         let flags = OPEN_DIR.difference(OFlags::NOFOLLOW);
+        self.ops.one();
         let opened = match rustix::fs::open(&self.base.dir, flags, Mode::empty()) {
             Err(Errno::NOENT) if make => {
                 std::fs::create_dir_all(&self.base.dir)
@@ -239,7 +257,7 @@ impl Root {
             }
             other => other?,
         };
-        Ok(held.insert(Arc::new(Dir::new(opened, false))).clone())
+        Ok(held.insert(Arc::new(Dir::new(opened, false, &self.ops))).clone())
     }
 
     /// Where the entry at `path` is. Its parent must exist.
@@ -270,13 +288,16 @@ impl Root {
         if let Some(dir) = self.lock_dirs().get(path) {
             return Ok(dir);
         }
-        let open = || rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty());
+        let open = || {
+            self.ops.one();
+            rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty())
+        };
         // In a folder of this run's own making it is most likely not there.
         let made = make && at.dir.fresh && make_dir(&at)?;
         let (opened, fresh) = match open() {
             Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
                 if errno != Errno::NOENT {
-                    rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty())?;
+                    at.unlink(AtFlags::empty())?;
                 }
                 let fresh = make_dir(&at)?;
                 (open()?, fresh)
@@ -286,7 +307,7 @@ impl Root {
         if fresh {
             self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
         }
-        let opened = Arc::new(Dir::new(opened, fresh));
+        let opened = Arc::new(Dir::new(opened, fresh, &self.ops));
         self.lock_dirs().put(path.clone(), opened.clone());
         Ok(opened)
     }
@@ -329,6 +350,7 @@ impl Root {
 
 /// Makes a directory so that only its owner gets in; its own mode comes last. `false`: something of that name is there.
 fn make_dir(at: &At) -> rustix::io::Result<bool> {
+    at.dir.ops.one();
     match rustix::fs::mkdirat(&at.dir, &at.name[..], Mode::RWXU) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
@@ -344,7 +366,20 @@ fn nonempty(path: &Path) -> &Path {
 impl At {
     /// Opens it, not following a link.
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        self.dir.ops.one();
         rustix::fs::openat(&self.dir, &self.name[..], flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
+    }
+
+    /// Removes the name.
+    pub(super) fn unlink(&self, flags: AtFlags) -> rustix::io::Result<()> {
+        self.dir.ops.one();
+        rustix::fs::unlinkat(&self.dir, &self.name[..], flags)
+    }
+
+    /// Gives what has this name the name `to`, in place of what has that.
+    pub(super) fn rename(&self, to: &Self) -> rustix::io::Result<()> {
+        self.dir.ops.one();
+        rustix::fs::renameat(&self.dir, &self.name[..], &to.dir, &to.name[..])
     }
 
     /// The same directory, another name.

@@ -3,14 +3,16 @@
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use haul_core::{
     Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
-    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, WriteDone,
+    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
 };
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::commit::{Committer, Item, Ticket, What};
 use super::crew::Crew;
 use super::meta::{Metadata, On};
@@ -37,6 +39,7 @@ pub(super) struct LocalSink {
     committer: Arc<Committer>,
     /// Those who compare.
     crew: Crew,
+    ahead: Ahead,
     /// Whether small files are made under their own names.
     direct: bool,
     /// Files that are there, while something is staged of them that was held when they were looked at.
@@ -46,7 +49,7 @@ pub(super) struct LocalSink {
 
 impl LocalSink {
     pub(super) fn new(root: Root, options: SinkOptions) -> Result<Self> {
-        let metadata = Metadata::new(options.owner_by_name);
+        let metadata = Metadata::new(options.owner_by_name, Arc::clone(&root.ops));
         let (writers, crew) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
         } else {
@@ -66,6 +69,7 @@ impl LocalSink {
             dirs: Dirs::default(),
             committer,
             crew,
+            ahead: Ahead::default(),
             direct,
             unclean,
             thread: Mutex::new(Some(thread)),
@@ -111,11 +115,7 @@ impl LocalSink {
                 None => stage::stage_small(self.root(), entry, data, content, &is_there)?,
             };
             let Some(staged) = staged else { return Ok(Taken::Already(digest)) };
-            let on = if staged.direct {
-                On::New(&staged.file, &staged.now, staged.at.dir.hands_down())
-            } else {
-                On::File(&staged.file, &staged.now)
-            };
+            let on = if staged.direct { On::New(&staged) } else { On::File(&staged) };
             if let Err(errno) = self.metadata().set(&on, entry) {
                 staged.abandon();
                 return Err(self.root().error("set the metadata of", &entry.path, errno));
@@ -174,6 +174,7 @@ impl LocalSink {
     }
 
     fn remove_one(&self, path: &RelPath) -> Result<()> {
+        let _doing = self.root().doing("remove", path);
         let gone = |result| match result {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
             other => other,
@@ -186,9 +187,8 @@ impl LocalSink {
             if is_dir {
                 self.root().forget(path);
             }
-            let unlink = |at: &At| rustix::fs::unlinkat(&at.dir, &at.name[..], flags);
-            match unlink(&at) {
-                Err(Errno::ACCESS) if stage::unlock_dir(&at) => unlink(&at),
+            match at.unlink(flags) {
+                Err(Errno::ACCESS) if stage::unlock_dir(&at) => at.unlink(flags),
                 other => other,
             }
         };
@@ -231,6 +231,8 @@ impl Sink for LocalSink {
         } else {
             offers.len().div_ceil(COMPARERS * 4)
         };
+        let make = !self.options.dry_run && !self.options.existing;
+        self.ahead.look(self.root(), &self.crew, offers.iter().map(|offer| &offer.entry.path), make);
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
         let answer = |run: &&[Offer]| run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>();
         Ok(self.crew.each(&runs, answer).into_iter().flatten().collect())
@@ -260,6 +262,7 @@ impl Sink for LocalSink {
             jobs = (0..folders).flat_map(|first| jobs.iter().copied().skip(first).step_by(folders)).collect();
         }
         crew.each(&jobs, |(at, entry, slice, read, content)| {
+            let _doing = self.root().doing("write", &entry.path);
             match self.take(entry, *slice, read, content, how) {
                 // Each for itself: a server may be stuck at another one of the batch.
                 Ok(Taken::Wait(what)) => {
@@ -274,6 +277,10 @@ impl Sink for LocalSink {
 
     fn flush(&self) {
         self.committer.flush();
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.root().stuck(patience)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
@@ -378,6 +385,7 @@ impl LocalSink {
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
         let opened = at.open(flags, rustix::fs::Mode::empty());
         let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty())).map_err(failed)?;
+        self.root().ops.one();
         rustix::fs::syncfs(opened).map_err(failed)
     }
 }
@@ -441,7 +449,11 @@ mod tests {
     #[test]
     fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(Base { dir: dir.path().into(), name: b".".to_vec() }, Side::Destination);
+        let root = Root::new(
+            Base { dir: dir.path().into(), name: b".".to_vec() },
+            Side::Destination,
+            Arc::default(),
+        );
         let options = SinkOptions::default();
         let sink = LocalSink::new(root, options).unwrap();
         let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();

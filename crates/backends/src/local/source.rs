@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Stuck};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::crew::Crew;
 use super::read::Reader;
 use super::root::Root;
@@ -27,6 +29,7 @@ pub(super) struct LocalSource {
     reader: Reader,
     /// Those who look at names.
     crew: Crew,
+    ahead: Ahead,
 }
 
 impl LocalSource {
@@ -36,10 +39,11 @@ impl LocalSource {
         } else {
             (Crew::growing(LOOKERS, LOOKERS), Crew::fixed(1))
         };
-        Self { root, reader: Reader::new(pool, readers), crew: lookers }
+        Self { root, reader: Reader::new(pool, readers), crew: lookers, ahead: Ahead::default() }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
+        let _doing = self.root.doing("look at", path);
         match self.root.at(path).and_then(|at| stat::entry(&self.root, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
             // A link where a folder was, or a file: then there is nothing of that name below the root.
@@ -60,6 +64,7 @@ impl Source for LocalSource {
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         if self.root.is_distant() {
+            self.ahead.look(&self.root, &self.crew, paths.iter(), false);
             return Ok(self.crew.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())
@@ -71,6 +76,10 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(Crew::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.root.stuck(patience)
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

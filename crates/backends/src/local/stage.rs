@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
 use haul_core::{
-    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, RelPath, Result, SLICE_LEN, Slice, SliceData,
+    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, SLICE_LEN, Slice,
+    SliceData,
 };
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::journal::{self, Header, Journal};
 use super::root::{At, Root};
-use super::stat;
+use super::{direct, stat};
 
 /// What the names of staged files begin with.
 const PREFIX: &[u8] = b".haul-";
@@ -75,11 +76,17 @@ pub(super) struct Staged {
 impl Staged {
     /// Makes the staged file of the entry at `path`, or takes over the one that is there.
     pub(super) fn open(root: &Root, path: &RelPath) -> Result<Self> {
-        Self::open_unless(root, path, &|_| false)?.ok_or_else(|| restless(root, path))
+        Self::open_unless(root, path, &|_| Mode::RUSR | Mode::WUSR, &|_| false)?
+            .ok_or_else(|| restless(root, path))
     }
 
     /// The same, or `None` if the entry itself `is_there`: somebody else may be finishing it at this moment.
-    fn open_unless(root: &Root, path: &RelPath, is_there: &dyn Fn(&At) -> bool) -> Result<Option<Self>> {
+    fn open_unless(
+        root: &Root,
+        path: &RelPath,
+        mode: &dyn Fn(&At) -> Mode,
+        is_there: &dyn Fn(&At) -> bool,
+    ) -> Result<Option<Self>> {
         let failed = |errno| root.error("stage", path, errno);
         let at = root.at_made(path).map_err(failed)?;
         let part = part_of(&at);
@@ -89,7 +96,7 @@ impl Staged {
                 return Ok(None);
             }
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-            let (file, found) = match part.open(new, Mode::RUSR | Mode::WUSR) {
+            let (file, found) = match part.open(new, mode(&at)) {
                 Ok(file) => (file, false),
                 Err(Errno::EXIST) => match part.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
                     Ok(file) => (file, true),
@@ -130,10 +137,16 @@ impl Staged {
         Err(restless(root, path))
     }
 
+    /// Whether it has no attributes but those that it was given here.
+    pub(super) fn is_bare(&self) -> bool {
+        !self.found && !self.at.dir.hands_down()
+    }
+
     /// Forgets what an interrupted run has left in it.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.found {
             remove(&journal_of(&self.at))?;
+            self.at.dir.ops.one();
             self.file.set_len(0)?;
         }
         Ok(())
@@ -150,12 +163,11 @@ impl Staged {
 
     /// Gives it its final name.
     pub(super) fn publish(&self) -> rustix::io::Result<()> {
-        let rename =
-            || rustix::fs::renameat(&self.part.dir, &self.part.name[..], &self.at.dir, &self.at.name[..]);
+        let rename = || self.part.rename(&self.at);
         match rename() {
             // An empty folder in its place gives way; one with something in it does not.
             Err(Errno::ISDIR) => {
-                rustix::fs::unlinkat(&self.at.dir, &self.at.name[..], AtFlags::REMOVEDIR)?;
+                self.at.unlink(AtFlags::REMOVEDIR)?;
                 rename()
             }
             other => other,
@@ -208,7 +220,7 @@ pub(super) fn remove_if(at: &At, now: &Statx) {
 
 /// Removes a name, if it is there.
 pub(super) fn remove(at: &At) -> rustix::io::Result<()> {
-    match rustix::fs::unlinkat(&at.dir, &at.name[..], AtFlags::empty()) {
+    match at.unlink(AtFlags::empty()) {
         Err(Errno::NOENT) => Ok(()),
         other => other,
     }
@@ -243,10 +255,17 @@ pub(crate) fn proves(entry: &Entry, slice: Slice, data: &SliceData, content: &[u
 }
 
 /// Writes the data of a slice where it belongs.
-pub(super) fn write_extents(file: &File, start: u64, data: &SliceData, content: &[u8]) -> io::Result<()> {
+pub(super) fn write_extents(
+    ops: &Ops,
+    file: &File,
+    start: u64,
+    data: &SliceData,
+    content: &[u8],
+) -> io::Result<()> {
     let mut used = 0;
     for extent in &data.extents {
         let bytes = content.get(used..used + extent.len as usize).ok_or(io::ErrorKind::InvalidInput)?;
+        ops.one();
         file.write_all_at(bytes, start + u64::from(extent.start))?;
         used += extent.len as usize;
     }
@@ -261,8 +280,9 @@ pub(super) fn stage_small(
     content: &[u8],
     is_there: &dyn Fn(&At) -> bool,
 ) -> Result<Option<Staged>> {
-    let Some(staged) = Staged::open_unless(root, &entry.path, is_there)? else { return Ok(None) };
-    match staged.clear().and_then(|()| write_whole(&staged.file, entry, data, content)) {
+    let mode = |at: &At| direct::first_mode(entry, at.dir.hands_down());
+    let Some(staged) = Staged::open_unless(root, &entry.path, &mode, is_there)? else { return Ok(None) };
+    match staged.clear().and_then(|()| write_whole(&root.ops, &staged.file, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {
             staged.abandon();
@@ -272,10 +292,20 @@ pub(super) fn stage_small(
 }
 
 /// Writes all of a small file.
-pub(super) fn write_whole(file: &File, entry: &Entry, data: &SliceData, content: &[u8]) -> io::Result<()> {
-    write_extents(file, 0, data, content)?;
+pub(super) fn write_whole(
+    ops: &Ops,
+    file: &File,
+    entry: &Entry,
+    data: &SliceData,
+    content: &[u8],
+) -> io::Result<()> {
+    write_extents(ops, file, 0, data, content)?;
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
-    if written < entry.len { file.set_len(entry.len) } else { Ok(()) }
+    if written < entry.len {
+        ops.one();
+        return file.set_len(entry.len);
+    }
+    Ok(())
 }
 
 /// A giant file that is being staged, slice by slice.
@@ -313,11 +343,13 @@ impl Giant {
         if durable.is_empty() {
             // A journal without its file must go before there is a file: inode numbers are used again.
             remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
+            root.ops.one();
             staged.file.set_len(0).map_err(|e| failed(&e))?;
         }
         for (index, value) in &durable {
             tree.set(*index, *value);
         }
+        root.ops.one();
         staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
         let progress = Progress { tree, dirty: Vec::new(), durable, journal: None };
         let (sealed, ended) = (RwLock::new(false), OnceLock::new());
@@ -334,7 +366,13 @@ impl Giant {
         if *sealed {
             return Ok(());
         }
-        write_extents(&self.staged.file, u64::from(slice.index) * SLICE_LEN, data, content)?;
+        write_extents(
+            &self.staged.at.dir.ops,
+            &self.staged.file,
+            u64::from(slice.index) * SLICE_LEN,
+            data,
+            content,
+        )?;
         let mut progress = self.lock();
         progress.tree.set(slice.index, data.value);
         progress.dirty.push((slice.index, data.value));

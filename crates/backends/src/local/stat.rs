@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use haul_core::entry::Xattr;
-use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
+use haul_core::entry::{Identity, Xattr};
+use haul_core::{Entry, EntryKind, Ops, OwnerNames, RelPath, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
@@ -37,15 +37,19 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
         None
     };
     let stat = match &held {
-        Some(held) => statx_now(held)?,
+        Some(held) => {
+            root.ops.one();
+            statx_now(held)?
+        }
         None => statx(at)?,
     };
     let kind = match FileType::from_raw_mode(stat.stx_mode.into()) {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Dir,
-        FileType::Symlink => EntryKind::Symlink(
-            rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes(),
-        ),
+        FileType::Symlink => EntryKind::Symlink({
+            root.ops.one();
+            rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes()
+        }),
         FileType::Fifo => EntryKind::Fifo,
         FileType::Socket => EntryKind::Socket,
         FileType::CharacterDevice => EntryKind::CharDevice(device(stat.stx_rdev_major, stat.stx_rdev_minor)),
@@ -63,7 +67,27 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
 
 /// The plain metadata of `at`, without attributes and link target.
 pub(super) fn statx(at: &At) -> rustix::io::Result<Statx> {
+    at.dir.ops.one();
     rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted())
+}
+
+/// The same without the access time: reading changes that, and who asks for it after reading asks the server again.
+pub(super) fn statx_compared(at: &At) -> rustix::io::Result<Statx> {
+    let wanted = wanted().difference(StatxFlags::ATIME);
+    at.dir.ops.one();
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+/// The same of what is held open.
+pub(super) fn statx_held(file: impl std::os::fd::AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted().difference(StatxFlags::ATIME))
+}
+
+/// What an open file is now, without its access time, as above.
+pub(super) fn identity(file: impl std::os::fd::AsFd) -> rustix::io::Result<Identity> {
+    let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;
+    let now = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
+    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ino: now.stx_ino })
 }
 
 /// The plain metadata of an open file, as this machine knows it: from opening it, or from what was done with it since.
@@ -110,8 +134,8 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
 }
 
 /// The carried attributes of `at`, sorted by name. A file system without attributes has none.
-pub(super) fn xattrs(at: &At) -> rustix::io::Result<Vec<Xattr>> {
-    read_xattrs(&XattrsOf::Name(&at.proc_path()))
+pub(super) fn xattrs(ops: &Ops, at: &At) -> rustix::io::Result<Vec<Xattr>> {
+    read_xattrs(ops, &XattrsOf::Name(&at.proc_path()))
 }
 
 /// Whose attributes are read.
@@ -143,17 +167,18 @@ impl XattrsOf<'_> {
 }
 
 /// The carried attributes, sorted by name. A file system without attributes has none.
-pub(super) fn read_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
-    match ask_xattrs(of) {
+pub(super) fn read_xattrs(ops: &Ops, of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
+    match ask_xattrs(ops, of) {
         Err(Errno::NOTSUP) => Ok(Vec::new()),
         other => other,
     }
 }
 
 /// The same; a file system without attributes is an error.
-pub(super) fn ask_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
+pub(super) fn ask_xattrs(ops: &Ops, of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
     let mut short = [0_u8; 1024];
     let long;
+    ops.one();
     let names = match of.list(&mut short) {
         Ok(0) | Err(Errno::NOENT) => return Ok(Vec::new()),
         Ok(n) => &short[..n],
@@ -169,6 +194,7 @@ pub(super) fn ask_xattrs(of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
     let mut found = Vec::new();
     for name in names.split(|b| *b == 0).filter(|name| is_carried(name)) {
         let mut value = vec![0_u8; 256];
+        ops.one();
         let n = match of.get(name, &mut value) {
             Err(Errno::RANGE) => {
                 value.resize(XATTR_MAX, 0);

@@ -199,11 +199,21 @@ impl Walk<'_> {
         space: &mut Vec<u8>,
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
-        let dir = Arc::new(Dir::new(at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?, false));
+        let _doing = self.root.doing("list the folder", path);
+        let dir = Arc::new(Dir::new(
+            at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?,
+            false,
+            &self.root.ops,
+        ));
         let apart = self.root.is_distant();
         let mut part = Vec::new();
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
-        while let Some(found) = listing.next() {
+        while let Some(found) = {
+            if listing.is_buffer_empty() {
+                self.root.ops.one();
+            }
+            listing.next()
+        } {
             let found = found?;
             let name = found.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
@@ -244,6 +254,7 @@ impl Walk<'_> {
             }
         };
         let at = At { dir: dir.clone(), name: name.to_vec() };
+        let _doing = self.root.doing("look at", &path);
         let entry = match stat::entry(self.root, &at, path.clone(), self.names.as_ref()) {
             Ok(entry) => entry,
             Err(Errno::NOENT) => return,

@@ -24,6 +24,7 @@ pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
         session: None,
         fresh: true,
         max_memory,
+        iops: None,
         lanes,
         timeout,
         direct: None,

@@ -95,6 +95,8 @@ pub struct PeerConfig {
     pub timeout: u32,
     /// The memory budget of the far process, in bytes.
     pub max_memory: u64,
+    /// File-system operations that the far process may make on each side in a second; `None` is no limit.
+    pub iops: Option<u64>,
     /// Limits on what goes over all connections together.
     pub pace: Pace,
     /// How content is packed on its way.
@@ -153,6 +155,7 @@ impl Peer {
     ) -> Result<Arc<Self>> {
         let direct = direct::Finder::new(config)?;
         let mut hello = admit::hello(config.max_memory, config.streams, config.timeout.max(2));
+        hello.iops = config.iops;
         hello.direct = direct.as_ref().map(direct::Finder::offer);
         Self::greeting(hello, dialer, direct, hint, config, pool, note)
     }

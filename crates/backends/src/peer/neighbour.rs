@@ -107,6 +107,7 @@ impl Neighbour {
             streams: with.streams,
             timeout: with.timeout,
             max_memory,
+            iops: None,
             pace,
             compress: Compress::Never,
             hints: None,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use haul_core::{Error, ErrorKind, Result, Retry, Side};
+use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
 
 use super::packet::{self, Attrs, Data, MAX_PACKET, Names, PLAIN_DATA, Request, Response};
 use super::pipe::{Life, Pipe};
@@ -129,6 +129,8 @@ pub(super) struct Conn {
     /// Bytes that were asked for or sent and not yet answered.
     load: AtomicU64,
     life: Arc<Life>,
+    /// What lets requests through.
+    pub(super) ops: Arc<Ops>,
     helper: Arc<dyn Helper>,
     handles: Mutex<usize>,
     returned: Condvar,
@@ -160,7 +162,12 @@ pub(super) fn lost(name: &str, why: &str) -> Error {
 
 impl Conn {
     /// Greets the server. The reader is to be run by a thread of its own, with [`Conn::listen`].
-    pub(super) fn greet(pipes: Pipes, name: &str, life: Arc<Life>) -> io::Result<(Self, Answers)> {
+    pub(super) fn greet(
+        pipes: Pipes,
+        name: &str,
+        life: Arc<Life>,
+        ops: Arc<Ops>,
+    ) -> io::Result<(Self, Answers)> {
         let mut writer = Pipe::new(pipes.to, life.clone())?;
         let mut reader = BufReader::with_capacity(32 * 1024, Pipe::new(pipes.from, life.clone())?);
         writer.write_all(&packet::encode_init())?;
@@ -194,6 +201,7 @@ impl Conn {
             next: AtomicU32::new(0),
             load: AtomicU64::new(0),
             life,
+            ops,
             helper: pipes.helper,
             handles: Mutex::new(0),
             returned: Condvar::new(),

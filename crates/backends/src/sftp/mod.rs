@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 use crate::peer::ssh::{Errand, SshDialer};
 use crate::peer::{Note, PeerConfig};
@@ -58,7 +58,9 @@ impl Sftp {
     ) -> Result<Arc<Self>> {
         let dialer = SshDialer::new(host, config, Errand::Sftp, note.clone())?;
         let timeout = Duration::from_secs(config.timeout.max(2).into());
-        let pool = Pool::open(dialer, note, timeout, config.streams)?;
+        let ops = Arc::new(Ops::default());
+        ops.limit(config.iops);
+        let pool = Pool::open(dialer, note, timeout, config.streams, ops)?;
         Ok(Arc::new(Self { pool, buffers: buffers.clone(), told: AtomicBool::new(false) }))
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Error, ErrorKind, Result, Retry, Side};
+use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
 
 use super::conn::{Answers, Conn, Server};
 use super::pipe::Life;
@@ -34,6 +34,8 @@ pub(super) struct Pool {
     timeout: Duration,
     /// Connections asked for; 0 lets the round trip decide.
     streams: u32,
+    /// What lets requests through.
+    ops: Arc<Ops>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -59,10 +61,16 @@ struct State {
 
 impl Pool {
     /// Opens the first connection; ssh may ask for a password here.
-    pub(super) fn open(dialer: SshDialer, note: Note, timeout: Duration, streams: u32) -> Result<Arc<Self>> {
+    pub(super) fn open(
+        dialer: SshDialer,
+        note: Note,
+        timeout: Duration,
+        streams: u32,
+        ops: Arc<Ops>,
+    ) -> Result<Arc<Self>> {
         let state = State { may_grow: true, backoff: TICK, ..State::default() };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let pool = Arc::new(Self { dialer, note, timeout, streams, state, changed });
+        let pool = Arc::new(Self { dialer, note, timeout, streams, ops, state, changed });
         pool.dial(Way::First).map_err(|refused| refused.error)?;
         if pool.server()?.round_trip >= FAR {
             pool.want();
@@ -191,7 +199,7 @@ impl Pool {
                     }
                 });
             }
-            let greeted = Conn::greet(pipes, &self.name(), life.clone());
+            let greeted = Conn::greet(pipes, &self.name(), life.clone(), Arc::clone(&self.ops));
             drop(ready);
             greeted
         });

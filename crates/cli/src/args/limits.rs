@@ -1,5 +1,7 @@
 //! How much of the machines and the link a run may take.
 
+use std::num::NonZeroU64;
+
 use clap::Args;
 
 use crate::settings::Timetable;
@@ -17,6 +19,15 @@ pub(crate) struct LimitArgs {
     /// it runs.
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) bwlimit: Option<Timetable>,
+    /// Make at most N file-system operations per second at each end
+    ///
+    /// For a file server that others need too, or one that charges by the operation. At each end by itself, what is
+    /// asked of its file system counts: each look at a name, each part of a listing, opening, making, reading (each
+    /// 256 KiB), writing (each run of data), syncing, setting owner, mode, times or an attribute, reading attributes or
+    /// a link, linking, renaming and removing. Closing counts nothing. A server may be asked more often than that: for
+    /// the folders on the way, say.
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) iops: Option<NonZeroU64>,
     /// Give way to whatever else the machines at both ends do
     ///
     /// At both ends haul has the lowest priority for the processor (nice 19), from which the kernel also takes that

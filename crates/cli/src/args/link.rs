@@ -59,7 +59,7 @@ pub(crate) struct LinkArgs {
     /// The congestion control of such connections [default: bbr over a distance, where the system has it]
     #[arg(long, value_name = "NAME", help_heading = "Other machines")]
     pub(crate) congestion: Option<String>,
-    /// Give up a connection that shows no sign of life for so long
+    /// Give up a connection that shows no sign of life for so long; tell of a file system here that does not answer
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Other machines")]
     pub(crate) timeout: u32,

@@ -8,7 +8,7 @@ use haul_backends::peer::{Pair, Peer, PeerConfig, ssh};
 use haul_backends::sftp::Sftp;
 use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
-use haul_core::{Error, ErrorKind, Location, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{Error, ErrorKind, Location, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 use crate::settings::LinkSettings;
 
@@ -57,8 +57,22 @@ impl Ends {
     /// # Errors
     /// If its machine cannot be reached or the path not be resolved.
     pub(crate) fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
+        let ops = Arc::clone(&self.link.ops.source);
+        self.read(at, place, &ops)
+    }
+
+    /// Opens a destination to look at what is there.
+    ///
+    /// # Errors
+    /// If its machine cannot be reached or the path not be resolved.
+    pub(crate) fn view(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
+        let ops = Arc::clone(&self.link.ops.destination);
+        self.read(at, place, &ops)
+    }
+
+    fn read(&mut self, at: &Location, place: &Place, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
         match self.far(at)? {
-            None => local::open_source(place, false, &self.link.pool),
+            None => local::open_source(place, false, &self.link.pool, ops),
             Some(Far::Peer(peer)) => peer.open_source(place),
             Some(Far::Sftp(sftp)) => sftp.open_source(place),
         }
@@ -75,7 +89,7 @@ impl Ends {
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
         match self.far(at)? {
-            None => local::open_sink(place, false, options, &self.link.pool),
+            None => local::open_sink(place, false, options, &self.link.pool, &self.link.ops.destination),
             Some(Far::Peer(peer)) => peer.open_sink(place, options),
             Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
         }

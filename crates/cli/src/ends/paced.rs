@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source, Traffic};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source, Stuck, Traffic,
+};
 use haul_engine::Cancel;
 
 /// A source with a limit.
@@ -43,6 +46,10 @@ impl Source for Paced {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.source.digest(paths)
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.source.stuck(patience)
     }
 
     fn ending(&self) {

@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source, Traffic};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source, Stuck, Traffic,
+};
 
 /// The source behind it, whose scan does not tell of the root unless it is asked for by name.
 pub(crate) struct Rootless(pub(crate) Arc<dyn Source>);
@@ -35,6 +38,10 @@ impl Source for Rootless {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.0.digest(paths)
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.0.stuck(patience)
     }
 
     fn ending(&self) {

@@ -1,7 +1,10 @@
 //! How far ends are reached, from the words about it.
 
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
 use haul_backends::peer::{PeerConfig, Ports, Transport};
-use haul_core::{BufferPool, Compress, Pace, Result};
+use haul_core::{BufferPool, Compress, Ops, Pace, Result};
 
 use super::{usage, words::split_words};
 use crate::args::{CompressArgs, LinkArgs};
@@ -22,8 +25,19 @@ pub(crate) struct LinkSettings {
     pub(crate) haul_named: bool,
     /// Memory for content of this process.
     pub(crate) pool: BufferPool,
+    /// What lets file-system operations of ends on this machine through.
+    pub(crate) ops: SideOps,
     /// Options that were given and matter only where another machine is an end.
     pub(crate) remote_only: Vec<&'static str>,
+}
+
+/// A limit for each side of a run.
+#[derive(Clone, Default)]
+pub(crate) struct SideOps {
+    /// The source's.
+    pub(crate) source: Arc<Ops>,
+    /// The destination's.
+    pub(crate) destination: Arc<Ops>,
 }
 
 impl LinkSettings {
@@ -63,6 +77,7 @@ impl LinkSettings {
             streams: args.streams.unwrap_or(0),
             timeout: args.timeout,
             max_memory: args.max_memory,
+            iops: None,
             pace: Pace::default(),
             compress: Compress::Auto,
             hints: crate::jobs::Folder::hosts().ok(),
@@ -73,8 +88,17 @@ impl LinkSettings {
             bootstrap: args.missing.bootstrap,
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(args.max_memory),
+            ops: SideOps::default(),
             remote_only,
         })
+    }
+
+    /// With at most so many file-system operations per second on each side.
+    pub(crate) fn limit_operations(&mut self, iops: Option<NonZeroU64>) {
+        let rate = iops.map(NonZeroU64::get);
+        self.peer.iops = rate;
+        self.ops.source.limit(rate);
+        self.ops.destination.limit(rate);
     }
 
     /// With content packed as these words say.

@@ -25,6 +25,7 @@ mod filesystems;
 mod groups;
 mod hostile;
 mod interrupts;
+mod iops;
 mod kills;
 mod kit;
 mod limits;
@@ -37,6 +38,7 @@ mod plan;
 mod probe;
 mod providers;
 mod reach;
+mod realtrees;
 mod reruns;
 mod routes;
 mod scene;
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         routes::cases(),
         paths::cases(),
         reruns::cases(),
+        realtrees::cases(),
         kills::cases(),
         interrupts::cases(),
         direct::cases(),
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         databases::cases(),
         filesystems::cases(),
         limits::cases(),
+        iops::cases(),
         memory::cases(),
         digests::cases(),
         compression::cases(),

@@ -12,7 +12,7 @@ use haul_testkit::tree::list;
 use haul_testkit::{Need, Random, Tree, assert_same_tree};
 use rustix::io::Errno;
 
-use crate::scene::{Scene, Way, events, summary};
+use crate::scene::{Scene, Way, events, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -20,11 +20,13 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Fuse;
         a_hard_tree_arrives_whole_on_it_and_from_it,
         a_small_file_takes_few_requests,
+        what_comes_with_a_listing_is_not_asked_for_again,
         atomic_gives_every_file_its_name_last,
         what_is_there_is_replaced_not_written_into,
         single_failures_are_named_and_the_rest_arrives,
         what_cannot_be_read_is_named_and_the_rest_arrives,
         a_request_that_hangs_holds_up_its_own_file_only,
+        what_hangs_is_named_and_the_rest_goes_on,
         what_a_failed_sync_has_lost_is_written_again,
         killed_at_random_moments_no_part_of_a_file_looks_complete,
     ]
@@ -38,7 +40,7 @@ fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> Mount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");
     fs::create_dir_all(&at).unwrap();
-    let options = Options { meta: DELAY, data: DELAY, cache: Duration::ZERO, xattrs };
+    let options = Options { meta: DELAY, data: DELAY, xattrs, ..Options::default() };
     Mount::new(behind, &at, options).unwrap()
 }
 
@@ -90,6 +92,34 @@ fn a_small_file_takes_few_requests() {
         assert!(second.total() <= files * 5 / 2, "{}", second.json());
         assert_eq!(second.of(Op::Create) + second.of(Op::Write), 0, "{}", second.json());
     }
+}
+
+fn what_comes_with_a_listing_is_not_asked_for_again() {
+    let scene = Scene::new();
+    let source = many(&scene, 20);
+    let (folders, files) = (21, 400);
+    let behind = scene.join("behind");
+    fs::create_dir_all(&behind).unwrap();
+    fs::create_dir_all(scene.join("mnt")).unwrap();
+    let copy = |word: &str, from: &Path, to: &Path| {
+        let slow = Mount::new(&behind, &scene.join("mnt"), Options::nfs(DELAY)).unwrap();
+        let run = scene.by(Way::Local, word, slash(from), slash(to)).finish().expect_success();
+        (summary(&run), slow.counts())
+    };
+    let there = scene.join("mnt/dst");
+    let _ = copy("copy", source.path(), &there);
+    assert_same_tree(source.path(), &behind.join("dst"));
+    for word in ["copy", "sync"] {
+        let (told, counts) = copy(word, source.path(), &there);
+        assert_eq!(told.of("same"), files + folders, "{told:?}");
+        // For each folder once, and once more for what is to be removed.
+        assert!(counts.total() <= folders * 15 + 20, "{}", counts.json());
+    }
+    let (told, counts) = copy("copy", &there, &scene.join("back"));
+    assert_eq!(told.of("copied"), files);
+    // Open, read, and two to close.
+    assert!(counts.total() <= files * 4 + folders * 10, "{}", counts.json());
+    assert_same_tree(source.path(), &scene.join("back"));
 }
 
 fn atomic_gives_every_file_its_name_last() {
@@ -212,6 +242,36 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
         let run = run.finish().expect_code(1);
         assert_eq!(failed(&run), BTreeSet::from(["01/10".to_owned()]), "{run}");
         assert_eq!(summary(&run).of("copied"), 599);
+    }
+}
+
+fn what_hangs_is_named_and_the_rest_goes_on() {
+    let cases = [
+        (Op::Create, "01/10", true, "write"),
+        (Op::Lookup, "02/05", true, "compare"),
+        (Op::Open, "03/03", false, "read"),
+        (Op::Getattr, "04/04", false, "look at"),
+    ];
+    for (op, path, at_target, operation) in cases {
+        let scene = Scene::new();
+        let source = many(&scene, 10);
+        let behind = scene.join("behind");
+        let copy = scene.join("dst");
+        // Where there is something to compare, it was copied before.
+        if operation == "compare" {
+            let _ = scene.copy(Way::Local, source.path(), &behind).finish().expect_success();
+            source.text("05/05", "new");
+        }
+        let slow = mount(&scene, if at_target { &behind } else { source.path() }, false);
+        let (from, to) = if at_target { (source.path(), slow.path()) } else { (slow.path(), &*copy) };
+        slow.faults().add(Fault::once(op, path, Action::Hang));
+        let run = scene.copy(Way::Local, from, to).args(["--timeout", "1"]).start();
+        let named = format!("{operation} {}", slow.join(path).display());
+        wait_until("it is named", Duration::from_secs(30), || run.stdout().contains(&named));
+        slow.release();
+        let run = run.finish().expect_code(1);
+        assert_eq!(failed(&run), BTreeSet::from([path.to_owned()]), "{run}");
+        assert_eq!(summary(&run).of("failed"), 1, "{run}");
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) fn hello() -> Hello {
         session: Some([0xab; 16]),
         fresh: true,
         max_memory: 1 << 30,
+        iops: Some(300),
         lanes: 16,
         timeout: 30,
         direct: Some(DirectOffer {

@@ -6,7 +6,7 @@ mod plan;
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_core::{Compare, Location, Pace, Place, Report, Result, Source};
 use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
@@ -56,12 +56,13 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         destination,
         files_from,
         settings,
-        link,
+        mut link,
         on_full,
         limits,
         output,
         delete,
     } = transfer;
+    link.limit_operations(limits.iops);
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let verbose = output.verbose;
@@ -75,6 +76,9 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
+    for ops in [&link.ops.source, &link.ops.destination] {
+        ops.until(cancel.flag());
+    }
     let pace = link.peer.pace.clone();
     let table = limits.bwlimit;
     let governor =
@@ -89,6 +93,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         let verb = if link.remote_only.len() == 1 { "has" } else { "have" };
         console.note(&format!("{options} {verb} no effect: both ends are on this machine"));
     }
+    let patience = Duration::from_secs(link.peer.timeout.into());
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let note: Note = Arc::new(move |text| noted.note(text));
@@ -99,6 +104,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         destination,
         settings,
         on_full,
+        patience,
         delete,
         console,
         cancel,
@@ -136,6 +142,7 @@ struct Runner {
     destination: Location,
     settings: TransferSettings,
     on_full: OnFull,
+    patience: Duration,
     delete: Option<Delete>,
     console: Arc<Console>,
     cancel: Cancel,
@@ -163,7 +170,7 @@ impl Runner {
         if self.delete.is_none() {
             return Ok(None);
         }
-        let view = self.ends.source(&self.destination, place)?;
+        let view = self.ends.view(&self.destination, place)?;
         // Where there is nothing yet, nothing will have to go.
         Ok(view.root()?.map(|_| view))
     }
@@ -187,6 +194,7 @@ impl Runner {
             dry_run: self.settings.sink.dry_run,
             delete: self.delete,
             on_full: self.on_full,
+            patience: self.patience,
             workers: 0,
         };
         let parts = [Part { source: part.source, sink, view }];

@@ -1,0 +1,56 @@
+//! What is being done on a file system far away, so that what a server does not answer can be named.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haul_core::{RelPath, Stuck};
+
+use super::root::Root;
+
+/// The operations under way, in the order of their beginning.
+#[derive(Default)]
+pub(super) struct Underway(Mutex<(u64, BTreeMap<u64, Operation>)>);
+
+struct Operation {
+    since: Instant,
+    what: &'static str,
+    path: RelPath,
+}
+
+/// An operation; over on drop.
+pub(super) struct Guard<'a>(&'a Underway, u64);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.lock().1.remove(&self.1);
+    }
+}
+
+impl Underway {
+    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Operation>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, what: &'static str, path: &RelPath) -> Guard<'_> {
+        let mut state = self.lock();
+        state.0 += 1;
+        let number = state.0;
+        state.1.insert(number, Operation { since: Instant::now(), what, path: path.clone() });
+        Guard(self, number)
+    }
+}
+
+impl Root {
+    /// Something is done with the entry at `path` until the guard is dropped. Only where it may never end.
+    pub(super) fn doing(&self, what: &'static str, path: &RelPath) -> Option<Guard<'_>> {
+        self.is_distant().then(|| self.underway.begin(what, path))
+    }
+
+    /// The operations that have been under way for so long.
+    pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        let state = self.underway.lock();
+        let late = state.1.values().take_while(|one| one.since.elapsed() >= patience);
+        late.map(|one| Stuck { operation: one.what.to_owned(), path: self.shown(&one.path) }).collect()
+    }
+}
