@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED,
-    MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION,
+    MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, SMALL, SMALL_QUICK, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -56,6 +56,8 @@ pub(crate) enum Passes {
     Again,
     /// One of each in every round.
     Both,
+    /// Each to a destination of which one page in a hundred has changed since.
+    Changed,
 }
 
 /// One case.
@@ -287,6 +289,19 @@ pub(crate) static CASES: &[Case] = &[
         passes: Passes::Again,
         tools: &["haul", "rsync"],
         timeout: minutes(10),
+    },
+    Case {
+        name: "delta",
+        about: "one file of 1 GiB of which 1 % of the 16 KiB pages changed, over a long line",
+        data: &IMAGE,
+        quick: &IMAGE_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(1, 60),
+        slow: None,
+        passes: Passes::Changed,
+        tools: &["haul", "haul --inplace", "haul --delta off", "rsync", "rsync --inplace"],
+        timeout: minutes(5),
     },
     Case {
         name: "million",

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source};
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, Pages, RelPath, Result, ScanOptions, Source};
 use rustix::io::Errno;
 
 use super::crew::Crew;
@@ -67,6 +67,10 @@ impl Source for LocalSource {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         Ok(self.reader.read(&self.root, batch))
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        Ok(self.reader.read_changed(&self.root, batch, pages))
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

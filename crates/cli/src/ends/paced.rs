@@ -4,7 +4,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source, Traffic};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Limiter, Pages, RelPath, Result, ScanOptions, Source, Traffic,
+};
 use haul_engine::Cancel;
 
 /// A source with a limit.
@@ -15,6 +17,17 @@ pub(crate) struct Paced {
     pub(crate) limit: Arc<Limiter>,
     /// Ends the waiting.
     pub(crate) cancel: Cancel,
+}
+
+impl Paced {
+    /// Waits until so much content may pass.
+    fn pass(&self, data: &BatchData) {
+        let mut left = data.content.bytes().len();
+        while left > 0 {
+            // What was read when the run is interrupted goes through: the run ends when that is written.
+            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
+        }
+    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the source")]
@@ -33,11 +46,13 @@ impl Source for Paced {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         let data = self.source.read(batch)?;
-        let mut left = data.content.bytes().len();
-        while left > 0 {
-            // What was read when the run is interrupted goes through: the run ends when that is written.
-            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
-        }
+        self.pass(&data);
+        Ok(data)
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        let data = self.source.read_changed(batch, pages)?;
+        self.pass(&data);
         Ok(data)
     }
 

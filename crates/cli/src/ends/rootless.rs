@@ -4,7 +4,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source, Traffic};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Pages, RelPath, Result, ScanBatch, ScanOptions, Source, Traffic,
+};
 
 /// The source behind it, whose scan does not tell of the root unless it is asked for by name.
 pub(crate) struct Rootless(pub(crate) Arc<dyn Source>);
@@ -31,6 +33,10 @@ impl Source for Rootless {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         self.0.read(batch)
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        self.0.read_changed(batch, pages)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
