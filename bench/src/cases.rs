@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, LOG, LOG_QUICK, MANY, MANY_QUICK, MILLION,
-    MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL, SMALL_QUICK,
-    TEN_THOUSAND, WIDE, WIDE_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK, MANY,
+    MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL,
+    SMALL_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -57,6 +57,8 @@ pub(crate) enum Passes {
     Again,
     /// One of each in every round.
     Both,
+    /// Each to a destination of which one page in a hundred has changed since.
+    Changed,
 }
 
 /// One case.
@@ -334,6 +336,19 @@ pub(crate) static CASES: &[Case] = &[
         passes: Passes::Again,
         tools: &["haul", "rsync"],
         timeout: minutes(10),
+    },
+    Case {
+        name: "delta",
+        about: "one file of 1 GiB of which 1 % of the 16 KiB pages changed, over a long line",
+        data: &IMAGE,
+        quick: &IMAGE_QUICK,
+        store: Store::Memory,
+        route: Route::Push,
+        link: gbit(1, 60),
+        slow: None,
+        passes: Passes::Changed,
+        tools: &["haul", "haul --inplace", "haul --delta off", "rsync", "rsync --inplace"],
+        timeout: minutes(5),
     },
     entries("ten-thousand", "10,000 tiny files within one machine, and once more", &TEN_THOUSAND),
     entries("hundred-thousand", "100,000 of them", &HUNDRED_THOUSAND),

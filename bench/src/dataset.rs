@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -154,6 +155,13 @@ pub(crate) const NOISE_FILE: Dataset =
 pub(crate) const NOISE_FILE_QUICK: Dataset =
     Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
 
+/// One image of a disk.
+pub(crate) const IMAGE: Dataset =
+    Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), Content::Pages)] };
+/// The same, small.
+pub(crate) const IMAGE_QUICK: Dataset =
+    Dataset { name: "image-quick", groups: &[group("disk", 1, 0, (20 << 20, 20 << 20), Content::Pages)] };
+
 const NESTED: Group = Group {
     folder: "files",
     files: 8_000,
@@ -277,6 +285,27 @@ impl Dataset {
         extent.folders = folders.len() as u64 - 1;
         Ok(extent)
     }
+}
+
+/// Makes what a tree was before one in a hundred of its pages of 16 KiB changed, and an hour older.
+pub(crate) fn make_older(top: &Path) -> Result<()> {
+    const CHANGED: u64 = 16 * 1024;
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let mut page = vec![0; CHANGED as usize];
+    for folder in fs::read_dir(top)? {
+        for name in fs::read_dir(folder?.path())? {
+            let file = File::options().write(true).open(name?.path())?;
+            let was = file.metadata()?;
+            for number in 0..was.len() / CHANGED {
+                if random.next_u64().is_multiple_of(100) {
+                    random.fill_bytes(&mut page);
+                    file.write_all_at(&page, number * CHANGED)?;
+                }
+            }
+            file.set_modified(was.modified()? - Duration::from_secs(3600))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whole seconds, since not every format of every tool keeps more.

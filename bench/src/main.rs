@@ -330,7 +330,12 @@ fn memory_dir(cases: &[&Case], quick: bool) -> PathBuf {
         if !sets.iter().any(|(name, _)| *name == data.name) {
             sets.push((data.name, data.footprint()));
         }
-        let at_once = if case.passes == Passes::Again { case.tools.len() as u64 } else { 1 };
+        let at_once = match case.passes {
+            Passes::Again => case.tools.len() as u64,
+            // What is there, and what replaces it.
+            Passes::Changed => 2,
+            Passes::First | Passes::Both => 1,
+        };
         copies = copies.max(at_once * data.footprint());
     }
     let need = sets.iter().map(|(_, size)| size).sum::<u64>() + copies;

@@ -113,6 +113,11 @@ pub(crate) static TOOLS: &[Tool] = &[
         haul_sftp(job, " --no-fsync")
     }),
     tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-a")),
+    tool("haul --inplace", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --inplace")),
+    tool("haul --delta off", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --delta off")),
+    tool("rsync --inplace", &["rsync"], Keeps::Everything, Promise::Copied, |job| {
+        rsync(job, "-a --inplace --no-whole-file")
+    }),
     tool("rsync -z", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-az")),
     tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
     tool("tar+ssh", &["tar", "ssh"], Keeps::Everything, Promise::Copied, tar_ssh),

@@ -3,7 +3,7 @@
 use crate::record::{CaseRecord, Outcome, Pass, Record, RunRecord, ToolRecord};
 use crate::units::{show_rate, show_seconds};
 
-const HEAD: [&str; 16] = [
+const HEAD: [&str; 17] = [
     "case",
     "tool",
     "seconds",
@@ -11,6 +11,7 @@ const HEAD: [&str; 16] = [
     "files/s",
     "requests/file",
     "link",
+    "MB on the link",
     "vs best peer",
     "CPU s near",
     "CPU s far",
@@ -126,6 +127,10 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
         number(many, 0),
         number(asked, 1),
         share.map_or_else(|| "–".to_owned(), |share| format!("{share:.0} %")),
+        mega(summary.median(|run| {
+            let link = run.link.as_ref()?;
+            Some((link.there.bytes + link.back.bytes) as f64)
+        })),
         ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}×")),
         number(summary.median(|run| Some(run.near.cpu_seconds())), 2),
         number(summary.median(|run| Some(run.far?.cpu_seconds())), 2),

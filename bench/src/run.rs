@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::cases::{Case, Passes, Route, Slow, Store};
-use crate::dataset::Tree;
+use crate::dataset::{Tree, make_older};
 use crate::leftovers::{SLOW, Scratch};
 use crate::link::{Link, TcpSpec};
 use crate::measure::{Cgroups, Side};
@@ -218,7 +218,7 @@ impl Runner<'_> {
         runs: &mut Vec<RunRecord>,
     ) -> Result<()> {
         let passes: &[Pass] = match self.case.passes {
-            Passes::First => &[Pass::First],
+            Passes::First | Passes::Changed => &[Pass::First],
             Passes::Both => &[Pass::First, Pass::Again],
             Passes::Again if target.exists() => &[Pass::Again],
             Passes::Again => &[Pass::Prepare, Pass::Again],
@@ -226,6 +226,11 @@ impl Runner<'_> {
         for pass in passes {
             if *pass != Pass::Again {
                 self.clear(target)?;
+            }
+            if self.case.passes == Passes::Changed {
+                let copy = format!("cp -a {} {}", utf8(&self.tree.path)?, utf8(target)?);
+                run_aside(&copy, &self.scratch.join("copy.log"), &self.settings.stop)?;
+                make_older(target)?;
             }
             if self.case.store == Store::Disk {
                 // Pages of earlier runs are not to be written during this one.

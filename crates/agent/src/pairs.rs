@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use haul_backends::peer::{Expected, Neighbour, addresses};
-use haul_core::{Batch, BatchData, Compress, Error, ErrorKind, Result, Side, Traffic};
+use haul_core::{
+    Batch, BatchData, Compress, Error, ErrorKind, Pages, Result, SLICE_LEN, Side, Sink, SliceData, Traffic,
+};
 use haul_transport::{Credentials, Listener, tcp};
 use haul_wire::ticket::{self, Ticket};
 use haul_wire::{DirectAnswer, FrameError, PairId, Reach, Request, Response, RootId};
@@ -198,28 +200,44 @@ pub(crate) struct Fetch {
 /// Fetches content and writes it here. On a thread of its own: it waits for another machine.
 pub(crate) fn fetch(hub: &Hub, fetch: &Fetch, reply: Reply) {
     let Some(sink) = hub.sink(fetch.sink) else { return reply.send(&Response::Gone) };
-    match read(hub, fetch) {
+    match read(hub, fetch, pages(&*sink, &fetch.batch)) {
         Err(error) => reply.send(&Response::Failed(error)),
         Ok(None) => reply.send(&Response::Gone),
         Ok(Some((data, wire_bytes, traffic, streams))) => {
             let method = traffic.method;
+            let matched_bytes = data.slices.iter().flatten().map(SliceData::same_len).sum();
             let done = move |outcomes| {
-                reply.send(&Response::Fetched { outcomes, wire_bytes, method, streams });
+                reply.send(&Response::Fetched { outcomes, wire_bytes, matched_bytes, method, streams });
             };
             sink.write(data, Box::new(done));
         }
     }
 }
 
+/// What the sink has of a slice of a giant file, if it was not sent before: then all of it is wanted.
+fn pages(sink: &dyn Sink, batch: &Batch) -> Option<Pages> {
+    let (entry, slice) = batch.get(0)?;
+    if batch.again || batch.slices.len() != 1 || entry.len <= SLICE_LEN {
+        return None;
+    }
+    // What stands in the way of comparing stands in the way of writing, too, and is told there.
+    sink.pages(entry, slice.index..slice.index + 1).ok()?.pop()
+}
+
 /// The content with its bytes on the way, how they were packed, and over how many lanes they came; `None` if there is
 /// no such source here.
-fn read(hub: &Hub, fetch: &Fetch) -> Result<Option<(BatchData, u64, Traffic, u32)>> {
+fn read(hub: &Hub, fetch: &Fetch, pages: Option<Pages>) -> Result<Option<(BatchData, u64, Traffic, u32)>> {
     let Some(pair) = fetch.pair else {
         let Some(source) = hub.source(fetch.source) else { return Ok(None) };
-        return Ok(Some((source.read(&fetch.batch)?, 0, Traffic::default(), 0)));
+        let data = match &pages {
+            Some(pages) => source.read_changed(&fetch.batch, pages)?,
+            None => source.read(&fetch.batch)?,
+        };
+        return Ok(Some((data, 0, Traffic::default(), 0)));
     };
     let neighbour = hub.pairs.neighbour(pair)?;
-    let (data, wire_bytes) = neighbour.read(fetch.source, &fetch.batch, fetch.compress, fetch.ticket)?;
+    let (data, wire_bytes) =
+        neighbour.read(fetch.source, &fetch.batch, pages, fetch.compress, fetch.ticket)?;
     Ok(Some((data, wire_bytes, neighbour.traffic(), neighbour.streams())))
 }
 
@@ -241,6 +259,7 @@ mod tests {
         let pull = |root, index, ticket| Request::Pull {
             root,
             batch: batch(index),
+            pages: None,
             compress: Compress::Never,
             ticket,
         };
@@ -251,7 +270,7 @@ mod tests {
             pull(4, 8, ticket),
             pull(5, 7, ticket),
             pull(4, 7, [0; 32]),
-            Request::Read { root: 4, batch: batch(7), compress: Compress::Never },
+            Request::Read { root: 4, batch: batch(7), pages: None, compress: Compress::Never },
             Request::Root { root: 4 },
             Request::OpenSource { root: 9, place: place.clone() },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },

@@ -81,8 +81,12 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         Request::Digest { root, paths } => {
             source(hub, root, |source| source.digest(&paths).map(Response::Digest))
         }
-        Request::Read { root, batch, compress } | Request::Pull { root, batch, compress, .. } => {
-            let data = hub.source(root).map(|source| source.read(&batch));
+        Request::Read { root, batch, pages, compress }
+        | Request::Pull { root, batch, pages, compress, .. } => {
+            let data = hub.source(root).map(|source| match &pages {
+                Some(pages) => source.read_changed(&batch, pages),
+                None => source.read(&batch),
+            });
             match data {
                 Some(Ok(data)) => {
                     let BatchData { slices, mut content, .. } = data;
@@ -93,6 +97,9 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
                 Some(Err(error)) => Response::Failed(error),
                 None => Response::Gone,
             }
+        }
+        Request::Pages { root, entry, slices } => {
+            sink(hub, root, |sink| sink.pages(&entry, slices).map(Response::Pages))
         }
         Request::Offer { root, offers } => sink(hub, root, |sink| sink.offer(&offers).map(Response::Answers)),
         Request::Flush { root } => sink(hub, root, |sink| {

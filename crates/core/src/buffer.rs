@@ -90,6 +90,11 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
+    /// The same, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+
     /// How many bytes fit in still.
     #[must_use]
     pub fn room(&self) -> usize {

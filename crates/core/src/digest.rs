@@ -66,6 +66,11 @@ impl SliceHasher {
         Self { hasher, whole_file }
     }
 
+    /// Begins a smaller part, at a multiple of its own size, of a file of more than one slice.
+    pub(crate) fn part(offset: u64) -> Self {
+        Self::new(u64::MAX, offset)
+    }
+
     /// The next bytes of the slice.
     pub fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
@@ -155,6 +160,14 @@ impl FileTree {
             }
         }
     }
+}
+
+/// The proof of a slice from the chaining values of the equal parts that it consists of, whose size is a power of two
+/// of BLAKE3's chunks; the last part may be shorter. `None` if there are none. Not for the only slice of a file.
+#[must_use]
+pub fn merge(parts: &[ChainingValue]) -> Option<ChainingValue> {
+    let values: Vec<[u8; 32]> = parts.iter().map(|part| part.0).collect();
+    (!values.is_empty()).then(|| ChainingValue(subtree(&values)))
 }
 
 /// A BLAKE3 parent's left side is the largest power of two of leaves that leaves something for the right.

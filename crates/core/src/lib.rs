@@ -7,6 +7,7 @@
 //! (what is measured ahead of a copy).
 
 pub mod buffer;
+pub mod delta;
 pub mod digest;
 pub mod entry;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod slice;
 pub mod source;
 
 pub use buffer::{Buffer, BufferPool};
+pub use delta::{Delta, Pages};
 pub use digest::{ChainingValue, Digest, FileTree, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
 pub use error::{Error, ErrorKind, Result, Retry, Side};

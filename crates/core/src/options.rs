@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::delta::Delta;
 use crate::filter::Rule;
 use crate::path::RelPath;
 
@@ -55,6 +56,10 @@ pub struct SinkOptions {
     pub owner_by_name: bool,
     /// Give every file its name by renaming it when it is complete, also where that costs round trips (`--atomic`).
     pub atomic: bool,
+    /// When files that are there are compared by pages with what is to replace them (`--delta`).
+    pub delta: Delta,
+    /// Change giant files that are there where they are, instead of replacing them (`--inplace`).
+    pub in_place: bool,
 }
 
 impl Default for SinkOptions {
@@ -69,6 +74,8 @@ impl Default for SinkOptions {
             verify_disk: false,
             owner_by_name: false,
             atomic: false,
+            delta: Delta::Never,
+            in_place: false,
         }
     }
 }

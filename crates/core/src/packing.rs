@@ -48,6 +48,8 @@ pub struct Packing {
 pub struct Traffic {
     /// Bytes of content as they travelled, packed or not.
     pub wire_bytes: u64,
+    /// Bytes of content that did not travel between two far ends because they were there.
+    pub matched_bytes: u64,
     /// How the last batch was packed; `None` if it was not, or if none has travelled yet.
     pub method: Option<Method>,
     /// What the kernel here knows of the connections, where they are haul's own.

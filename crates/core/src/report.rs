@@ -29,7 +29,7 @@ pub struct Totals {
     pub copied: u64,
     /// Bytes of content in those files.
     pub copied_bytes: u64,
-    /// Bytes of content that were read and sent: less than `copied_bytes` with holes and resumed files.
+    /// Bytes of content that were read and sent: less than `copied_bytes` with resumed and changed files.
     pub sent_bytes: u64,
     /// Bytes of content as they went over connections, packed or not, those that were sent again too; those that
     /// passed through this machine, between two others, both ways. 0 where both ends are on one machine.
@@ -38,6 +38,8 @@ pub struct Totals {
     pub relayed_bytes: u64,
     /// Bytes of content that an interrupted run had left at the destination, and were not sent again.
     pub resumed_bytes: u64,
+    /// Bytes of content that were not sent because they were the same in files that were there.
+    pub matched_bytes: u64,
     /// Directories, symbolic links and special files that were made.
     pub made: u64,
     /// Further names of files that were linked.
@@ -109,6 +111,12 @@ impl Report {
 }
 
 impl Totals {
+    /// So many bytes that were counted as sent did not have to be.
+    pub fn matched(&mut self, bytes: u64) {
+        self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
+        self.matched_bytes += bytes;
+    }
+
     /// Adds the counts of another part of the run.
     pub fn add(&mut self, other: &Self) {
         self.found += other.found;
@@ -120,6 +128,7 @@ impl Totals {
         self.wire_bytes += other.wire_bytes;
         self.relayed_bytes += other.relayed_bytes;
         self.resumed_bytes += other.resumed_bytes;
+        self.matched_bytes += other.matched_bytes;
         self.made += other.made;
         self.linked += other.linked;
         self.updated += other.updated;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::delta::Pages;
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
@@ -106,6 +107,15 @@ pub trait Sink: Send + Sync {
     /// process. `done` comes back where it cannot (now), and [`Sink::write`] has to do.
     fn fetch(&self, _batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         Some(done)
+    }
+
+    /// What is at an entry's place, to be compared with it: the pages of these slices. Fewer than were asked for where
+    /// it ends; none where there is nothing to compare with, or comparing has turned out to be of no use.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn pages(&self, _entry: &Arc<Entry>, _slices: Range<u32>) -> Result<Vec<Pages>> {
+        Ok(Vec::new())
     }
 
     /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than

@@ -46,29 +46,50 @@ impl Batch {
     }
 }
 
-/// A run of bytes that are data, not hole.
+/// A run of bytes that are no hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// Where it begins, in bytes from the beginning of the slice.
     pub start: u32,
     /// How long it is, in bytes.
     pub len: u32,
+    /// The destination has it, in the file that is to be replaced ([`crate::delta`]): it was not sent. Only of a slice
+    /// of a giant file that is alone in its batch.
+    pub same: bool,
+}
+
+impl Extent {
+    /// A run of data that is sent.
+    #[must_use]
+    pub fn data(start: u32, len: u32) -> Self {
+        Self { start, len, same: false }
+    }
 }
 
 /// What was read of one slice: where its data lies, and the proof of all of it, holes included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceData {
-    /// The runs of data, ascending, not overlapping; what is between them is a hole and was not sent.
+    /// The runs of data, ascending, not overlapping; what is between them is a hole.
     pub extents: Vec<Extent>,
     /// The proof of the slice, taken at the source.
     pub value: ChainingValue,
 }
 
 impl SliceData {
-    /// Bytes of data in it.
+    /// Bytes of data of it that are sent.
     #[must_use]
     pub fn data_len(&self) -> u64 {
-        self.extents.iter().map(|extent| u64::from(extent.len)).sum()
+        self.len_of(false)
+    }
+
+    /// Bytes of data of it that the destination has.
+    #[must_use]
+    pub fn same_len(&self) -> u64 {
+        self.len_of(true)
+    }
+
+    fn len_of(&self, same: bool) -> u64 {
+        self.extents.iter().filter(|extent| extent.same == same).map(|extent| u64::from(extent.len)).sum()
     }
 }
 
@@ -79,7 +100,7 @@ pub struct BatchData {
     pub batch: Arc<Batch>,
     /// One for each slice: what was read, or why it could not be.
     pub slices: Vec<Result<SliceData>>,
-    /// The data of all extents of all slices that were read, one after the other.
+    /// The data of all extents of all slices that were read and are sent, one after the other.
     pub content: Buffer,
     /// Whether the content has stayed in the memory of the process that hashed it. Content from a wire has not:
     /// a sink checks it against its proof before it counts.

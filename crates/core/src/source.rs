@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::delta::Pages;
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
@@ -55,6 +56,15 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the end as a whole cannot answer; what concerns one slice is in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
+
+    /// Does the same for a batch of one slice of a giant file, of which the destination has told these pages: what is the
+    /// same in them may be left out ([`crate::slice::Extent::same`]).
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_changed(&self, batch: &Arc<Batch>, _pages: &Pages) -> Result<BatchData> {
+        self.read(batch)
+    }
 
     /// The digests of whole files, each as it is now.
     ///

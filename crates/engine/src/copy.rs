@@ -17,12 +17,14 @@ use crate::links::Links;
 use crate::meter::{Link, Meter};
 use crate::queue::{Queue, is_giant};
 use crate::room::{OnFull, Room};
-use crate::{Cancel, feed, housekeeper, prune, worker};
+use crate::{Cancel, compare, feed, housekeeper, prune, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
 const FEEDERS: usize = 6;
 /// Worker threads that are started; how many of them work depends on the streams.
 const MAX_WORKERS: usize = 40;
+/// Threads that ask the sink what it has of giant files: a far end hashes for some while the answers of others travel.
+const COMPARERS: usize = 4;
 /// How long an interrupted run waits for what is in flight.
 const DRAIN: Duration = Duration::from_secs(4);
 
@@ -61,6 +63,11 @@ pub struct CopyOptions {
     pub dry_run: bool,
     /// Remove what the source does not have, after the copy.
     pub delete: Option<Delete>,
+    /// Giant files that replace something are compared with it first, and only what differs is sent, where the sink
+    /// finds that worth while ([`haul_core::SinkOptions::delta`]).
+    pub delta: bool,
+    /// Giant files that are there are changed where they are. The sinks must have been opened with the same.
+    pub in_place: bool,
     /// What is done when the destination is full.
     pub on_full: OnFull,
     /// What a file system does not answer for so long is told of.
@@ -81,6 +88,8 @@ pub(crate) struct Run<'a> {
     pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
+    pub(crate) delta: bool,
+    pub(crate) in_place: bool,
     /// Files that were queued and are neither committed nor failed.
     pub(crate) open: AtomicU64,
     /// Nothing more will be queued but what is queued again.
@@ -218,8 +227,8 @@ impl Run<'_> {
     }
 }
 
-/// A message to the ledger: a batch has come to its end.
-pub(crate) type Settled = (Arc<Batch>, Vec<Result<Outcome>>);
+/// A message to the ledger: a batch has come to its end, and so many bytes of it did not have to be sent.
+pub(crate) type Settled = (Arc<Batch>, Vec<Result<Outcome>>, u64);
 
 /// Copies each part in turn and reports on all of them together.
 pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
@@ -258,6 +267,8 @@ fn copy_part(
         patience: options.patience,
         checksum: options.checksum,
         dry_run: options.dry_run,
+        delta: options.delta,
+        in_place: options.in_place,
         open: AtomicU64::new(0),
         fed: AtomicBool::new(false),
         scan_failed: AtomicBool::new(false),
@@ -289,6 +300,7 @@ fn copy_part(
     let mut totals = meter.totals();
     totals.wire_bytes += link.wire_bytes;
     totals.relayed_bytes += link.relayed_bytes;
+    totals.matched(link.matched_bytes);
 }
 
 /// Scan to commit: every thread is started here, and each stage ends when the one before it has.
@@ -311,6 +323,11 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
             }
             run.fed.store(true, Ordering::Release);
         });
+        if run.delta {
+            for _ in 0..COMPARERS {
+                scope.spawn(move || compare::compare(run));
+            }
+        }
         for number in 0..MAX_WORKERS {
             let settled_in = settled_in.clone();
             scope.spawn(move || worker::work(run, number, &settled_in));
@@ -321,7 +338,7 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
         let mut drain_until: Option<Instant> = None;
         loop {
             match settled.recv_timeout(Duration::from_millis(50)) {
-                Ok((batch, outcomes)) => ledger.settle(&batch, outcomes),
+                Ok((batch, outcomes, matched)) => ledger.settle(&batch, outcomes, matched),
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => break,
             }
@@ -353,6 +370,7 @@ impl Run<'_> {
             reads: from > 0,
             writes: to > 0,
             wire_bytes: came.wire_bytes + went.wire_bytes,
+            matched_bytes: came.matched_bytes + went.matched_bytes,
             relayed_bytes: if to > 0 { came.wire_bytes } else { 0 },
             method: went.method.or(came.method),
             tcp: went.tcp.or(came.tcp),

@@ -140,7 +140,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             totals.copied_bytes += entry.len;
             drop(totals);
             run.meter.entry(action, &entry.path, entry.len);
-        } else if !(have.is_empty() && cloned(run, &entry, action)) {
+        } else if !(have.is_empty() && !keeps_place(run, &entry, new) && cloned(run, &entry, action)) {
             if is_giant(&entry) && !run.open_giant(&entry.path) {
                 run.meter.totals().same += 1;
                 continue;
@@ -156,7 +156,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                     .map(|i| haul_core::digest::slice_len(entry.len, i))
                     .sum();
                 run.meter.totals().resumed_bytes += slices;
-                run.queue.add_giant(entry, have);
+                run.queue.add_giant(entry, have, run.delta && !new);
             } else {
                 small.push(entry);
             }
@@ -164,6 +164,11 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     }
     run.queue.add_small(small);
     Ok(())
+}
+
+/// Whether the file is changed where it is.
+fn keeps_place(run: &Run<'_>, entry: &Entry, new: bool) -> bool {
+    run.in_place && !new && is_giant(entry)
 }
 
 /// One question, whose answer is as long as the question.

@@ -115,8 +115,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
     }
 
-    /// A batch has come to its end.
-    pub(crate) fn settle(&mut self, batch: &Arc<Batch>, outcomes: Vec<Result<Outcome>>) {
+    /// A batch has come to its end; so many bytes of it did not have to be sent.
+    pub(crate) fn settle(&mut self, batch: &Arc<Batch>, outcomes: Vec<Result<Outcome>>, matched: u64) {
         self.run.landed(batch);
         let missing =
             || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
@@ -130,20 +130,23 @@ impl<'a, 'b> Ledger<'a, 'b> {
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
             let outcome = outcomes.next().unwrap_or_else(|| Err(missing()));
-            self.slice(entry, slice, outcome);
+            self.slice(entry, slice, outcome, matched);
         }
     }
 
-    fn slice(&mut self, entry: &Arc<Entry>, slice: Slice, outcome: Result<Outcome>) {
+    fn slice(&mut self, entry: &Arc<Entry>, slice: Slice, outcome: Result<Outcome>, matched: u64) {
         if let Some(end) = self.ended.remove(&entry.path) {
             self.end(entry, end);
             return;
         }
-        let len = slice_len(entry.len, slice.index);
+        if outcome.is_ok() {
+            let mut totals = self.run.meter.totals();
+            totals.sent_bytes += slice_len(entry.len, slice.index).saturating_sub(matched);
+            totals.matched_bytes += matched;
+        }
         match outcome {
-            Ok(Outcome::Stored) => self.run.meter.totals().sent_bytes += len,
+            Ok(Outcome::Stored) => {}
             Ok(Outcome::Committed(_)) => {
-                self.run.meter.totals().sent_bytes += len;
                 // Several slices of a giant may tell that it is committed: those that were written when the last
                 // one was, and those that were sent again though they had arrived.
                 if is_giant(entry) && !self.run.close_giant(&entry.path) {

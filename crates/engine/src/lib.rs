@@ -12,6 +12,7 @@
 
 mod backoff;
 pub mod cancel;
+mod compare;
 pub mod copy;
 mod feed;
 pub mod governor;

@@ -46,7 +46,9 @@ pub(crate) struct Link {
     pub(crate) writes: bool,
     /// Bytes of content that went over them.
     pub(crate) wire_bytes: u64,
-    /// Of these, those that came here from one far end to go on to another.
+    /// Bytes of content that did not have to go from one far end to another one.
+    pub(crate) matched_bytes: u64,
+    /// Of `wire_bytes`, those that came here from one far end to go on to another.
     pub(crate) relayed_bytes: u64,
     /// How content is packed on its way.
     pub(crate) method: Option<Method>,
@@ -148,7 +150,8 @@ impl<'a> Meter<'a> {
         let mut totals = *self.totals();
         totals.wire_bytes += link.wire_bytes;
         totals.relayed_bytes += link.relayed_bytes;
-        let done = totals.sent_bytes + totals.same_bytes;
+        totals.matched(link.matched_bytes);
+        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +177,7 @@ impl<'a> Meter<'a> {
             Limit::Destination
         };
         let needed = self.needed.load(Ordering::Relaxed);
-        let left = needed.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
+        let left = needed.saturating_sub(totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes);
         let eta_seconds = (rate > 0.0 && (left > 0 || scan_done)).then(|| left as f64 / rate);
         let seconds = self.seconds();
         let Link { streams, method, tcp, .. } = *link;

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::slice_count;
-use haul_core::{Batch, Entry, RelPath, SLICE_LEN, Slice};
+use haul_core::{Batch, Entry, Pages, RelPath, SLICE_LEN, Slice};
+
+use crate::compare::{Comparing, Question};
 
 /// Small files in one batch at most.
 const BUNDLE: usize = 512;
@@ -33,12 +35,23 @@ pub(crate) struct Queue {
     gate: Condvar,
     /// For who adds: there is room.
     room: Condvar,
+    /// For who compares: there is something to ask about.
+    questions: Condvar,
+}
+
+/// What a worker takes.
+pub(crate) struct Work {
+    pub(crate) batch: Arc<Batch>,
+    /// What the destination has of it, if it is one slice of a giant.
+    pub(crate) pages: Option<Pages>,
 }
 
 #[derive(Default)]
 struct State {
     small: Small,
     giants: VecDeque<Giant>,
+    /// Giants that are compared first.
+    comparing: Comparing,
     /// Slices that are to be sent again come first.
     again: Vec<(Arc<Entry>, u32)>,
     /// What the last batch was of: the next one is of the other kind if there is a choice.
@@ -105,8 +118,9 @@ impl Small {
     }
 }
 
-struct Giant {
-    entry: Arc<Entry>,
+/// A giant file of which slices are to be handed out.
+pub(crate) struct Giant {
+    pub(crate) entry: Arc<Entry>,
     next: u32,
     end: u32,
     /// Slices that are at the destination already, ascending.
@@ -114,6 +128,21 @@ struct Giant {
 }
 
 impl Giant {
+    /// Whether all was handed out.
+    pub(crate) fn is_done(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// Up to `most` slices that follow each other.
+    pub(crate) fn take(&mut self, most: u32) -> Range<u32> {
+        let from = self.next;
+        let gap = self.have.first().map_or(self.end, |have| have.start);
+        self.next = self.end.min(gap).min(from.saturating_add(most));
+        let taken = from..self.next;
+        self.skip();
+        taken
+    }
+
     /// Moves on over slices that are there.
     fn skip(&mut self) {
         while let Some(range) = self.have.first() {
@@ -147,20 +176,50 @@ impl Queue {
         self.work.notify_all();
     }
 
-    /// Adds a giant file without the slices that the destination has, which are not all of them.
-    pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>) {
+    /// Adds a giant file without the slices that the destination has, which are not all of them. `compare`: the
+    /// destination is asked first what of it is the same in what is to be replaced.
+    pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
         let mut state = self.lock();
-        while state.giants.len() >= MAX_GIANTS && !state.closed {
+        while state.giants.len() + state.comparing.count() >= MAX_GIANTS && !state.closed {
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let end = slice_count(entry.len);
         let mut giant = Giant { entry, next: 0, end, have };
         giant.skip();
-        if giant.next < giant.end {
+        if giant.is_done() {
+            return;
+        }
+        if compare {
+            state.comparing.add(giant);
+        } else {
             state.giants.push_back(giant);
         }
         drop(state);
+        if compare { self.questions.notify_all() } else { self.work.notify_all() }
+    }
+
+    /// What the sink is to be asked about next; waits for it, `None` at the end.
+    pub(crate) fn take_question(&self) -> Option<Question> {
+        let mut state = self.lock();
+        while !state.closed {
+            if let Some(question) = state.comparing.question() {
+                return Some(question);
+            }
+            let wait = self.questions.wait_timeout(state, Duration::from_secs(1));
+            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
+    }
+
+    /// What the sink said.
+    pub(crate) fn answer(&self, question: Question, pages: Vec<Pages>) {
+        let mut state = self.lock();
+        if let Some(rest) = state.comparing.answer(question, pages) {
+            state.giants.push_back(rest);
+        }
+        drop(state);
         self.work.notify_all();
+        self.questions.notify_all();
     }
 
     /// Puts back a slice that is to be sent again. Never waits.
@@ -173,6 +232,7 @@ impl Queue {
     pub(crate) fn drop_giant(&self, path: &RelPath) {
         let mut state = self.lock();
         state.giants.retain(|giant| giant.entry.path != *path);
+        state.comparing.drop_giant(path);
         state.again.retain(|(entry, _)| entry.path != *path);
         drop(state);
         self.room.notify_all();
@@ -184,6 +244,7 @@ impl Queue {
         self.work.notify_all();
         self.gate.notify_all();
         self.room.notify_all();
+        self.questions.notify_all();
     }
 
     /// Lets so many workers take work.
@@ -200,26 +261,32 @@ impl Queue {
     /// Whether there is nothing to hand out.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.lock();
-        state.small.count == 0 && state.giants.is_empty() && state.again.is_empty()
+        state.small.count == 0
+            && state.giants.is_empty()
+            && state.again.is_empty()
+            && state.comparing.is_empty()
     }
 
     /// The next batch for worker number `worker`; waits for one, `None` at the end. `taken` is called with the
     /// batch before any other thread can see that it is gone from the queue.
-    pub(crate) fn take(&self, worker: usize, taken: impl FnOnce(&Batch)) -> Option<Arc<Batch>> {
+    pub(crate) fn take(&self, worker: usize, taken: impl FnOnce(&Batch)) -> Option<Work> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
             let may = worker < state.workers.max(1);
-            if may && let Some(batch) = state.next_batch() {
+            if may && let Some((batch, pages)) = state.next_batch() {
                 taken(&batch);
                 let room = state.has_room();
                 drop(state);
                 if room {
                     self.room.notify_all();
                 }
-                return Some(Arc::new(batch));
+                if pages.is_some() {
+                    self.questions.notify_one();
+                }
+                return Some(Work { batch: Arc::new(batch), pages });
             }
             let signal = if may { &self.work } else { &self.gate };
             // The time-out is a belt beside the braces: a missed wake-up costs a second, not the run.
@@ -234,28 +301,28 @@ impl State {
     fn has_room(&self) -> bool {
         self.small.count < MAX_SMALL / 2
             && self.small.weight < MAX_WEIGHT / 2
-            && self.giants.len() < MAX_GIANTS
+            && self.giants.len() + self.comparing.count() < MAX_GIANTS
     }
 
-    fn next_batch(&mut self) -> Option<Batch> {
+    fn next_batch(&mut self) -> Option<(Batch, Option<Pages>)> {
         if let Some((entry, index)) = self.again.pop() {
-            return Some(Batch { again: true, ..one_slice(entry, index) });
+            return Some((Batch { again: true, ..one_slice(entry, index) }, None));
         }
-        if self.small.count > 0 && (!self.was_small || self.giants.is_empty()) {
+        let no_giants = self.giants.is_empty() && self.comparing.ready.is_empty();
+        if self.small.count > 0 && (!self.was_small || no_giants) {
             self.was_small = true;
-            return Some(self.bundle());
+            return Some((self.bundle(), None));
         }
         self.was_small = false;
-        let Some(giant) = self.giants.front_mut() else {
-            return (self.small.count > 0).then(|| self.bundle());
-        };
-        let batch = one_slice(giant.entry.clone(), giant.next);
-        giant.next += 1;
-        giant.skip();
-        if giant.next >= giant.end {
+        if let Some((entry, index, pages)) = self.comparing.ready.pop_front() {
+            return Some((one_slice(entry, index), pages));
+        }
+        let giant = self.giants.front_mut()?;
+        let batch = one_slice(giant.entry.clone(), giant.take(1).start);
+        if giant.is_done() {
             self.giants.pop_front();
         }
-        Some(batch)
+        Some((batch, None))
     }
 
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
@@ -288,8 +355,8 @@ mod tests {
     fn drain(queue: &Queue) -> Vec<Vec<(String, u32)>> {
         let mut out = Vec::new();
         while !queue.is_empty() {
-            let Some(batch) = queue.take(0, |_| ()) else { break };
-            out.push(batch.iter().map(|(e, s)| (e.path.to_string(), s.index)).collect());
+            let Some(work) = queue.take(0, |_| ()) else { break };
+            out.push(work.batch.iter().map(|(e, s)| (e.path.to_string(), s.index)).collect());
         }
         out
     }
@@ -297,7 +364,7 @@ mod tests {
     #[test]
     fn giants_and_small_files_take_turns_and_nothing_is_lost() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 3 * SLICE_LEN + 1), Vec::from([1..2, 2..3]));
+        queue.add_giant(file("g", 3 * SLICE_LEN + 1), Vec::from([1..2, 2..3]), false);
         queue.add_small((0..40).map(|i| file(&format!("s{i}"), 1000)).collect());
         let batches = drain(&queue);
         let giant: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();
@@ -324,6 +391,36 @@ mod tests {
         assert_eq!([folders[0], folders[RUN], folders[2 * RUN]], [b'a', b'b', b'a']);
         let of_a: Vec<&String> = all.iter().filter(|name| name.starts_with('a')).collect();
         assert!(of_a.is_sorted(), "the order within a folder stays");
+    }
+
+    #[test]
+    fn giants_are_asked_about_before_they_are_handed_out() {
+        let queue = Queue::default();
+        queue.add_giant(file("g", 40 * SLICE_LEN), vec![3..5], true);
+        let mut slices = Vec::new();
+        let mut asked = || {
+            let question = queue.take_question().unwrap();
+            slices.push(question.slices.clone());
+            question
+        };
+        let (first, second, third) = (asked(), asked(), asked());
+        assert_eq!(slices, [0..3, 5..21, 21..37]);
+        assert!(!queue.is_empty(), "answers are waited for");
+        queue.answer(second, vec![Pages::default(); 16]);
+        queue.answer(first, vec![Pages::default(); 1]);
+        // An answer that is too short ends the comparing: the rest is sent as it is.
+        let got: Vec<(u32, bool)> = (0..22)
+            .map(|_| queue.take(0, |_| ()).unwrap())
+            .map(|work| (work.batch.slices[0].index, work.pages.is_some()))
+            .collect();
+        let expected = (5..21)
+            .map(|i| (i, true))
+            .chain([(0, true), (1, false), (2, false)])
+            .chain((37..40).map(|i| (i, false)));
+        assert_eq!(got, expected.collect::<Vec<_>>());
+        queue.drop_giant(&RelPath::new(b"g").unwrap());
+        queue.answer(third, vec![Pages::default(); 16]);
+        assert!(queue.is_empty(), "what was dropped meanwhile is not sent");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{slice_count, slice_len};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, Packing, Result, SliceData};
+use haul_core::{Batch, Packing, Pages, Result, SLICE_LEN, SliceData};
 
+use crate::MAX_COMPARED;
 use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
 
@@ -19,10 +20,15 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             self::batch(batch)?;
             contents(batch, slices, plain_len(*packing, payload_len)?)
         }
-        Request::Read { batch, .. } | Request::Pull { batch, .. } | Request::Fetch { batch, .. }
-            if payload_len == 0 =>
-        {
-            self::batch(batch)
+        Request::Read { batch, pages, .. } | Request::Pull { batch, pages, .. } if payload_len == 0 => {
+            self::batch(batch)?;
+            let Some(pages) = pages else { return Ok(()) };
+            self::pages(pages)?;
+            if is_slice_of_giant(batch) { Ok(()) } else { Err(FrameError::Rule("pages of what has none")) }
+        }
+        Request::Fetch { batch, .. } if payload_len == 0 => self::batch(batch),
+        Request::Pages { slices, .. } if slices.len() > MAX_COMPARED as usize => {
+            Err(FrameError::Rule("too many slices to be compared"))
         }
         Request::Swallow => Ok(()),
         Request::Produce { bytes } if *bytes as usize > MAX_PAYLOAD => {
@@ -48,6 +54,12 @@ pub fn response(
     match (response, asked) {
         (Response::Read { slices, packing }, Some(batch)) => {
             contents(batch, slices, plain_len(*packing, payload_len)?)
+        }
+        (Response::Pages(all), None) if payload_len == 0 => {
+            if all.len() > MAX_COMPARED as usize {
+                return Err(FrameError::Rule("pages of too many slices"));
+            }
+            all.iter().try_for_each(pages)
         }
         // Memory for it was set aside only where it was asked for.
         (Response::Produced, None) => Ok(()),
@@ -76,6 +88,15 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
         }
     }
     Ok(())
+}
+
+/// Whether it is one slice of a file that has several.
+fn is_slice_of_giant(batch: &Batch) -> bool {
+    batch.slices.len() == 1 && batch.get(0).is_some_and(|(entry, _)| entry.len > SLICE_LEN)
+}
+
+fn pages(pages: &Pages) -> std::result::Result<(), FrameError> {
+    if pages.is_sound() { Ok(()) } else { Err(FrameError::Rule("more pages than a slice has")) }
 }
 
 /// Bytes of content that a payload stands for: no more than a buffer holds, and more than it has itself.
@@ -109,7 +130,11 @@ fn contents(
                 return Err(FrameError::Rule("extents that do not ascend"));
             }
             end = start + u64::from(extent.len);
-            total += u64::from(extent.len);
+            if !extent.same {
+                total += u64::from(extent.len);
+            } else if !is_slice_of_giant(batch) {
+                return Err(FrameError::Rule("a slice that cannot be the same"));
+            }
         }
         if end > len {
             return Err(FrameError::Rule("an extent after the end of its slice"));

@@ -51,6 +51,13 @@
 //!
 //! What does not unpack to exactly the length that was told counts as slices that did not verify.
 //!
+//! # Files that changed a little
+//!
+//! Of a file that is to be replaced the sink tells the pages ([`Request::Pages`], [`haul_core::delta`]): half of the
+//! BLAKE3 chaining value of each 16 KiB. They go to the source with [`Request::Read`] or [`Request::Pull`]; what is the
+//! same there is named by its extent and not sent. The sink takes it from the file that it has, and checks the whole
+//! slice against its chaining value as any other.
+//!
 //! # Order of things
 //!
 //! 1. On each lane the near end sends one Hello, the far end one Welcome. Hello names the session to join; the
@@ -126,6 +133,9 @@ pub use message::{
 
 /// The version of the protocol.
 pub const VERSION: u32 = 5;
+
+/// Slices that are compared in one [`Request::Pages`] at most.
+pub const MAX_COMPARED: u32 = 64;
 
 #[cfg(test)]
 mod tests;

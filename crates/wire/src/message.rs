@@ -1,13 +1,14 @@
 //! Messages: what is in the bodies of frames.
 
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Method, Offer, Outcome, Packing,
-    Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
+    Pages, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -198,6 +199,8 @@ pub enum Request {
         root: RootId,
         /// What is read.
         batch: Arc<Batch>,
+        /// What the destination has of it: [`haul_core::Source::read_changed`].
+        pages: Option<Pages>,
         /// How the content of the response is to be packed. Where it does not get smaller, it is not.
         compress: Compress,
     },
@@ -214,6 +217,15 @@ pub enum Request {
         root: RootId,
         /// What is offered.
         offers: Vec<Offer>,
+    },
+    /// [`haul_core::Sink::pages`].
+    Pages {
+        /// Of which sink.
+        root: RootId,
+        /// The entry whose place is looked at.
+        entry: Arc<Entry>,
+        /// Of which slices, at most [`crate::MAX_COMPARED`].
+        slices: Range<u32>,
     },
     /// [`haul_core::Sink::write`]; the content is the payload.
     Write {
@@ -327,6 +339,8 @@ pub enum Request {
         root: RootId,
         /// What is read.
         batch: Arc<Batch>,
+        /// What the end of the sink has of it. The ticket is not about that: it only makes the answer shorter.
+        pages: Option<Pages>,
         /// How the content of the response is to be packed.
         compress: Compress,
         /// What the near end gave for it.
@@ -380,6 +394,8 @@ pub enum Response {
     },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),
+    /// To [`Request::Pages`].
+    Pages(Vec<Pages>),
     /// To [`Request::Offer`] and [`Request::Link`].
     Answers(Vec<Result<Answer>>),
     /// To [`Request::Write`].
@@ -390,6 +406,8 @@ pub enum Response {
         outcomes: Vec<Result<Outcome>>,
         /// Bytes of content as they travelled between the two ends.
         wire_bytes: u64,
+        /// Bytes of content that did not travel, as the end of the sink has them.
+        matched_bytes: u64,
         /// How they were packed.
         method: Option<Method>,
         /// Lanes between the two ends.

@@ -145,8 +145,7 @@ impl Source for MemSource {
 pub(super) fn prove(entry: &Entry, index: u32, part: &[u8]) -> SliceData {
     let mut hasher = SliceHasher::new(entry.len, u64::from(index) * SLICE_LEN);
     hasher.update(part);
-    let extents =
-        if part.is_empty() { Vec::new() } else { vec![Extent { start: 0, len: part.len() as u32 }] };
+    let extents = if part.is_empty() { Vec::new() } else { vec![Extent::data(0, part.len() as u32)] };
     SliceData { extents, value: hasher.finish() }
 }
 

@@ -14,10 +14,12 @@ use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, SLICE
 use rustix::fs::Advice;
 
 use super::crew::Crew;
+use super::delta::Bases;
+use super::giant::Giant;
 use super::meta::{Metadata, On};
 use super::pagecache::{self, Opened};
 use super::root::Root;
-use super::stage::{self, Giant, Staged};
+use super::stage::{self, Staged};
 use super::{digest, direct};
 
 /// How long a group is collected before it is synced.
@@ -100,6 +102,8 @@ pub(super) struct Committer {
     pub(super) metadata: Metadata,
     pub(super) giants: Mutex<HashMap<RelPath, GiantSlot>>,
     pub(super) committed: Committed,
+    /// The files that are to be replaced, as far as they are compared.
+    pub(super) bases: Bases,
     /// Those who write and commit.
     pub(super) crew: Crew,
     durable: bool,
@@ -128,6 +132,7 @@ impl Committer {
             metadata,
             giants: Mutex::default(),
             committed: Mutex::new(crate::cache::Cache::new(4096)),
+            bases: Bases::new(),
             durable,
             verify_disk,
         }
@@ -255,7 +260,8 @@ impl Committer {
             let dirty = giant.take_dirty();
             let digest = giant.seal();
             let on = On::File(&giant.staged);
-            let metadata = digest.map(|_| self.metadata.set(&on, &giant.entry));
+            // Of a file that is changed in place, the times are what says that it is complete: they come last.
+            let metadata = digest.filter(|_| !giant.in_place).map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
                 _ => None,
@@ -388,6 +394,22 @@ impl Committer {
         Err(self.root.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause))
     }
 
+    /// Lets a giant count as complete, its content being durable.
+    fn finish_giant(&self, giant: &Giant, digest: Digest) -> Result<Outcome> {
+        let (staged, entry) = (&giant.staged, &giant.entry);
+        if !giant.in_place {
+            let published = self.publish(staged, entry, digest)?;
+            let _ = stage::remove(&stage::journal_of(&staged.at));
+            return Ok(published);
+        }
+        if self.verify_disk {
+            self.read_back(&staged.file, entry, digest)?;
+        }
+        let set = self.metadata.set(&On::File(staged), entry);
+        set.map_err(|errno| self.root.error("set the metadata of", &entry.path, errno))?;
+        Ok(Outcome::Committed(Some(digest)))
+    }
+
     fn commit_giant(&self, one: GiantWork) {
         let GiantWork { giant, items, dirty, digest, failure } = one;
         let entry = &giant.entry;
@@ -401,8 +423,8 @@ impl Committer {
         }
         let result = match (failure, digest) {
             (Some(error), _) => Err(error),
-            (None, Some(digest)) => self.publish(&giant.staged, entry, digest).inspect(|_| {
-                let _ = stage::remove(&stage::journal_of(&giant.staged.at));
+            (None, Some(digest)) => self.finish_giant(&giant, digest).inspect(|_| {
+                self.bases.forget(&entry.path);
                 let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
                 committed.put(entry.path.clone(), (entry.identity(), digest));
             }),
@@ -422,7 +444,7 @@ impl Committer {
         if digest.is_some() || result.is_err() {
             self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
         }
-        if stale {
+        if stale && !giant.in_place {
             let _ = stage::remove(&giant.staged.part);
             let _ = stage::remove(&stage::journal_of(&giant.staged.at));
         }

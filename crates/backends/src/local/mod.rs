@@ -1,18 +1,22 @@
 //! The local file system as a source and a sink.
 //!
 //! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
-//! there), `read` (slices and their proofs), `pagecache` (what is left in memory). Writing: `compare` (what is needed), `stage` and `journal` (content
-//! under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
+//! there), `read` (slices and their proofs) and `changed` (of them only what differs), `pagecache` (what is left in
+//! memory). Writing: `compare` (what is needed), `delta` and `rebuild` (what of it is there already), `stage`, `giant`
+//! and `journal` (content under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
 //! times, attributes), and `crate::dirs` (folders last).
 
 mod ahead;
+mod changed;
 mod clone;
 mod commit;
 mod compare;
 mod crew;
+mod delta;
 mod digest;
 mod direct;
 mod distant;
+mod giant;
 pub mod journal;
 mod meta;
 mod nice;
@@ -20,6 +24,7 @@ mod offer;
 mod pagecache;
 mod place;
 mod read;
+mod rebuild;
 mod root;
 mod sink;
 mod source;
@@ -54,11 +59,11 @@ pub fn open_sink(
     place: &Place,
     far: bool,
     options: &SinkOptions,
-    _pool: &BufferPool,
+    pool: &BufferPool,
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
     let root = Root::new(place::resolve(place, far)?, Side::Destination, Arc::clone(ops));
-    Ok(Arc::new(sink::LocalSink::new(root, options.clone())?))
+    Ok(Arc::new(sink::LocalSink::new(root, options.clone(), pool.clone())?))
 }
 
 /// Where the root of an end is. `far` as for [`open_source`].

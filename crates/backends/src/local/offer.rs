@@ -27,7 +27,12 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             {
                 clear_dir(sink, entry)?;
             }
-            let giant = entry.len > SLICE_LEN;
+            let is_regular = |(_, now): &(At, Statx)| {
+                FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
+            };
+            // What is changed in place needs nothing that is staged.
+            let in_place = sink.options().in_place && now.as_ref().is_some_and(is_regular);
+            let giant = entry.len > SLICE_LEN && !in_place;
             let at =
                 at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
             let have = at.map(|at| stage::resumable(&at, entry)).unwrap_or_default();

@@ -19,14 +19,14 @@ use super::stat;
 use crate::cache::Cache;
 
 /// Bytes read and hashed at a time: they are still in the processor's cache when they are hashed.
-const STEP: usize = 256 * 1024;
+pub(super) const STEP: usize = 256 * 1024;
 /// Giant files that are kept open between their slices.
 const OPEN_FILES: usize = 64;
 
 /// Reads files below a root.
 pub(super) struct Reader {
     open: Mutex<Cache<RelPath, Arc<Opened>>>,
-    pool: BufferPool,
+    pub(super) pool: BufferPool,
     crew: Crew,
 }
 
@@ -99,11 +99,7 @@ impl Reader {
                 let step = left.min(STEP);
                 // Extents are within the slice.
                 let bytes = &mut room[used..used + step];
-                root.ops.one();
-                file.read_exact_at(bytes, start + at - left as u64).map_err(|e| match e.kind() {
-                    std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
-                    _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
-                })?;
+                read_at(root, entry, file, bytes, start + at - left as u64)?;
                 hasher.update(bytes);
                 left -= step;
                 used += step;
@@ -113,14 +109,20 @@ impl Reader {
         if ours {
             pagecache::release(file, start, len);
         }
-        // Checked after the bytes were read: a file that still has the size, time and inode of the scan was not
-        // written to before that moment.
+        self.is_unchanged(root, entry, file)?;
+        Ok(SliceData { extents, value: hasher.finish() })
+    }
+
+    /// Checked after the bytes were read: a file that still has the size, time and inode of the scan was not written to
+    /// before that moment.
+    pub(super) fn is_unchanged(&self, root: &Root, entry: &Entry, file: &File) -> Result<()> {
         root.ops.one();
-        if stat::identity(file).map_err(failed)? != entry.identity() {
+        let now = stat::identity(file).map_err(|errno| root.error("read", &entry.path, errno))?;
+        if now != entry.identity() {
             self.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }
-        Ok(SliceData { extents, value: hasher.finish() })
+        Ok(())
     }
 
     /// The open file of an entry; giant files stay open between their slices.
@@ -165,12 +167,21 @@ pub(super) fn changed(root: &Root, path: &RelPath) -> Error {
     root.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
 }
 
-fn whole(len: u64) -> Vec<Extent> {
-    if len == 0 { Vec::new() } else { vec![Extent { start: 0, len: len as u32 }] }
+/// Fills `bytes` with what is at `offset`.
+pub(super) fn read_at(root: &Root, entry: &Entry, file: &File, bytes: &mut [u8], offset: u64) -> Result<()> {
+    root.ops.one();
+    file.read_exact_at(bytes, offset).map_err(|e| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
+        _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
+    })
+}
+
+pub(super) fn whole(len: u64) -> Vec<Extent> {
+    if len == 0 { Vec::new() } else { vec![Extent::data(0, len as u32)] }
 }
 
 /// The runs of data in `len` bytes from `start`, as offsets from `start`.
-fn extents(ops: &Ops, file: &File, start: u64, len: u64) -> rustix::io::Result<Vec<Extent>> {
+pub(super) fn extents(ops: &Ops, file: &File, start: u64, len: u64) -> rustix::io::Result<Vec<Extent>> {
     let end = start + len;
     let mut found = Vec::new();
     let mut at = start;
@@ -187,7 +198,7 @@ fn extents(ops: &Ops, file: &File, start: u64, len: u64) -> rustix::io::Result<V
         if hole <= data {
             break;
         }
-        found.push(Extent { start: (data - start) as u32, len: (hole - data) as u32 });
+        found.push(Extent::data((data - start) as u32, (hole - data) as u32));
         at = hole;
     }
     Ok(found)

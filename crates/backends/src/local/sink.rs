@@ -1,13 +1,14 @@
 //! The writing end.
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use haul_core::{
-    Answer, BatchData, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
-    Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
+    Answer, BatchData, BufferPool, Delta, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
+    Outcome, Pages, RelPath, Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
 };
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -15,10 +16,11 @@ use rustix::io::Errno;
 use super::ahead::Ahead;
 use super::commit::{Committer, Item, Ticket, What};
 use super::crew::Crew;
+use super::delta::Bases;
+use super::giant::Giant;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
-use super::stage::{self, Giant};
-use super::{clone, digest, direct, offer, stat};
+use super::{clone, digest, direct, offer, stage, stat};
 use crate::dirs::Dirs;
 
 /// Threads that compare, at most, on this machine's disks.
@@ -35,6 +37,7 @@ const FAR_WRITERS: u32 = 6;
 /// A tree of the local file system, to be written.
 pub(super) struct LocalSink {
     options: SinkOptions,
+    pool: BufferPool,
     dirs: Dirs,
     committer: Arc<Committer>,
     /// Those who compare.
@@ -48,7 +51,7 @@ pub(super) struct LocalSink {
 }
 
 impl LocalSink {
-    pub(super) fn new(root: Root, options: SinkOptions) -> Result<Self> {
+    pub(super) fn new(root: Root, options: SinkOptions, pool: BufferPool) -> Result<Self> {
         let metadata = Metadata::new(options.owner_by_name, Arc::clone(&root.ops));
         let (writers, crew) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
@@ -66,6 +69,7 @@ impl LocalSink {
         let unclean = Mutex::default();
         Ok(Self {
             options,
+            pool,
             dirs: Dirs::default(),
             committer,
             crew,
@@ -90,6 +94,19 @@ impl LocalSink {
 
     pub(super) fn dirs(&self) -> &Dirs {
         &self.dirs
+    }
+
+    pub(super) fn bases(&self) -> &Bases {
+        &self.committer.bases
+    }
+
+    pub(super) fn pool(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    /// Hands over what was written.
+    pub(super) fn push(&self, item: Item) {
+        self.committer.push(item);
     }
 
     /// Takes one slice: proves it, writes it.
@@ -126,9 +143,14 @@ impl LocalSink {
             Ok(giant) => giant,
             Err(digest) => return Ok(Taken::Already(digest)),
         };
+        if self.options.delta != Delta::Never {
+            self.bases().came(entry, data);
+        }
+        let door = giant.door(slice);
         giant
-            .write(slice, data, content)
+            .write(slice, data, content, false)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
+        drop(door);
         Ok(Taken::Wait(What::Slice(giant)))
     }
 
@@ -142,7 +164,7 @@ impl LocalSink {
     }
 
     /// The staged file of a giant, or the digest that it was committed with a moment ago.
-    fn giant(&self, entry: &Arc<Entry>) -> Result<Result<Arc<Giant>, Digest>> {
+    pub(super) fn giant(&self, entry: &Arc<Entry>) -> Result<Result<Arc<Giant>, Digest>> {
         let slot = {
             let mut giants = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner);
             let mut committed = self.committer.committed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +185,7 @@ impl LocalSink {
         }
         // Another state of the source: what is staged of the old one goes, and its lock with it.
         *held = None;
-        let giant = Arc::new(Giant::open(self.root(), entry)?);
+        let giant = Arc::new(Giant::open(self.root(), entry, self.options.in_place)?);
         *held = Some(giant.clone());
         Ok(Ok(giant))
     }
@@ -214,7 +236,7 @@ struct How {
 }
 
 /// What became of a slice that was taken.
-enum Taken {
+pub(super) enum Taken {
     /// It waits to be durable.
     Wait(What),
     /// Its file was committed before.
@@ -239,6 +261,9 @@ impl Sink for LocalSink {
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
+        if Self::has_same(&data) {
+            return self.write_changed(data, done);
+        }
         let ticket = Ticket::new(data.slices.len(), done);
         let how = How { at_hand: data.at_hand, again: data.batch.again };
         let mut used = 0;
@@ -267,12 +292,17 @@ impl Sink for LocalSink {
                 // Each for itself: a server may be stuck at another one of the batch.
                 Ok(Taken::Wait(what)) => {
                     let bytes = content.len() as u64;
-                    self.committer.push(Item { ticket: ticket.clone(), at: *at, bytes, what });
+                    self.push(Item { ticket: ticket.clone(), at: *at, bytes, what });
                 }
                 Ok(Taken::Already(digest)) => ticket.settle(*at, Ok(Outcome::Committed(Some(digest)))),
                 Err(error) => ticket.settle(*at, Err(error)),
             }
         });
+    }
+
+    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<Pages>> {
+        let base = self.bases().of(self.root(), &self.options, entry);
+        Ok(base.map_or_else(Vec::new, |base| base.pages(slices)))
     }
 
     fn flush(&self) {
@@ -427,7 +457,7 @@ mod tests {
         let entry = entry(content.len() as u64);
         let mut hasher = SliceHasher::new(entry.len, 0);
         hasher.update(content);
-        let extents = vec![Extent { start: 0, len: content.len() as u32 }];
+        let extents = vec![Extent::data(0, content.len() as u32)];
         let mut buffer = BufferPool::new(1 << 20).take();
         buffer.grow(content.len()).unwrap().copy_from_slice(content);
         let data = BatchData {
@@ -455,7 +485,7 @@ mod tests {
             Arc::default(),
         );
         let options = SinkOptions::default();
-        let sink = LocalSink::new(root, options).unwrap();
+        let sink = LocalSink::new(root, options, BufferPool::new(1 << 20)).unwrap();
         let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();
         let first = write(&sink, b"one", false);
         assert_eq!(first, Outcome::Committed(Some(Digest::of(b"one"))));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Stuck};
+use haul_core::{
+    Batch, BatchData, BufferPool, Digest, Entry, Pages, RelPath, Result, ScanOptions, Source, Stuck,
+};
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
@@ -72,6 +74,10 @@ impl Source for LocalSource {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         Ok(self.reader.read(&self.root, batch))
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        Ok(self.reader.read_changed(&self.root, batch, pages))
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

@@ -7,18 +7,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
-use haul_core::{
-    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, SLICE_LEN, Slice,
-    SliceData,
-};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Statx};
+use haul_core::{Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, SLICE_LEN, Slice, SliceData};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
-use super::journal::{self, Header, Journal};
+use super::journal;
 use super::root::{At, Root};
 use super::{direct, stat};
 
@@ -109,14 +105,7 @@ impl Staged {
                 Err(Errno::ACCESS) if unlock_dir(&at) => continue,
                 Err(errno) => return Err(failed(errno)),
             };
-            match lock_patiently(root, &file) {
-                Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::INVAL) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    let cause = "another haul is writing this file";
-                    return Err(root.fault(ErrorKind::Busy, "stage", path, cause));
-                }
-                Err(errno) => return Err(failed(errno)),
-            }
+            lock(root, path, &file)?;
             let now = stat::statx_file(&file).map_err(failed)?;
             // Before it was locked, another one may have locked it, filled it and given it its final name.
             if !is_named(&now, &part) {
@@ -140,6 +129,26 @@ impl Staged {
     /// Whether it has no attributes but those that it was given here.
     pub(super) fn is_bare(&self) -> bool {
         !self.found && !self.at.dir.hands_down()
+    }
+
+    /// Opens the file that has the final name, to be changed where it is. `None` if no regular file has it.
+    pub(super) fn in_place(root: &Root, path: &RelPath) -> Result<Option<Self>> {
+        let failed = |errno| root.error("change in place", path, errno);
+        let at = root.at_made(path).map_err(failed)?;
+        let is_file = |now: &Statx| FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
+        if !stat::statx(&at).is_ok_and(|now| is_file(&now)) {
+            return Ok(None);
+        }
+        let file = at.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()).map_err(failed)?;
+        lock(root, path, &file)?;
+        let now = stat::statx_file(&file).map_err(failed)?;
+        if !is_file(&now) || !is_named(&now, &at) {
+            return Err(restless(root, path));
+        }
+        // What a run that was to replace it has left.
+        clean(&at);
+        let dev = (now.stx_dev_major, now.stx_dev_minor);
+        Ok(Some(Self { part: at.clone(), at, file: file.into(), dev, now, found: true, direct: true }))
     }
 
     /// Forgets what an interrupted run has left in it.
@@ -177,6 +186,18 @@ impl Staged {
 
 fn restless(root: &Root, path: &RelPath) -> Error {
     root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still")
+}
+
+/// Locks a file that is being made, where the file system has locks.
+fn lock(root: &Root, path: &RelPath, file: &impl AsFd) -> Result<()> {
+    match lock_patiently(root, file) {
+        Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::INVAL) => Ok(()),
+        Err(Errno::WOULDBLOCK) => {
+            let cause = "another haul is writing this file";
+            Err(root.fault(ErrorKind::Busy, "stage", path, cause))
+        }
+        Err(errno) => Err(root.error("stage", path, errno)),
+    }
 }
 
 /// Locks a staged file. It may be held for a moment by the end of a run that was killed, or by an earlier write of
@@ -272,6 +293,61 @@ pub(super) fn write_extents(
     Ok(())
 }
 
+/// Writes a slice over what is there: holes too, unless there is nothing but holes; what is the same only where it is not
+/// there already.
+pub(super) fn overwrite(
+    ops: &Ops,
+    file: &File,
+    (start, len): (u64, u64),
+    data: &SliceData,
+    content: &[u8],
+    over: Over,
+) -> io::Result<()> {
+    let (mut at, mut used) = (0, 0);
+    for extent in &data.extents {
+        let (from, len) = (u64::from(extent.start), extent.len as usize);
+        let bytes = content.get(used..used + len).ok_or(io::ErrorKind::InvalidInput)?;
+        if over.is_soiled && at < from {
+            clear(ops, file, start + at, from - at)?;
+        }
+        if !(extent.same && over.has_same) {
+            ops.one();
+            file.write_all_at(bytes, start + from)?;
+        }
+        at = from + len as u64;
+        used += len;
+    }
+    if over.is_soiled && at < len { clear(ops, file, start + at, len - at) } else { Ok(()) }
+}
+
+/// What a slice is written over.
+#[derive(Clone, Copy)]
+pub(super) struct Over {
+    /// There may be something else than a hole.
+    pub(super) is_soiled: bool,
+    /// What is the same is there.
+    pub(super) has_same: bool,
+}
+
+/// Makes a hole; where there can be none, zeros.
+fn clear(ops: &Ops, file: &File, mut at: u64, mut len: u64) -> io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    ops.one();
+    match rustix::fs::fallocate(file, flags, at, len) {
+        Ok(()) => return Ok(()),
+        Err(Errno::NOTSUP | Errno::NOSYS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let zeros = [0; 64 * 1024];
+    while len > 0 {
+        let step = len.min(zeros.len() as u64);
+        ops.one();
+        file.write_all_at(&zeros[..step as usize], at)?;
+        (at, len) = (at + step, len - step);
+    }
+    Ok(())
+}
+
 /// Stages a whole small file. `None` if it `is_there`.
 pub(super) fn stage_small(
     root: &Root,
@@ -306,123 +382,6 @@ pub(super) fn write_whole(
         return file.set_len(entry.len);
     }
     Ok(())
-}
-
-/// A giant file that is being staged, slice by slice.
-pub(super) struct Giant {
-    /// What it is to become.
-    pub(super) entry: Arc<Entry>,
-    /// The staged file.
-    pub(super) staged: Staged,
-    progress: Mutex<Progress>,
-    /// Set once all slices are there: then nothing is written any more, as it would change the time that was set.
-    sealed: RwLock<bool>,
-    /// What became of it in the end.
-    ended: OnceLock<Result<Digest>>,
-}
-
-struct Progress {
-    tree: FileTree,
-    /// Written, not yet synced.
-    dirty: Vec<(u32, ChainingValue)>,
-    /// Synced; kept until there is a journal.
-    durable: Vec<(u32, ChainingValue)>,
-    journal: Option<Journal>,
-}
-
-impl Giant {
-    /// Makes or takes over the staged file of `entry`, with the slices that its journal proves.
-    pub(super) fn open(root: &Root, entry: &Arc<Entry>) -> Result<Self> {
-        let staged = Staged::open(root, &entry.path)?;
-        let failed = |e: &io::Error| Error::io(root.side(), "stage", e).on(root.shown(&entry.path));
-        let mut tree = FileTree::new(entry.len);
-        let mut durable = Vec::new();
-        if staged.found {
-            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
-        }
-        if durable.is_empty() {
-            // A journal without its file must go before there is a file: inode numbers are used again.
-            remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
-            root.ops.one();
-            staged.file.set_len(0).map_err(|e| failed(&e))?;
-        }
-        for (index, value) in &durable {
-            tree.set(*index, *value);
-        }
-        root.ops.one();
-        staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
-        let progress = Progress { tree, dirty: Vec::new(), durable, journal: None };
-        let (sealed, ended) = (RwLock::new(false), OnceLock::new());
-        Ok(Self { entry: entry.clone(), staged, progress: Mutex::new(progress), sealed, ended })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes one slice, unless all are there: a slice whose stream died is sent again, though it may have arrived.
-    pub(super) fn write(&self, slice: Slice, data: &SliceData, content: &[u8]) -> io::Result<()> {
-        let sealed = self.sealed.read().unwrap_or_else(PoisonError::into_inner);
-        if *sealed {
-            return Ok(());
-        }
-        write_extents(
-            &self.staged.at.dir.ops,
-            &self.staged.file,
-            u64::from(slice.index) * SLICE_LEN,
-            data,
-            content,
-        )?;
-        let mut progress = self.lock();
-        progress.tree.set(slice.index, data.value);
-        progress.dirty.push((slice.index, data.value));
-        Ok(())
-    }
-
-    /// The slices that are written and not yet durable; they are the caller's now.
-    pub(super) fn take_dirty(&self) -> Vec<(u32, ChainingValue)> {
-        std::mem::take(&mut self.lock().dirty)
-    }
-
-    /// Records slices as durable. The caller has synced the data of them, and asks for `sync` of the record too.
-    pub(super) fn record(&self, slices: Vec<(u32, ChainingValue)>, sync: bool) -> io::Result<()> {
-        let mut progress = self.lock();
-        progress.durable.extend(slices);
-        let added = std::mem::take(&mut progress.durable);
-        match &mut progress.journal {
-            Some(journal) => journal.append(&added)?,
-            none => {
-                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.now.stx_ino };
-                *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
-            }
-        }
-        match &progress.journal {
-            Some(journal) if sync => journal.sync(),
-            _ => Ok(()),
-        }
-    }
-
-    /// The file's own digest, once all slices are written; nothing is written after that.
-    pub(super) fn seal(&self) -> Option<Digest> {
-        let mut sealed = self.sealed.write().unwrap_or_else(PoisonError::into_inner);
-        let progress = self.lock();
-        if progress.tree.missing() > 0 {
-            return None;
-        }
-        *sealed = true;
-        progress.tree.digest()
-    }
-
-    /// What became of it, once it has been committed or could not be.
-    pub(super) fn ended(&self) -> Option<&Result<Digest>> {
-        self.ended.get()
-    }
-
-    /// Settles what becomes of it.
-    pub(super) fn end(&self, end: Result<Digest>) {
-        // The first word counts.
-        let _ = self.ended.set(end);
-    }
 }
 
 /// Removes what is staged of a file that is there already: its journal, if a run was killed in the moment after the

@@ -340,6 +340,11 @@ struct Root {
 struct Travelled(Mutex<Traffic>);
 
 impl Travelled {
+    /// Counts content that did not have to travel.
+    fn matched(&self, bytes: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).matched_bytes += bytes;
+    }
+
     fn count(&self, wire_bytes: usize, method: Option<Method>) {
         let mut traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         traffic.wire_bytes += wire_bytes as u64;

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use haul_core::{Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, Result, Side, Traffic};
+use haul_core::{
+    Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, Pages, Result, Side, Traffic,
+};
 use haul_transport::{Credentials, Ports};
 use haul_wire::ticket::Ticket;
 use haul_wire::{Hello, Reach, Request, RootId};
@@ -120,7 +122,8 @@ impl Neighbour {
         Ok(Self { peer, travelled: Travelled::default(), fetching: Mutex::new(0), fetched: Condvar::new() })
     }
 
-    /// Content of the source with this number there, for which there is a ticket, and its bytes on the way.
+    /// Content of the source with this number there, for which there is a ticket, and its bytes on the way. `pages` is
+    /// what the sink has of it.
     ///
     /// # Errors
     /// [`ErrorKind::Unreachable`] if no lane is left; else what the other end says.
@@ -128,11 +131,12 @@ impl Neighbour {
         &self,
         source: RootId,
         batch: &Arc<Batch>,
+        pages: Option<Pages>,
         compress: Compress,
         ticket: Ticket,
     ) -> Result<(BatchData, u64)> {
         let _turn = Turn::wait(self);
-        let request = Request::Pull { root: source, batch: batch.clone(), compress, ticket };
+        let request = Request::Pull { root: source, batch: batch.clone(), pages, compress, ticket };
         self.peer.read(&request, batch, &self.travelled)
     }
 

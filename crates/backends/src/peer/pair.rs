@@ -348,9 +348,12 @@ impl Fetcher {
         let on_reply: OnReply = Box::new(move |reply| {
             pair.answered();
             let error = match reply.and_then(|reply| pair.to.open_reply(reply, None)) {
-                Ok((Response::Fetched { outcomes, wire_bytes, method, streams }, _))
+                Ok((Response::Fetched { outcomes, wire_bytes, matched_bytes, method, streams }, _))
                     if outcomes.len() == count =>
                 {
+                    if outcomes.iter().all(std::result::Result::is_ok) {
+                        travelled.matched(matched_bytes);
+                    }
                     let wire_bytes = usize::try_from(wire_bytes).unwrap_or(usize::MAX);
                     travelled.count(wire_bytes, method);
                     pair.to.pace.outbound.count(wire_bytes);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_codec::Packed;
 use haul_core::{
-    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing,
+    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Pages,
     RelPath, Result, Side, Sink, SliceData, Traffic, WriteDone,
 };
 use haul_spool::Spool;
@@ -146,6 +146,17 @@ impl Sink for PeerSink {
         match &self.fetcher {
             Some(fetcher) => fetcher.fetch(&self.root, batch, done),
             None => Some(done),
+        }
+    }
+
+    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<Pages>> {
+        // An end that fetches by itself compares by itself.
+        if self.fetcher.as_ref().and_then(Fetcher::streams).is_some() {
+            return Ok(Vec::new());
+        }
+        match self.peer().call(&Request::Pages { root: self.root.id, entry: entry.clone(), slices })? {
+            Response::Pages(pages) => Ok(pages),
+            _ => Err(strange()),
         }
     }
 

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::digest::slice_len;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, RelPath, Result, Retry, ScanOptions, Source, Traffic,
+    Batch, BatchData, Digest, Entry, Error, Pages, RelPath, Result, Retry, ScanOptions, Source, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
@@ -73,9 +73,11 @@ impl Source for PeerSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        let compress = self.root.peer.compress;
-        let request = Request::Read { root: self.root.id, batch: batch.clone(), compress };
-        Ok(self.root.peer.read(&request, batch, &self.root.travelled)?.0)
+        self.ask(batch, None)
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        self.ask(batch, Some(pages.clone()))
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
@@ -96,6 +98,14 @@ impl Source for PeerSource {
     }
 }
 
+impl PeerSource {
+    fn ask(&self, batch: &Arc<Batch>, pages: Option<Pages>) -> Result<BatchData> {
+        let compress = self.root.peer.compress;
+        let request = Request::Read { root: self.root.id, batch: batch.clone(), pages, compress };
+        Ok(self.root.peer.read(&request, batch, &self.root.travelled)?.0)
+    }
+}
+
 impl Peer {
     /// Asks for the content of a batch; gives it with its bytes on the way.
     pub(super) fn read(
@@ -109,6 +119,15 @@ impl Peer {
         let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
         let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
         match response {
+            // Only where pages were told can something be the same.
+            Response::Read { slices, .. }
+                if !matches!(
+                    request,
+                    Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. }
+                ) && slices.iter().flatten().any(|read| read.same_len() > 0) =>
+            {
+                Err(strange())
+            }
             Response::Read { mut slices, packing } => {
                 let mut content = content.unwrap_or_default();
                 let wire_bytes = content.bytes().len();

@@ -182,7 +182,7 @@ fn take_slice(
             "the batch is too large",
         )));
     }
-    let extents = if len == 0 { Vec::new() } else { vec![Extent { start: 0, len: len as u32 }] };
+    let extents = if len == 0 { Vec::new() } else { vec![Extent::data(0, len as u32)] };
     Ok(whole.then(|| SliceData { extents, value: hasher.finish() }))
 }
 

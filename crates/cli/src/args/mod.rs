@@ -2,6 +2,7 @@
 
 mod compress;
 mod copy;
+mod delta;
 mod fifo;
 mod filter;
 mod full;
@@ -31,6 +32,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
+pub(crate) use delta::{DeltaArgs, DeltaMode};
 pub(crate) use fifo::FifoArgs;
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;

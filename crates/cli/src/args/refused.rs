@@ -48,7 +48,12 @@ const TABLE: &[(&[&str], &str)] = &[
         &["-R", "--relative"],
         "paths of --files-from keep their place; otherwise use SRC/ and the DST you mean",
     ),
-    (&["--inplace", "--append"], "haul never writes under the final name before the content is verified"),
+    (
+        &["--append", "--append-verify"],
+        "of a file that grew, its new end is sent anyway (see --delta): leave it out",
+    ),
+    (&["-W", "--whole-file"], "use --delta off"),
+    (&["--no-whole-file", "--no-W"], "use --delta on"),
     (&["-i", "--itemize-changes"], "use -v, or -n to see what would be done"),
 ];
 

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use super::{Cli, Command, CopyArgs, FilterWord, SyncArgs, VerifyMode};
+use super::{Cli, Command, CopyArgs, DeltaMode, FilterWord, SyncArgs, VerifyMode};
 
 fn parse(words: &[&str]) -> Result<Command, clap::Error> {
     Cli::try_parse_from([&["haul"], words].concat()).map(|cli| cli.command)
@@ -103,6 +103,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(transfer.link.remote_haul, "haul");
     assert_eq!(transfer.verify, VerifyMode::Wire);
     assert_eq!((transfer.filter.min_size, transfer.filter.max_size), (None, None));
+    assert_eq!((transfer.delta.delta, transfer.delta.inplace), (DeltaMode::Auto, false));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CompressArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs};
+use super::{CompressArgs, DeltaArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -46,6 +46,10 @@ pub(crate) struct TransferArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+
+    /// What is there in an older state.
+    #[command(flatten)]
+    pub(crate) delta: DeltaArgs,
 
     /// When content counts as written
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]

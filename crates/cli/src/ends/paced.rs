@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Limiter, RelPath, Result, ScanOptions, Source, Stuck, Traffic,
+    Batch, BatchData, Digest, Entry, Limiter, Pages, RelPath, Result, ScanOptions, Source, Stuck, Traffic,
 };
 use haul_engine::Cancel;
 
@@ -18,6 +18,17 @@ pub(crate) struct Paced {
     pub(crate) limit: Arc<Limiter>,
     /// Ends the waiting.
     pub(crate) cancel: Cancel,
+}
+
+impl Paced {
+    /// Waits until so much content may pass.
+    fn pass(&self, data: &BatchData) {
+        let mut left = data.content.bytes().len();
+        while left > 0 {
+            // What was read when the run is interrupted goes through: the run ends when that is written.
+            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
+        }
+    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the source")]
@@ -36,11 +47,13 @@ impl Source for Paced {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         let data = self.source.read(batch)?;
-        let mut left = data.content.bytes().len();
-        while left > 0 {
-            // What was read when the run is interrupted goes through: the run ends when that is written.
-            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
-        }
+        self.pass(&data);
+        Ok(data)
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        let data = self.source.read_changed(batch, pages)?;
+        self.pass(&data);
         Ok(data)
     }
 

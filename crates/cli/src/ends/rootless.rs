@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, RelPath, Result, ScanBatch, ScanOptions, Source, Stuck, Traffic,
+    Batch, BatchData, Digest, Entry, Pages, RelPath, Result, ScanBatch, ScanOptions, Source, Stuck, Traffic,
 };
 
 /// The source behind it, whose scan does not tell of the root unless it is asked for by name.
@@ -34,6 +34,10 @@ impl Source for Rootless {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         self.0.read(batch)
+    }
+
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+        self.0.read_changed(batch, pages)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

@@ -31,7 +31,8 @@ impl Gauge for NoGauge {
 /// Bytes of content that are at the destination, verified or on the way.
 fn done_bytes(progress: &Progress) -> u64 {
     let totals = &progress.totals;
-    totals.same_bytes + totals.copied_bytes.max(totals.sent_bytes + totals.resumed_bytes)
+    totals.same_bytes
+        + totals.copied_bytes.max(totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes)
 }
 
 /// How much is done.

@@ -136,7 +136,8 @@ impl Summary {
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
-        let Totals { copied, copied_bytes, sent_bytes, wire_bytes, resumed_bytes, .. } = self.report.totals;
+        let Totals { copied, copied_bytes, sent_bytes, wire_bytes, resumed_bytes, matched_bytes, .. } =
+            self.report.totals;
         let totals = &self.report.totals;
         let seconds = self.report.seconds;
         let files = count(copied, "file", "files");
@@ -156,6 +157,9 @@ impl Summary {
             }
             if resumed_bytes > 0 {
                 lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
+            }
+            if matched_bytes > 0 {
+                lines.push(format!("  there in files that changed: {}", bytes(matched_bytes)));
             }
         }
         let would = if self.dry_run { "would be " } else { "" };

@@ -1,9 +1,9 @@
 //! What is copied and how, from the words about it.
 
-use haul_core::{Compare, Result, ScanOptions, SinkOptions};
+use haul_core::{Compare, Delta, Result, ScanOptions, SinkOptions};
 
 use super::rules::read_rules;
-use crate::args::{FilterArgs, TransferArgs, VerifyMode};
+use crate::args::{DeltaMode, FilterArgs, TransferArgs, VerifyMode};
 
 /// How a tree is copied.
 #[derive(Clone, Debug)]
@@ -36,6 +36,12 @@ impl TransferSettings {
             verify_disk: args.verify == VerifyMode::Disk,
             owner_by_name: args.owner_by_name,
             atomic: args.atomic,
+            delta: match args.delta.delta {
+                DeltaMode::Auto => Delta::Alike,
+                DeltaMode::On => Delta::Always,
+                DeltaMode::Off => Delta::Never,
+            },
+            in_place: args.delta.inplace,
         };
         Ok(Self { scan, sink })
     }

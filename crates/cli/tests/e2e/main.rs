@@ -17,6 +17,7 @@ mod between;
 mod changing;
 mod compression;
 mod databases;
+mod delta;
 mod digests;
 mod direct;
 mod failures;
@@ -139,6 +140,7 @@ fn main() -> ExitCode {
         groups::cases(),
         providers::cases(),
         pagecache::cases(),
+        delta::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

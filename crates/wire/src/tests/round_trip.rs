@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::{
     Answer, Batch, ChainingValue, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Method,
-    Offer, Outcome, Packing, RelPath, Retry, Side, Slice, SliceData, Timestamp,
+    Offer, Outcome, Packing, Pages, RelPath, Retry, Side, Slice, SliceData, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -74,7 +74,11 @@ fn value() -> impl Strategy<Value = ChainingValue> {
 }
 
 fn slices() -> impl Strategy<Value = Vec<haul_core::Result<SliceData>>> {
-    let extent = (any::<u32>(), any::<u32>()).prop_map(|(start, len)| Extent { start, len });
+    let extent = (any::<u32>(), any::<u32>(), any::<bool>()).prop_map(|(start, len, same)| Extent {
+        start,
+        len,
+        same,
+    });
     let data = (vec(extent, 0..5), value()).prop_map(|(extents, value)| SliceData { extents, value });
     vec(prop_oneof![data.prop_map(Ok), error().prop_map(Err)], 0..10)
 }
@@ -97,17 +101,24 @@ fn compress() -> impl Strategy<Value = Compress> {
     prop_oneof![Just(Compress::Auto), Just(Compress::Never), method().prop_map(Compress::Always)]
 }
 
+fn pages() -> impl Strategy<Value = Pages> {
+    vec(value(), 0..300).prop_map(|values| {
+        let mut pages = Pages::default();
+        values.iter().for_each(|value| pages.push(value));
+        pages
+    })
+}
+
 fn request() -> impl Strategy<Value = Request> {
     let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
     let offer = (entry(), digest()).prop_map(|(entry, digest)| Offer { entry: Arc::new(entry), digest });
     prop_oneof![
         (any::<u32>(), batch(), slices(), packing())
             .prop_map(|(root, batch, slices, packing)| { Request::Write { root, batch, slices, packing } }),
-        (any::<u32>(), batch(), compress()).prop_map(|(root, batch, compress)| Request::Read {
-            root,
-            batch,
-            compress
-        }),
+        (any::<u32>(), batch(), option::of(pages()), compress())
+            .prop_map(|(root, batch, pages, compress)| Request::Read { root, batch, pages, compress }),
+        (any::<u32>(), entry().prop_map(Arc::new), any::<std::ops::Range<u32>>())
+            .prop_map(|(root, entry, slices)| Request::Pages { root, entry, slices }),
         (any::<u32>(), vec(offer, 0..10)).prop_map(|(root, offers)| Request::Offer { root, offers }),
         (any::<u32>(), vec(path(), 0..20)).prop_map(|(root, paths)| Request::Remove { root, paths }),
         (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(scan, part, acked)| Request::ScanNext {
@@ -130,6 +141,7 @@ fn response() -> impl Strategy<Value = Response> {
     ];
     prop_oneof![
         error().prop_map(Response::Failed),
+        vec(pages(), 0..5).prop_map(Response::Pages),
         (slices(), packing()).prop_map(|(slices, packing)| Response::Read { slices, packing }),
         vec(prop_oneof![answer.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Answers),
         vec(prop_oneof![outcome.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Write),

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use haul_core::buffer::BUFFER_LEN;
+use haul_core::delta::SLICE_PAGES;
 use haul_core::probe::{MAX_SAMPLES, ProbeTask, Sample};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, Compress, EntryKind, Extent, Packing, Place, PlaceRoot, RelPath, Slice, SliceData};
+use haul_core::{
+    Batch, ChainingValue, Compress, EntryKind, Extent, Packing, Pages, Place, PlaceRoot, RelPath, Slice,
+    SliceData,
+};
 
-use super::samples::{CONTENT, PACKED, PACKING, batch, entry, read};
-use crate::{FrameError, MAX_PAYLOAD, Request, Response, check, decode_body};
+use super::samples::{CONTENT, PACKED, PACKING, batch, changed, entry, pages, read};
+use crate::{FrameError, MAX_COMPARED, MAX_PAYLOAD, Request, Response, check, decode_body};
 
 fn write(batch: Batch, slices: Vec<haul_core::Result<SliceData>>) -> Request {
     Request::Write { root: 1, batch: Arc::new(batch), slices, packing: None }
 }
 
 fn read_request(batch: Batch) -> Request {
-    Request::Read { root: 1, batch: Arc::new(batch), compress: Compress::Auto }
+    Request::Read { root: 1, batch: Arc::new(batch), pages: None, compress: Compress::Auto }
 }
 
 fn answer() -> Response {
@@ -38,7 +42,7 @@ fn writes_and_reads_are_checked_against_their_content() {
     let with_extents = |extents: &[(u32, u32)]| {
         let mut read = read();
         if let Ok(data) = &mut read[0] {
-            data.extents = extents.iter().map(|&(start, len)| Extent { start, len }).collect();
+            data.extents = extents.iter().map(|&(start, len)| Extent::data(start, len)).collect();
         }
         write(batch(), read)
     };
@@ -48,6 +52,39 @@ fn writes_and_reads_are_checked_against_their_content() {
     refused(&with_extents(&[(u32::MAX, u32::MAX)]), 10);
     refused(&with_extents(&[(5, 5), (9, 5)]), 10);
     refused(&with_extents(&[(5, 5), (0, 5)]), 10);
+}
+
+#[test]
+fn what_is_the_same_is_of_one_slice_of_a_giant() {
+    let (one, data) = changed();
+    assert_eq!(check::request(&write(one.clone(), data.clone()), CONTENT), Ok(()));
+    let refused = |request: &Request, len| assert!(check::request(request, len).is_err(), "{request:?}");
+    refused(&write(one.clone(), data.clone()), CONTENT + 16384);
+    refused(&write(batch(), vec![data[0].clone(), data[0].clone()]), 2 * CONTENT);
+    let mut small = entry("a/b", EntryKind::File);
+    small.len = haul_core::SLICE_LEN;
+    let small = Batch { entries: vec![Arc::new(small)], ..one.clone() };
+    refused(&write(small.clone(), data), CONTENT);
+
+    let read = |batch: &Batch, pages| Request::Read {
+        root: 1,
+        batch: Arc::new(batch.clone()),
+        pages: Some(pages),
+        compress: Compress::Auto,
+    };
+    assert_eq!(check::request(&read(&one, pages()), 0), Ok(()));
+    refused(&read(&small, pages()), 0);
+    refused(&read(&batch(), pages()), 0);
+    let mut many = Pages::default();
+    (0..=SLICE_PAGES).for_each(|_| many.push(&ChainingValue([1; 32])));
+    refused(&read(&one, many.clone()), 0);
+    assert!(check::response(&Response::Pages(vec![many]), None, 0).is_err());
+    let most = MAX_COMPARED as usize;
+    assert_eq!(check::response(&Response::Pages(vec![pages(); most]), None, 0), Ok(()));
+    assert!(check::response(&Response::Pages(vec![pages(); most + 1]), None, 0).is_err());
+    let ask = |slices| Request::Pages { root: 1, entry: one.entries[0].clone(), slices };
+    assert_eq!(check::request(&ask(7..7 + MAX_COMPARED), 0), Ok(()));
+    refused(&ask(7..8 + MAX_COMPARED), 0);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use haul_core::probe::{
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
-    Failure, FinishReport, HardLink, Left, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, Place,
-    PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    Failure, FinishReport, HardLink, Left, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, Pages,
+    Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Hello, Neighbour, Reach, Request, Response, ScanPart, Welcome};
@@ -52,11 +52,25 @@ pub(super) fn batch() -> Batch {
 }
 
 pub(super) fn read() -> Vec<haul_core::Result<SliceData>> {
-    let extents = vec![Extent { start: 0, len: 10 }, Extent { start: 4096, len: 7 }];
+    let extents = vec![Extent::data(0, 10), Extent::data(4096, 7)];
     vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) }), Err(error())]
 }
 
-/// Bytes of content in [`read`].
+/// One slice of a giant, and what was read of it: some of it is there already.
+pub(super) fn changed() -> (Batch, Vec<haul_core::Result<SliceData>>) {
+    let batch = Batch { slices: vec![Slice { entry: 0, index: 0 }], again: false, ..batch() };
+    let extents = vec![Extent { start: 0, len: 16384, same: true }, Extent::data(16384, 17)];
+    (batch, vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) })])
+}
+
+pub(super) fn pages() -> Pages {
+    let mut pages = Pages::default();
+    pages.push(&ChainingValue([5; 32]));
+    pages.push(&ChainingValue([6; 32]));
+    pages
+}
+
+/// Bytes of content in [`read`], and in [`changed`].
 pub(super) const CONTENT: usize = 17;
 
 /// How [`CONTENT`] became [`PACKED`] bytes.
@@ -132,12 +146,19 @@ pub(super) fn requests() -> Vec<Request> {
         Request::ScanNext { scan: 6, part: 300, acked: 299 },
         Request::ScanEnd { scan: 6 },
         Request::Lookup { root: 7, paths: paths.clone() },
-        Request::Read { root: 8, batch: Arc::new(batch()), compress: Compress::Never },
-        Request::Read { root: 8, batch: Arc::new(batch()), compress: Compress::Always(Method::Lz4) },
+        Request::Read { root: 8, batch: Arc::new(batch()), pages: None, compress: Compress::Never },
+        Request::Read {
+            root: 8,
+            batch: Arc::new(changed().0),
+            pages: Some(pages()),
+            compress: Compress::Always(Method::Lz4),
+        },
         Request::Digest { root: 9, paths: paths.clone() },
         Request::Offer { root: 10, offers: vec![offer] },
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: None },
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: PACKING },
+        Request::Write { root: 11, batch: Arc::new(changed().0), slices: changed().1, packing: None },
+        Request::Pages { root: 11, entry: Arc::new(entry("a/b", EntryKind::File)), slices: 1..3 },
         Request::Flush { root: 12 },
         Request::Discard { root: 13, paths: paths.clone() },
         Request::Link {
@@ -161,7 +182,13 @@ pub(super) fn requests() -> Vec<Request> {
             compress: Compress::Auto,
             ticket: [9; 32],
         },
-        Request::Pull { root: 19, batch: Arc::new(batch()), compress: Compress::Auto, ticket: [9; 32] },
+        Request::Pull {
+            root: 19,
+            batch: Arc::new(changed().0),
+            pages: Some(pages()),
+            compress: Compress::Auto,
+            ticket: [9; 32],
+        },
         Request::Nice,
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
@@ -205,6 +232,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Lookup(vec![Ok(None), Ok(Some(entry("f", EntryKind::Fifo))), Err(error())]),
         Response::Read { slices: read(), packing: None },
         Response::Read { slices: read(), packing: PACKING },
+        Response::Pages(vec![pages(), Pages::default()]),
         Response::Digest(vec![Ok(Digest([9; 32])), Err(error())]),
         Response::Answers(vec![
             Ok(Answer::Same),
@@ -222,6 +250,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Fetched {
             outcomes: vec![Ok(Outcome::Stored), Err(error())],
             wire_bytes: 12,
+            matched_bytes: 13,
             method: Some(Method::Lz4),
             streams: 3,
         },

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::{Compare, Location, Pace, Place, Report, Result, Source};
+use haul_core::{Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, Source};
 use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
 
 use self::merge::merge;
@@ -55,7 +55,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         sources,
         destination,
         files_from,
-        settings,
+        mut settings,
         mut link,
         on_full,
         limits,
@@ -88,7 +88,12 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
     }
     let is_local = |end: &Location| matches!(end, Location::Local(_));
-    if !link.remote_only.is_empty() && is_local(&destination) && sources.iter().all(is_local) {
+    let all_here = is_local(&destination) && sources.iter().all(is_local);
+    if all_here && settings.sink.delta == Delta::Alike {
+        // Nothing is sent: to read the old file too is worth while only where that saves writing.
+        settings.sink.delta = Delta::Sharing;
+    }
+    if !link.remote_only.is_empty() && all_here {
         let options = link.remote_only.join(", ");
         let verb = if link.remote_only.len() == 1 { "has" } else { "have" };
         console.note(&format!("{options} {verb} no effect: both ends are on this machine"));
@@ -175,7 +180,22 @@ impl Runner {
         Ok(view.root()?.map(|_| view))
     }
 
+    /// Over SFTP files can only be replaced, and nothing there compares.
+    fn may_change_in_place(&mut self) -> Result<()> {
+        let in_place = self.settings.sink.in_place;
+        if !in_place
+            || matches!(self.destination, Location::Local(_))
+            || self.ends.is_peer(&self.destination)?
+        {
+            return Ok(());
+        }
+        let why = "without haul there, files can only be replaced";
+        let error = Error::new(ErrorKind::Unsupported, Side::Destination, "change in place", why);
+        Err(error.on(self.destination.to_string()).with_hint("leave out --inplace, or install haul there"))
+    }
+
     fn copy(&mut self, part: Planned, last: bool) -> Result<()> {
+        self.may_change_in_place()?;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
         let view = self.view(&part.place)?;
@@ -192,6 +212,8 @@ impl Runner {
             files_from: part.paths,
             checksum: self.settings.sink.compare == Compare::Checksum,
             dry_run: self.settings.sink.dry_run,
+            delta: self.settings.sink.delta != Delta::Never && !self.settings.sink.dry_run,
+            in_place: self.settings.sink.in_place,
             delete: self.delete,
             on_full: self.on_full,
             patience: self.patience,

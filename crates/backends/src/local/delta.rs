@@ -1,0 +1,210 @@
+//! What a giant file replaces: its pages are told, and what is the same in the new one is taken from it.
+//!
+//! Nothing is remembered between the two: a slice is put together from the old file as it is then, and whether it still
+//! was what was told shows when the whole slice is verified. If not, the slice is sent again, all of it.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::delta::{PAGE_LEN, page_value};
+use haul_core::digest::slice_len;
+use haul_core::{
+    Buffer, BufferPool, Delta, Entry, Ops, Pages, RelPath, SLICE_LEN, SinkOptions, Slice, SliceData,
+};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::pagecache::{self, Opened};
+use super::read::STEP;
+use super::root::Root;
+use super::stat;
+use crate::cache::Cache;
+
+/// Old files that are kept open.
+const OPEN_FILES: usize = 64;
+/// Sizes are alike if none is so many times the other.
+const ALIKE: u64 = 4;
+/// So many slices without anything in common, and the rest is not compared: what was packed anew, say.
+const UNLIKE: u32 = 16;
+
+/// File systems whose files share blocks (`linux/magic.h`; the last two as the kernel module of OpenZFS and bcachefs
+/// have it).
+const SHARING: [u32; 4] = [0x9123_683E, 0x5846_5342, 0x2FC1_2FC1, 0xCA45_1A4E];
+
+/// A file that is to be replaced.
+pub(super) struct Base {
+    ops: Arc<Ops>,
+    opened: Opened,
+    len: u64,
+    /// Something of it was the same.
+    alike: AtomicBool,
+    /// Slices that came whole though they had been compared.
+    whole: AtomicU32,
+}
+
+/// Those that are open.
+pub(super) struct Bases(Mutex<Cache<RelPath, Arc<Base>>>);
+
+impl Bases {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Cache::new(OPEN_FILES)))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Base>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file in the place of a giant one, if the two are to be compared.
+    pub(super) fn of(&self, root: &Root, options: &SinkOptions, entry: &Entry) -> Option<Arc<Base>> {
+        if options.delta == Delta::Never || entry.len <= SLICE_LEN {
+            return None;
+        }
+        if let Some(base) = self.lock().get(&entry.path) {
+            return Some(base);
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = File::from(root.at(&entry.path).ok()?.open(flags, Mode::empty()).ok()?);
+        let now = stat::statx_file(&file).ok()?;
+        let len = now.stx_size;
+        let is_file = FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
+        let alike = len <= entry.len.saturating_mul(ALIKE) && entry.len <= len.saturating_mul(ALIKE);
+        let wanted = match options.delta {
+            Delta::Never => false,
+            Delta::Sharing => alike && (options.in_place || shares_blocks(&file)),
+            Delta::Alike => alike,
+            Delta::Always => true,
+        };
+        if !is_file || !wanted || len < PAGE_LEN as u64 {
+            return None;
+        }
+        let (alike, whole) = (AtomicBool::new(options.delta == Delta::Always), AtomicU32::new(0));
+        let base =
+            Arc::new(Base { ops: Arc::clone(&root.ops), opened: Opened::new(file, len), len, alike, whole });
+        self.lock().put(entry.path.clone(), base.clone());
+        Some(base)
+    }
+
+    /// Learns from a slice of a giant file that came.
+    pub(super) fn came(&self, entry: &Entry, data: &SliceData) {
+        if let Some(base) = self.lock().get(&entry.path) {
+            if data.same_len() > 0 {
+                base.alike.store(true, Ordering::Relaxed);
+            } else if data.data_len() > 0 {
+                base.whole.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The file has been replaced.
+    pub(super) fn forget(&self, path: &RelPath) {
+        self.lock().forget(|known| known == path);
+    }
+}
+
+impl Base {
+    pub(super) fn file(&self) -> &File {
+        &self.opened.file
+    }
+
+    /// The pages of these slices; fewer where the file ends or cannot be read, none once it turned out to be of no use.
+    pub(super) fn pages(&self, slices: Range<u32>) -> Vec<Pages> {
+        let mut all = Vec::new();
+        let mut bytes = vec![0; STEP];
+        for index in slices {
+            let of_no_use =
+                !self.alike.load(Ordering::Relaxed) && self.whole.load(Ordering::Relaxed) >= UNLIKE;
+            match self.pages_of(index, &mut bytes) {
+                Some(pages) if !of_no_use => all.push(pages),
+                _ => break,
+            }
+        }
+        all
+    }
+
+    fn pages_of(&self, index: u32, bytes: &mut [u8]) -> Option<Pages> {
+        let start = u64::from(index) * SLICE_LEN;
+        let whole = slice_len(self.len, index) as usize / PAGE_LEN * PAGE_LEN;
+        let mut pages = Pages::default();
+        let mut at = 0;
+        while at < whole {
+            let step = &mut bytes[..STEP.min(whole - at)];
+            // What cannot be read is sent.
+            self.ops.one();
+            self.file().read_exact_at(step, start + at as u64).ok()?;
+            for page in step.chunks(PAGE_LEN) {
+                pages.push(&page_value(start + at as u64, page));
+                at += PAGE_LEN;
+            }
+        }
+        (whole > 0).then_some(pages)
+    }
+
+    /// What was read of the slice for the last time need not stay in memory.
+    pub(super) fn read_for_the_last_time(&self, slice: Slice) {
+        let start = u64::from(slice.index) * SLICE_LEN;
+        if self.opened.is_ours(start, SLICE_LEN) {
+            pagecache::release(self.file(), start, SLICE_LEN);
+        }
+    }
+}
+
+/// Whether files of the file system that `file` is on can share blocks.
+pub(super) fn shares_blocks(file: &File) -> bool {
+    // 32 bits, sign-extended on some architectures.
+    rustix::fs::fstatfs(file).is_ok_and(|fs| SHARING.contains(&(fs.f_type as u32)))
+}
+
+/// Has the file system put slice `index` of `from` into `to`, by sharing its blocks. `false`: it is not there, or not
+/// all of it.
+pub(super) fn share(ops: &Ops, from: &File, to: &File, index: u32) -> bool {
+    let start = u64::from(index) * SLICE_LEN;
+    let (mut read, mut write) = (start, start);
+    while read < start + SLICE_LEN {
+        let left = (start + SLICE_LEN - read) as usize;
+        ops.one();
+        match rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut write), left) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
+    true
+}
+
+/// Puts into `content`, which has what was sent of a slice, what is the same in `base`. Where that ends early is zeros:
+/// the proof will tell.
+pub(super) fn fill(
+    ops: &Ops,
+    content: &mut Buffer,
+    slice: Slice,
+    data: &SliceData,
+    base: &File,
+    pool: &BufferPool,
+) {
+    let (sent, same) = (data.data_len() as usize, data.same_len() as usize);
+    if content.room() < same {
+        // Of a slice of which nothing was sent nothing is held here.
+        *content = pool.take();
+    }
+    if content.bytes().len() != sent || content.grow(same).is_none() {
+        return;
+    }
+    // From the end, so that nothing is written over before it was moved.
+    let (mut from, mut to) = (sent, sent + same);
+    for extent in data.extents.iter().rev() {
+        let len = extent.len as usize;
+        to -= len;
+        if !extent.same {
+            from -= len;
+            content.shift(from, to, len);
+            continue;
+        }
+        let start = u64::from(slice.index) * SLICE_LEN + u64::from(extent.start);
+        let bytes = &mut content.bytes_mut()[to..to + len];
+        ops.one();
+        if base.read_exact_at(bytes, start).is_err() {
+            bytes.fill(0);
+        }
+    }
+}

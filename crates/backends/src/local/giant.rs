@@ -1,0 +1,179 @@
+//! Giant files: made slice by slice, staged or where they are.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use haul_core::digest::slice_len;
+use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, Slice, SliceData};
+
+use super::delta;
+use super::journal::{self, Header, Journal};
+use super::root::Root;
+use super::stage::{Over, Staged, journal_of, overwrite, remove};
+
+/// Slices of one file that are written at the same time, at most.
+const DOORS: usize = 16;
+
+/// A giant file that is being staged, slice by slice.
+pub(super) struct Giant {
+    /// What it is to become.
+    pub(super) entry: Arc<Entry>,
+    /// The staged file.
+    pub(super) staged: Staged,
+    progress: Mutex<Progress>,
+    /// Set once all slices are there: then nothing is written any more, as it would change the time that was set.
+    sealed: RwLock<bool>,
+    /// What became of it in the end.
+    ended: OnceLock<Result<Digest>>,
+    /// It has its final name already.
+    pub(super) in_place: bool,
+    /// Its file system shares blocks.
+    shares: bool,
+    /// There may be something else than holes where nothing was written yet.
+    is_soiled: AtomicBool,
+    /// A slice that was sent twice is written by one after the other.
+    doors: [Mutex<()>; DOORS],
+}
+
+struct Progress {
+    tree: FileTree,
+    /// Written, not yet synced.
+    dirty: Vec<(u32, ChainingValue)>,
+    /// Synced; kept until there is a journal.
+    durable: Vec<(u32, ChainingValue)>,
+    journal: Option<Journal>,
+}
+
+impl Giant {
+    /// Opens the file that is there, if it is to be changed in place; else makes or takes over the staged file of
+    /// `entry`, with the slices that its journal proves.
+    pub(super) fn open(root: &Root, entry: &Arc<Entry>, in_place: bool) -> Result<Self> {
+        let there = if in_place { Staged::in_place(root, &entry.path)? } else { None };
+        let in_place = there.is_some();
+        let staged = there.map_or_else(|| Staged::open(root, &entry.path), Ok)?;
+        let failed = |e: &io::Error| Error::io(root.side(), "stage", e).on(root.shown(&entry.path));
+        let mut tree = FileTree::new(entry.len);
+        let mut durable = Vec::new();
+        if staged.found && !in_place {
+            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
+        }
+        if durable.is_empty() && !in_place {
+            // A journal without its file must go before there is a file: inode numbers are used again.
+            remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
+            root.ops.one();
+            staged.file.set_len(0).map_err(|e| failed(&e))?;
+        }
+        for (index, value) in &durable {
+            tree.set(*index, *value);
+        }
+        root.ops.one();
+        staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
+        Ok(Self {
+            entry: entry.clone(),
+            in_place,
+            shares: delta::shares_blocks(&staged.file),
+            is_soiled: AtomicBool::new(in_place || !durable.is_empty()),
+            staged,
+            progress: Mutex::new(Progress { tree, dirty: Vec::new(), durable, journal: None }),
+            sealed: RwLock::new(false),
+            ended: OnceLock::new(),
+            doors: Default::default(),
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held by who writes a slice.
+    pub(super) fn door(&self, slice: Slice) -> MutexGuard<'_, ()> {
+        self.doors[slice.index as usize % DOORS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the slice put in its place as it is in the old file, if that costs nothing: where the file system shares
+    /// blocks, and where the file is changed in place. Not over what counts already. To be called behind its door.
+    pub(super) fn adopt(&self, slice: Slice, old: &File) -> bool {
+        if self.in_place {
+            return true;
+        }
+        let whole = slice_len(self.entry.len, slice.index) == SLICE_LEN;
+        if !self.shares || !whole || self.lock().tree.has(slice.index) {
+            return false;
+        }
+        self.is_soiled.store(true, Ordering::Relaxed);
+        delta::share(&self.staged.at.dir.ops, old, &self.staged.file, slice.index)
+    }
+
+    /// Writes one slice, unless all are there: a slice whose stream died is sent again, though it may have arrived.
+    /// `adopted`: what is the same is there. To be called behind its door.
+    pub(super) fn write(
+        &self,
+        slice: Slice,
+        data: &SliceData,
+        content: &[u8],
+        adopted: bool,
+    ) -> io::Result<()> {
+        let sealed = self.sealed.read().unwrap_or_else(PoisonError::into_inner);
+        if *sealed {
+            return Ok(());
+        }
+        let over = Over { is_soiled: self.is_soiled.load(Ordering::Relaxed), has_same: adopted };
+        let place = (u64::from(slice.index) * SLICE_LEN, slice_len(self.entry.len, slice.index));
+        overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
+        let mut progress = self.lock();
+        progress.tree.set(slice.index, data.value);
+        progress.dirty.push((slice.index, data.value));
+        Ok(())
+    }
+
+    /// The slices that are written and not yet durable; they are the caller's now.
+    pub(super) fn take_dirty(&self) -> Vec<(u32, ChainingValue)> {
+        std::mem::take(&mut self.lock().dirty)
+    }
+
+    /// Records slices as durable. The caller has synced the data of them, and asks for `sync` of the record too.
+    pub(super) fn record(&self, slices: Vec<(u32, ChainingValue)>, sync: bool) -> io::Result<()> {
+        if self.in_place {
+            // What is there says by itself what it is.
+            return Ok(());
+        }
+        let mut progress = self.lock();
+        progress.durable.extend(slices);
+        let added = std::mem::take(&mut progress.durable);
+        match &mut progress.journal {
+            Some(journal) => journal.append(&added)?,
+            none => {
+                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.now.stx_ino };
+                *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
+            }
+        }
+        match &progress.journal {
+            Some(journal) if sync => journal.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file's own digest, once all slices are written; nothing is written after that.
+    pub(super) fn seal(&self) -> Option<Digest> {
+        let mut sealed = self.sealed.write().unwrap_or_else(PoisonError::into_inner);
+        let progress = self.lock();
+        if progress.tree.missing() > 0 {
+            return None;
+        }
+        *sealed = true;
+        progress.tree.digest()
+    }
+
+    /// What became of it, once it has been committed or could not be.
+    pub(super) fn ended(&self) -> Option<&Result<Digest>> {
+        self.ended.get()
+    }
+
+    /// Settles what becomes of it.
+    pub(super) fn end(&self, end: Result<Digest>) {
+        // The first word counts.
+        let _ = self.ended.set(end);
+    }
+}
