@@ -58,8 +58,10 @@ pub(super) async fn credential(profile: &Profile) -> Result<Option<Lent>, String
             return Err(format!("the profile `{}` has no credentials to assume a role with", first.name()));
         }
     };
-    while let (Some(role), Some(base)) = (roles.pop(), &lent) {
-        lent = Some(by_role(&role, &base.credential).await?);
+    while let Some(role) = roles.pop() {
+        if let Some(base) = lent.take() {
+            lent = Some(by_role(&role, &base.credential).await?);
+        }
     }
     Ok(lent)
 }
