@@ -55,7 +55,7 @@ impl LocalSink {
             self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, cause).with_retry(Retry::Again)
         };
         let base = self.bases().of(self.root(), self.options(), entry).ok_or_else(changed)?;
-        let _door = giant.door(slice);
+        let door = giant.door(slice);
         let adopted = giant.adopt(slice, base.file());
         // What was put in its place is looked at there: the old file may change meanwhile.
         let from = if adopted { &giant.staged.file } else { base.file() };
@@ -66,6 +66,7 @@ impl LocalSink {
         giant
             .write(slice, read, content.bytes(), adopted)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
+        drop(door);
         self.bases().came(entry, read);
         base.read_for_the_last_time(slice);
         Ok(Taken::Wait(What::Slice(giant)))
