@@ -208,3 +208,32 @@ pub(super) fn fill(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{ChainingValue, Extent};
+
+    #[test]
+    fn what_was_sent_and_what_is_there_are_put_together() {
+        let old = tempfile::tempfile().unwrap();
+        old.write_all_at(b"0123456789", 0).unwrap();
+        let same = |start, len| Extent { start, len, same: true };
+        let fill_with = |extents: Vec<Extent>, sent: &[u8]| {
+            let pool = BufferPool::new(1 << 20);
+            let mut content = if sent.is_empty() { Buffer::default() } else { pool.take() };
+            if let Some(room) = content.grow(sent.len()) {
+                room.copy_from_slice(sent);
+            }
+            let data = SliceData { extents, value: ChainingValue::default() };
+            fill(&mut content, Slice { entry: 0, index: 0 }, &data, &old, &pool);
+            String::from_utf8(content.bytes().to_vec()).unwrap()
+        };
+        let data = Extent::data;
+        assert_eq!(fill_with(vec![same(0, 2), data(2, 3), same(5, 1), data(7, 1)], b"abcd"), "01abc5d");
+        assert_eq!(fill_with(vec![data(0, 1), same(1, 2), same(8, 2)], b"x"), "x1289");
+        assert_eq!(fill_with(vec![same(4, 3)], b""), "456");
+        assert_eq!(fill_with(vec![same(8, 3), data(11, 1)], b"z"), "\0\0\0z", "the old file is shorter now");
+        assert_eq!(fill_with(vec![same(0, 2), data(2, 3)], b"ab"), "ab", "less came than was told");
+    }
+}

@@ -433,7 +433,27 @@ pub(crate) fn known_ranges(tree: &FileTree, len: u64) -> Vec<std::ops::Range<u32
 
 #[cfg(test)]
 mod tests {
+    use haul_core::Extent;
+
     use super::*;
+
+    #[test]
+    fn a_slice_is_written_over_something_else() {
+        let over = |is_soiled, has_same| {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(&[b'o'; 9], 0).unwrap();
+            let same = Extent { start: 5, len: 2, same: true };
+            let extents = vec![Extent::data(1, 2), same];
+            let data = SliceData { extents, value: haul_core::ChainingValue::default() };
+            overwrite(&file, (0, 8), &data, b"newS", Over { is_soiled, has_same }).unwrap();
+            let mut bytes = [0; 9];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            String::from_utf8(bytes.to_vec()).unwrap().replace('\0', ".")
+        };
+        assert_eq!(over(true, false), ".ne..wS.o");
+        assert_eq!(over(true, true), ".ne..oo.o");
+        assert_eq!(over(false, false), "oneoowSoo");
+    }
 
     #[test]
     fn knows_its_own_names_only() {

@@ -138,9 +138,13 @@ fn deleting_belongs_to_sync() {
 
 #[test]
 fn habits_from_rsync_are_told_what_to_do() {
-    for (word, advice) in
-        [("--zc=lz4", "zstd:LEVEL"), ("--delete", "haul sync"), ("-rt", "always copied"), ("-aP", "goes on")]
-    {
+    for (word, advice) in [
+        ("--zc=lz4", "zstd:LEVEL"),
+        ("--delete", "haul sync"),
+        ("-rt", "always copied"),
+        ("-aP", "goes on"),
+        ("--no-whole-file", "--delta on"),
+    ] {
         let mut error = parse(&["copy", word, "a", "b"]).unwrap_err();
         super::explain(&mut error);
         assert!(error.to_string().contains(advice), "{word}: {error}");
