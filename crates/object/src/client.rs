@@ -3,6 +3,7 @@
 
 mod checked;
 mod patience;
+mod tree;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +24,13 @@ use crate::store::{Activity, Checksum, HeldPart, Object, Page, PutOptions, Store
 pub(crate) use checked::RUN;
 pub use patience::Notes;
 use patience::Patience;
+pub use tree::{joined_crc64, run_note};
 
 /// Requests with content that are under way at a time, at most.
 pub const AT_ONCE: usize = 24;
+
+/// Requests with little or no content that are under way at a time, at most.
+pub const MANY_AT_ONCE: usize = 256;
 
 /// What an upload in parts may have at most: AWS, and most of those that speak like it
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
@@ -40,6 +45,8 @@ pub struct Client {
     timeout: Duration,
     requests: Arc<Requests>,
     governor: Governor,
+    /// The same for requests with little or no content, of a tree.
+    crowd: Governor,
     cancel: Arc<AtomicBool>,
     notes: Notes,
     /// When a request went well last.
@@ -74,6 +81,7 @@ pub fn open(
         timeout: settings.timeout,
         requests,
         governor: Governor::new(AT_ONCE),
+        crowd: Governor::new(MANY_AT_ONCE),
         cancel,
         notes,
         went_well: Mutex::new(None),
@@ -138,6 +146,16 @@ impl Client {
         take: &mut (dyn FnMut(Option<&[u8]>) + Send),
     ) -> Result<()> {
         let _permit = self.governor.permit();
+        self.read_range(object, range, unwanted, take)
+    }
+
+    fn read_range(
+        &self,
+        object: &Object,
+        range: Range<u64>,
+        unwanted: &AtomicBool,
+        take: &mut (dyn FnMut(Option<&[u8]>) + Send),
+    ) -> Result<()> {
         let request = |at: &Activity<'_>| {
             take(None);
             self.store.get(&object.key, range.clone(), &object.etag, &mut |bytes| take(Some(bytes)), at)
@@ -325,6 +343,7 @@ impl Client {
             let went_well = *self.went_well.lock().unwrap_or_else(PoisonError::into_inner);
             if fault.class == Class::SlowDown {
                 self.governor.slow_down();
+                self.crowd.slow_down();
             }
             if !patience.holds(&fault, went_well) {
                 return Err(patience.tired(fault));
@@ -344,6 +363,7 @@ impl Client {
     fn note_success(&self) {
         *self.went_well.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.governor.went_well();
+        self.crowd.went_well();
         if self.said.swap(false, Ordering::Relaxed) {
             self.note("the credentials are taken again");
         }

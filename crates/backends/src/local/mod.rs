@@ -8,7 +8,7 @@
 mod clone;
 mod commit;
 mod compare;
-mod crew;
+pub(crate) mod crew;
 mod digest;
 mod direct;
 mod distant;

@@ -19,6 +19,7 @@ mod put;
 mod refused;
 mod rm;
 mod transfer;
+mod trees;
 mod verify;
 
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub(crate) use put::PutArgs;
 pub(crate) use refused::explain;
 pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
+pub(crate) use trees::{StoreEndArgs, StoredArgs};
 pub(crate) use verify::VerifyArgs;
 
 const ABOUT: &str =
@@ -58,7 +60,7 @@ Ends:
   [user@]host:PATH                on another one, over ssh (over SFTP where haul is not installed)
   ssh://[user@]host[:port]/PATH
   sftp://[user@]host[:port]/PATH  over SFTP in any case
-  s3://BUCKET/KEY                 an object: for put, get, ls and rm
+  s3://BUCKET/PREFIX              in an object store; for put, get, ls and rm an object
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 

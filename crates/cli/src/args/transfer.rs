@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CompressArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs};
+use super::{CompressArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs, StoreEndArgs, StoredArgs};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -73,6 +73,12 @@ pub(crate) struct TransferArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// The object store.
+    #[command(flatten)]
+    pub(crate) store: StoreEndArgs,
+    /// What is written there.
+    #[command(flatten)]
+    pub(crate) stored: StoredArgs,
     /// How much it may take.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,

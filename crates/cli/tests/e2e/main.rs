@@ -29,6 +29,7 @@ mod kit;
 mod limits;
 mod memory;
 mod no_haul;
+mod objtrees;
 mod output;
 mod pagecache;
 mod paths;
@@ -128,6 +129,7 @@ fn main() -> ExitCode {
         probe::cases(),
         streams::cases(),
         stores::cases(),
+        objtrees::cases(),
         backups::cases(),
         plan::cases(),
         pagecache::cases(),

@@ -22,6 +22,7 @@ use cut::Cutter;
 pub use input::Input;
 use plan::Plan;
 use target::Upstream;
+pub(crate) use target::run_name;
 
 /// The memory, in bytes, that a process takes besides content.
 pub const OVERHEAD: u64 = 40 << 20;

@@ -135,8 +135,11 @@ impl S3 {
         options: &PutOptions,
         at: &Activity<'_>,
     ) -> Answer<()> {
-        let call =
+        let mut call =
             Call::new(Kind::Put, Method::PUT, Some(to)).header("x-amz-copy-source", self.copy_source(from));
+        if !options.metadata.is_empty() {
+            call = call.header("x-amz-metadata-directive", "REPLACE");
+        }
         let (_, content) = self.ask(&options::written(call, options), at)?;
         xml::copied(&content).map(drop)
     }
