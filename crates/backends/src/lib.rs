@@ -2,8 +2,11 @@
 
 mod bootstrap;
 mod cache;
+mod digests;
 mod dirs;
+mod left_behind;
 pub mod local;
+pub mod object;
 pub mod peer;
 pub mod sftp;
 

@@ -3,6 +3,7 @@
 
 mod checked;
 mod patience;
+mod tree;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,12 +26,16 @@ use crate::store::{Activity, Checksum, HeldPart, Object, Page, PutOptions, Store
 pub(crate) use checked::RUN;
 pub use patience::Notes;
 use patience::Patience;
+pub use tree::{joined_crc64, run_note};
 
 /// Requests with content that are under way at a time, at most.
 pub const AT_ONCE: usize = 24;
 
 /// Requests that remove one object each are under way at a time, at most.
 const REMOVES_AT_ONCE: usize = 16;
+
+/// Requests with little or no content that are under way at a time, at most.
+pub const MANY_AT_ONCE: usize = 256;
 
 /// One bucket of a store. It may be used from many threads at once; calls block, and are tried again.
 pub struct Client {
@@ -41,6 +46,8 @@ pub struct Client {
     timeout: Duration,
     requests: Arc<Requests>,
     governor: Governor,
+    /// The same for requests with little or no content, of a tree.
+    crowd: Governor,
     cancel: Arc<AtomicBool>,
     notes: Notes,
     /// When a request went well last.
@@ -77,6 +84,7 @@ pub fn open(
         timeout: settings.timeout,
         requests,
         governor: Governor::new(AT_ONCE),
+        crowd: Governor::new(MANY_AT_ONCE),
         cancel,
         notes,
         went_well: Mutex::new(None),
@@ -163,6 +171,16 @@ impl Client {
         take: &mut (dyn FnMut(Option<&[u8]>) + Send),
     ) -> Result<()> {
         let _permit = self.governor.permit();
+        self.read_range(object, range, unwanted, take)
+    }
+
+    fn read_range(
+        &self,
+        object: &Object,
+        range: Range<u64>,
+        unwanted: &AtomicBool,
+        take: &mut (dyn FnMut(Option<&[u8]>) + Send),
+    ) -> Result<()> {
         let request = |at: &Activity<'_>| {
             take(None);
             self.store.get(&object.key, range.clone(), &object.etag, &mut |bytes| take(Some(bytes)), at)
@@ -385,6 +403,7 @@ impl Client {
             let went_well = *self.went_well.lock().unwrap_or_else(PoisonError::into_inner);
             if fault.class == Class::SlowDown {
                 self.governor.slow_down();
+                self.crowd.slow_down();
             }
             if !patience.holds(&fault, went_well) {
                 return Err(patience.tired(fault));
@@ -404,6 +423,7 @@ impl Client {
     fn note_success(&self) {
         *self.went_well.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.governor.went_well();
+        self.crowd.went_well();
         if self.said.swap(false, Ordering::Relaxed) {
             self.note("the credentials are taken again");
         }

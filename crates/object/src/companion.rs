@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::store::{Object, PutOptions};
 
 /// The note that holds the digest, in the object itself.
-pub(crate) const NOTE: &str = "haul-blake3";
+pub const NOTE: &str = "haul-blake3";
 
 /// A companion is no longer than this.
 const MAX_LEN: usize = 4096;
@@ -96,13 +96,7 @@ pub(crate) fn check_free(client: &Client, key: &str, side: Side) -> Result<()> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(crate) fn write(
-    client: &Client,
-    key: &str,
-    proof: &Proof,
-    etag: &str,
-    options: &PutOptions,
-) -> Result<()> {
+pub fn write(client: &Client, key: &str, proof: &Proof, etag: &str, options: &PutOptions) -> Result<()> {
     let companion = Companion {
         haul: VERSION,
         length: proof.len,
@@ -126,7 +120,7 @@ pub(crate) fn write(
 ///
 /// # Errors
 /// If the store does not say.
-pub(crate) fn find(client: &Client, object: &Object) -> Result<Option<Proof>> {
+pub fn find(client: &Client, object: &Object) -> Result<Option<Proof>> {
     if let Some(digest) = object.note(NOTE).and_then(Digest::from_hex) {
         return Ok(Some(Proof { len: object.len, digest }));
     }

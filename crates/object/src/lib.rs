@@ -30,5 +30,6 @@ mod xml;
 
 pub use client::{Client, open};
 pub use meter::{Kind, Requests};
+pub use payload::{Payload, share};
 pub use settings::StoreSettings;
-pub use store::{Object, PutOptions, Tag};
+pub use store::{HeldPart, Object, Page, PutOptions, Tag, Upload};

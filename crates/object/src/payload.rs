@@ -17,7 +17,7 @@ const CHUNK: usize = 64 << 10;
 
 /// Content of one request. Cloning it copies nothing.
 #[derive(Clone)]
-pub(crate) struct Payload {
+pub struct Payload {
     source: Source,
     len: u64,
     crc64: u64,
@@ -40,24 +40,39 @@ impl AsRef<[u8]> for Pooled {
     }
 }
 
+/// The bytes of a buffer, which goes back to its pool when the last of them is done with.
+#[must_use]
+pub fn share(buffer: Buffer) -> Bytes {
+    Bytes::from_owner(Pooled(buffer))
+}
+
 impl Payload {
     /// Some bytes.
-    pub(crate) fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let crc64 = crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &bytes);
         Self::new(bytes.len() as u64, crc64, Source::Memory(Arc::new([bytes])))
     }
 
+    /// Blocks of bytes, one after the other.
+    #[must_use]
+    pub fn from_blocks(blocks: Vec<Bytes>) -> Self {
+        let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
+        blocks.iter().for_each(|block| crc.update(block));
+        let len = blocks.iter().map(|block| block.len() as u64).sum();
+        Self::new(len, crc.finalize(), Source::Memory(blocks.into()))
+    }
+
     /// Buffers, one after the other, and the CRC-64/NVME of all.
     pub(crate) fn from_buffers(buffers: Vec<Buffer>, crc64: u64) -> Self {
         let len = buffers.iter().map(|buffer| buffer.bytes().len() as u64).sum();
-        let blocks: Vec<Bytes> =
-            buffers.into_iter().map(|buffer| Bytes::from_owner(Pooled(buffer))).collect();
+        let blocks: Vec<Bytes> = buffers.into_iter().map(share).collect();
         Self::new(len, crc64, Source::Memory(blocks.into()))
     }
 
     /// The first `len` bytes of a file, and their CRC-64/NVME.
-    pub(crate) fn from_file(file: File, len: u64, crc64: u64) -> Self {
+    #[must_use]
+    pub fn from_file(file: File, len: u64, crc64: u64) -> Self {
         Self::new(len, crc64, Source::File(Arc::new(file)))
     }
 
@@ -66,12 +81,15 @@ impl Payload {
     }
 
     /// Its length in bytes.
-    pub(crate) fn len(&self) -> u64 {
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Its CRC-64/NVME.
-    pub(crate) fn crc64(&self) -> u64 {
+    #[must_use]
+    pub fn crc64(&self) -> u64 {
         self.crc64
     }
 
@@ -79,7 +97,7 @@ impl Payload {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub(crate) fn md5(&self) -> io::Result<[u8; 16]> {
+    pub fn md5(&self) -> io::Result<[u8; 16]> {
         let mut known = self.md5.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(digest) = *known {
             return Ok(digest);

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use haul_core::{Error, Result, Side};
+
 use crate::fault::Fault;
 use crate::payload::{Payload, hex};
 
@@ -107,6 +109,26 @@ pub struct HeldPart {
     pub len: u64,
     /// Its mark.
     pub tag: Tag,
+}
+
+impl HeldPart {
+    /// Whether it is this content: by length, and by the checksum that the store keeps or MD5.
+    ///
+    /// # Errors
+    /// If the content cannot be read to be compared.
+    pub fn holds(&self, content: &Payload) -> Result<bool> {
+        if self.len != content.len() {
+            return Ok(false);
+        }
+        match (self.tag.crc64, self.tag.md5()) {
+            (Some(crc64), _) => Ok(crc64 == content.crc64()),
+            (None, Some(md5)) => {
+                let ours = content.md5().map_err(|error| Error::io(Side::Local, "compare a part", &error))?;
+                Ok(md5 == hex(&ours))
+            }
+            (None, None) => Ok(false),
+        }
+    }
 }
 
 /// What is asked for about an object that is written.

@@ -25,7 +25,7 @@ struct Line {
 }
 
 /// The file of an upload that this process works on. Dropped without [`Record::done`], it stays for a later run.
-pub(crate) struct Record {
+pub struct Record {
     path: PathBuf,
     /// Holds the lock.
     _file: File,
@@ -55,7 +55,8 @@ fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
 }
 
 /// Notes an upload, or takes over the file that there is. Where no file can be made, the upload goes on without.
-pub(crate) fn record(client: &Client, upload: &Upload) -> Option<Record> {
+#[must_use]
+pub fn record(client: &Client, upload: &Upload) -> Option<Record> {
     let path = path_of(client, upload)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent()?).ok()?;
     let mut options = OpenOptions::new();
@@ -73,7 +74,7 @@ pub(crate) fn record(client: &Client, upload: &Upload) -> Option<Record> {
 
 impl Record {
     /// The upload is complete or given up.
-    pub(crate) fn done(self) {
+    pub fn done(self) {
         // What stays names an upload that is gone, which harms nothing.
         let _ = fs::remove_file(&self.path);
     }

@@ -19,7 +19,7 @@ const HELPED: f64 = 1.08;
 const PATIENCE: u32 = 24;
 
 /// Threads that do one kind of work for one end.
-pub(super) struct Crew {
+pub(crate) struct Crew {
     state: Mutex<State>,
     most: usize,
 }
@@ -68,7 +68,7 @@ impl Climb {
 }
 
 /// A seat in a crew; free again on drop.
-pub(super) struct Seat<'a>(&'a Crew);
+pub(crate) struct Seat<'a>(&'a Crew);
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
@@ -78,13 +78,13 @@ impl Drop for Seat<'_> {
 
 impl Crew {
     /// A crew of always `seats`, no more than there are processors.
-    pub(super) fn fixed(seats: usize) -> Self {
+    pub(crate) fn fixed(seats: usize) -> Self {
         let seats = seats.min(std::thread::available_parallelism().map_or(2, Into::into)).max(1);
         Self::growing(seats, seats)
     }
 
     /// A crew that begins with `least` seats and finds out how many, up to `most`, help.
-    pub(super) fn growing(least: usize, most: usize) -> Self {
+    pub(crate) fn growing(least: usize, most: usize) -> Self {
         let climb = Climb { before: None, rest: 0 };
         let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
         Self { state: Mutex::new(state), most }
@@ -95,12 +95,12 @@ impl Crew {
     }
 
     /// Whether there is never more than one seat: then nothing is gained by asking for more.
-    pub(super) fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         self.most == 1
     }
 
     /// A seat, if one is free.
-    pub(super) fn seat(&self) -> Option<Seat<'_>> {
+    pub(crate) fn seat(&self) -> Option<Seat<'_>> {
         let mut state = self.lock();
         (state.taken < state.seats).then(|| {
             state.taken += 1;
@@ -109,13 +109,13 @@ impl Crew {
     }
 
     /// A seat for who asks, free or not.
-    pub(super) fn own_seat(&self) -> Seat<'_> {
+    pub(crate) fn own_seat(&self) -> Seat<'_> {
         self.lock().taken += 1;
         Seat(self)
     }
 
     /// An operation has been done. Whether there are more at work than there should be.
-    pub(super) fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         let mut state = self.lock();
         state.done += 1;
         state.full += u64::from(state.taken >= state.seats);
@@ -135,7 +135,7 @@ impl Crew {
     }
 
     /// Calls `work` with each item, side by side as far as there are seats; the answers are in the order of the items.
-    pub(super) fn each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    pub(crate) fn each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         if items.len() < 2 || self.is_single() {
             return items.iter().map(work).collect();
         }

@@ -226,7 +226,7 @@ mod tests {
                 room.copy_from_slice(sent);
             }
             let data = SliceData { extents, value: ChainingValue::default() };
-            fill(&mut content, Slice { entry: 0, index: 0 }, &data, &old, &pool);
+            fill(&Ops::default(), &mut content, Slice { entry: 0, index: 0 }, &data, &old, &pool);
             String::from_utf8(content.bytes().to_vec()).unwrap()
         };
         let data = Extent::data;

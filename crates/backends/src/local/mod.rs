@@ -11,7 +11,7 @@ mod changed;
 mod clone;
 mod commit;
 mod compare;
-mod crew;
+pub(crate) mod crew;
 mod delta;
 mod digest;
 mod direct;

@@ -445,7 +445,7 @@ mod tests {
             let same = Extent { start: 5, len: 2, same: true };
             let extents = vec![Extent::data(1, 2), same];
             let data = SliceData { extents, value: haul_core::ChainingValue::default() };
-            overwrite(&file, (0, 8), &data, b"newS", Over { is_soiled, has_same }).unwrap();
+            overwrite(&Ops::default(), &file, (0, 8), &data, b"newS", Over { is_soiled, has_same }).unwrap();
             let mut bytes = [0; 9];
             file.read_exact_at(&mut bytes, 0).unwrap();
             String::from_utf8(bytes.to_vec()).unwrap().replace('\0', ".")

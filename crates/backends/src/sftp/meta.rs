@@ -1,34 +1,17 @@
 //! Owners, modes and times, as far as SFTP carries them.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use haul_core::{Entry, EntryKind, MetaNote, RelPath, Result, Timestamp};
+use haul_core::{Entry, EntryKind, RelPath, Result, Timestamp};
 
 use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Request};
 use super::tree::Tree;
 use super::wave::Wave;
+use crate::left_behind::Notes;
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
 
-/// What could not be set, once for each kind.
-#[derive(Default)]
-pub(super) struct Notes(Mutex<HashMap<(String, String), MetaNote>>);
-
 impl Notes {
-    pub(super) fn note(&self, what: &str, cause: &str, path: &RelPath) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let note = notes.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
-            what: what.to_owned(),
-            cause: cause.to_owned(),
-            count: 0,
-            example: path.clone(),
-        });
-        note.count += 1;
-    }
-
     /// Something was refused. A connection that is lost is no word on what may be set.
     fn refused(&self, what: &str, path: &RelPath, said: Result<(), Fault>) -> Result<bool> {
         match said {
@@ -56,14 +39,6 @@ impl Notes {
         if by_name && entry.names.is_some() {
             self.note("owners by name", "SFTP carries numbers: those were set", path);
         }
-    }
-
-    /// All of them, sorted.
-    pub(super) fn all(&self) -> Vec<MetaNote> {
-        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<MetaNote> = notes.values().cloned().collect();
-        all.sort_by(|a, b| (&a.what, &a.cause).cmp(&(&b.what, &b.cause)));
-        all
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haul_core::digest::{SliceHasher, slice_count, slice_len};
+use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree,
-    RelPath, Result, SLICE_LEN, Slice, SliceData,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath,
+    Result, SLICE_LEN, Slice, SliceData,
 };
 
 use super::conn::{Conn, Fault};
@@ -14,9 +14,8 @@ use super::packet::{self, Request};
 use super::tree::Tree;
 use super::walk::entries_at;
 use super::wave::Wave;
+use crate::digests::digests;
 
-/// Files hashed by one wave at most.
-const BUNDLE: usize = 256;
 /// Threads that hash for one question, at most: each keeps a connection busy.
 const HASHERS: u32 = 8;
 
@@ -207,41 +206,8 @@ pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Re
             Err(error) => Err(error),
         });
     }
-    let batches = Mutex::new(cut(&entries).into_iter());
-    let trees: Vec<Mutex<Result<FileTree>>> =
-        entries.into_iter().map(|entry| Mutex::new(entry.map(|entry| FileTree::new(entry.len)))).collect();
-    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<()> {
-        while let Some((batch, owners)) = next() {
-            let data = read(tree, buffers, &batch)?;
-            for ((owner, slice), read) in owners.iter().zip(&data.batch.slices).zip(data.slices) {
-                let mut tree = trees[*owner].lock().unwrap_or_else(PoisonError::into_inner);
-                match (&mut *tree, read) {
-                    (Ok(tree), Ok(data)) => tree.set(slice.index, data.value),
-                    (Ok(_), Err(error)) => *tree = Err(error),
-                    (Err(_), _) => {}
-                }
-            }
-        }
-        Ok(())
-    };
-    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..tree.pool().streams().clamp(2, HASHERS)).map(|_| scope.spawn(work)).collect();
-        let mut ended = vec![work()];
-        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
-        ended
-    });
-    ended.into_iter().collect::<Result<()>>()?;
-    let missing = |path: &RelPath| tree.fault(ErrorKind::Io, "hash", path, "a slice is missing");
-    Ok(trees
-        .into_iter()
-        .zip(paths)
-        .map(|(one, path)| {
-            let one = one.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-            one.digest().ok_or_else(|| missing(path))
-        })
-        .collect())
+    let threads = tree.pool().streams().clamp(2, HASHERS);
+    digests(entries, threads, |batch| read(tree, buffers, batch))
 }
 
 /// The chaining values of slices of a staged file of a giant of `len` bytes, by reading them over all connections;
@@ -291,37 +257,4 @@ fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option
         Err(Fault::Lost(error)) => Err(error),
         read => Ok(matches!(read, Ok(true)).then(|| hasher.finish())),
     }
-}
-
-/// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
-fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
-    let mut all = Vec::new();
-    let mut bundle = (Batch::default(), Vec::new());
-    let mut bytes = 0;
-    let mut put = |(batch, owners): (Batch, Vec<usize>)| {
-        if !owners.is_empty() {
-            all.push((Arc::new(batch), owners));
-        }
-    };
-    for (number, entry) in entries.iter().enumerate() {
-        let Ok(entry) = entry else { continue };
-        if entry.len > SLICE_LEN {
-            for index in 0..slice_count(entry.len) {
-                let slices = vec![Slice { entry: 0, index }];
-                put((Batch { entries: vec![entry.clone()], slices, again: false }, vec![number]));
-            }
-            continue;
-        }
-        if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
-            put(std::mem::take(&mut bundle));
-            bytes = 0;
-        }
-        bytes += entry.len;
-        let (batch, owners) = &mut bundle;
-        batch.slices.push(Slice { entry: owners.len() as u32, index: 0 });
-        batch.entries.push(entry.clone());
-        owners.push(number);
-    }
-    put(bundle);
-    all
 }

@@ -11,13 +11,14 @@ use haul_core::{
 
 use super::conn::{Conn, Fault};
 use super::giant::{self, Giant};
-use super::meta::{self, Change, Notes};
+use super::meta::{self, Change};
 use super::packet::{self, Request};
 use super::small::{self, Small, is_small};
 use super::tree::{FILE, KIND, Tree, is_dir};
 use super::wave::Wave;
 use super::{offer, walk};
 use crate::dirs::Dirs;
+use crate::left_behind::Notes;
 use crate::local::stage::{JOURNAL, PART, is_staging_name, proves, staging_name};
 
 /// A disk with less room than this is full when a write fails.

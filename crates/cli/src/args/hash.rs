@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs};
+use super::{FilterArgs, LinkArgs, StoreEndArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +27,9 @@ pub(crate) struct HashArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// The object store.
+    #[command(flatten)]
+    pub(crate) store: StoreEndArgs,
     /// Say nothing but errors
     #[arg(short = 'q', long, conflicts_with = "progress", help_heading = "What is shown")]
     pub(crate) quiet: bool,

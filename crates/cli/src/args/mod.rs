@@ -21,6 +21,7 @@ mod put;
 mod refused;
 mod rm;
 mod transfer;
+mod trees;
 mod verify;
 
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub(crate) use put::PutArgs;
 pub(crate) use refused::explain;
 pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
+pub(crate) use trees::{StoreEndArgs, StoredArgs};
 pub(crate) use verify::VerifyArgs;
 
 const ABOUT: &str =
@@ -62,8 +64,8 @@ Ends:
   [user@]host:PATH                on another one, over ssh (over SFTP where haul is not installed)
   ssh://[user@]host[:port]/PATH
   sftp://[user@]host[:port]/PATH  over SFTP in any case
-  s3://BUCKET/KEY                 an object: for put, get, ls and rm
-  gs://BUCKET/KEY                 the same at Google
+  s3://BUCKET/PREFIX              in an object store; for put, get, ls and rm an object
+  gs://BUCKET/KEY                 an object at Google: for put, get, ls and rm
   az://CONTAINER/KEY              the same at Azure
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.

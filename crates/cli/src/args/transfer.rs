@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CompressArgs, DeltaArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs};
+use super::{
+    CompressArgs, DeltaArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs, StoreEndArgs, StoredArgs,
+};
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -77,6 +79,12 @@ pub(crate) struct TransferArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// The object store.
+    #[command(flatten)]
+    pub(crate) store: StoreEndArgs,
+    /// What is written there.
+    #[command(flatten)]
+    pub(crate) stored: StoredArgs,
     /// How much it may take.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs, OutputArgs};
+use super::{FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -32,6 +32,9 @@ pub(crate) struct VerifyArgs {
     /// The far end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// The object store.
+    #[command(flatten)]
+    pub(crate) store: StoreEndArgs,
     /// What is shown.
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -34,7 +34,10 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         destination: parse_end(destination)?,
         files_from: files_from.map(|file| (file, transfer.filter.from0)),
         settings: TransferSettings::resolve(&transfer)?,
-        link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
+        link: LinkSettings::resolve(&transfer.link)?
+            .packed(&transfer.compress)
+            .with_stores(&transfer.store)
+            .storing(&transfer.stored),
         on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),

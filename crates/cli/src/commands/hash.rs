@@ -22,7 +22,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let at = parse_end(&args.source)?;
     one_stdin(&args.filter, None)?;
     let mut scan = scan_options(&args.filter)?;
-    let link = LinkSettings::resolve(&args.link)?;
+    let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
     let output = OutputSettings {
         quiet: args.quiet,
         // The lines are on standard output already: on a terminal they take the place of progress.
@@ -35,7 +35,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let mut ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let mut ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
         let source = ends.source(&at, &source_place(&at))?;
@@ -65,7 +65,9 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     if lines.is_closed() {
         report.fatal.get_or_insert_with(|| closed(&lines));
     }
-    Ok(console.finish(Summary::new(Command::Hash, report)))
+    let mut summary = Summary::new(Command::Hash, report);
+    summary.requests = ends.requests();
+    Ok(console.finish(summary))
 }
 
 fn closed(lines: &Lines) -> Error {

@@ -24,7 +24,10 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         destination: parse_end(&destination)?,
         files_from: None,
         settings: TransferSettings::resolve(&transfer)?,
-        link: LinkSettings::resolve(&transfer.link)?.packed(&transfer.compress),
+        link: LinkSettings::resolve(&transfer.link)?
+            .packed(&transfer.compress)
+            .with_stores(&transfer.store)
+            .storing(&transfer.stored),
         on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
         output: transfer_settings(&transfer),

@@ -37,12 +37,12 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         destination: Some(destination.to_string()),
         job: None,
     };
-    let link = LinkSettings::resolve(&args.link)?;
+    let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
     let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, VerifyOptions { scan }),
@@ -52,6 +52,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
     let mut summary = Summary::new(Command::Verify, report);
     summary.differences = verify.differences;
+    summary.requests = verify.ends.requests();
     Ok(verify.console.finish(summary))
 }
 

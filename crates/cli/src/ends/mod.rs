@@ -24,12 +24,20 @@ use haul_core::{Error, ErrorKind, Location, Result, Side};
 /// # Errors
 /// If it is no end that haul has.
 pub(crate) fn parse_end(text: &OsStr) -> Result<Location> {
+    Location::parse(text.as_bytes())
+}
+
+/// Reads one end that is in a file system.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn parse_file_end(text: &OsStr) -> Result<Location> {
     match Location::parse(text.as_bytes())? {
         Location::Object(place) => {
             let cause = "it is in an object store, and this command is for files and folders";
             let error =
                 Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(place.to_string());
-            Err(error.with_hint("`haul put` and `haul get` move a stream into an object and out of it"))
+            Err(error.with_hint("copy, sync, verify and hash take such ends"))
         }
         other => Ok(other),
     }

@@ -3,13 +3,19 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use haul_backends::object::{self, Detail};
 use haul_backends::peer::{Pair, Peer, PeerConfig, ssh};
 use haul_backends::sftp::Sftp;
 use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
-use haul_core::{Error, ErrorKind, Location, Ops, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{
+    Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
+};
+use haul_object::Client;
 
+use crate::render::RequestCounts;
 use crate::settings::LinkSettings;
 
 /// Takes sentences that the person should see.
@@ -30,6 +36,10 @@ enum Far {
 pub(crate) struct Ends {
     link: LinkSettings,
     note: Note,
+    /// Ends what is asked of stores.
+    cancel: Arc<AtomicBool>,
+    /// Buckets, each once for either side.
+    stores: Vec<(ObjectPlace, Side, Arc<Client>)>,
     // Dropped before the sessions.
     /// Far hauls that talk to each other, by their hosts.
     pairs: HashMap<(SshHost, SshHost), Pair>,
@@ -43,8 +53,29 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// Nothing is opened yet.
-    pub(crate) fn new(link: LinkSettings, note: Note) -> Self {
-        Self { link, note, pairs: HashMap::new(), said: false, greeter: None, far: HashMap::new() }
+    pub(crate) fn new(link: LinkSettings, note: Note, cancel: Arc<AtomicBool>) -> Self {
+        let (pairs, far) = (HashMap::new(), HashMap::new());
+        Self { link, note, cancel, stores: Vec::new(), pairs, said: false, greeter: None, far }
+    }
+
+    /// The requests that were made to stores; `None` if no end is in one.
+    pub(crate) fn requests(&self) -> Option<RequestCounts> {
+        let mut counts = (!self.stores.is_empty()).then(RequestCounts::default)?;
+        self.stores.iter().for_each(|(.., client)| counts.add(client.requests()));
+        Some(counts)
+    }
+
+    /// The bucket of a place.
+    fn store(&mut self, place: &ObjectPlace, side: Side) -> Result<Arc<Client>> {
+        let bucket = ObjectPlace { key: String::new(), ..place.clone() };
+        let known = self.stores.iter().find(|(other, of, _)| *other == bucket && *of == side);
+        if let Some((.., client)) = known {
+            return Ok(Arc::clone(client));
+        }
+        let (cancel, note) = (Arc::clone(&self.cancel), Arc::clone(&self.note));
+        let client = Arc::new(haul_object::open(place, side, &self.link.stores, cancel, note)?);
+        self.stores.push((bucket, side, Arc::clone(&client)));
+        Ok(client)
     }
 
     /// All content is on its way from one other machine to another one: it need not come through here.
@@ -58,6 +89,10 @@ impl Ends {
     /// If its machine cannot be reached or the path not be resolved.
     pub(crate) fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
         let ops = Arc::clone(&self.link.ops.source);
+        if let Location::Object(object) = at {
+            let client = self.store(object, Side::Source)?;
+            return object::open_source(&client, place, Detail::Full, &self.link.pool);
+        }
         self.read(at, place, &ops)
     }
 
@@ -67,6 +102,10 @@ impl Ends {
     /// If its machine cannot be reached or the path not be resolved.
     pub(crate) fn view(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
         let ops = Arc::clone(&self.link.ops.destination);
+        if let Location::Object(object) = at {
+            let client = self.store(object, Side::Destination)?;
+            return object::open_source(&client, place, Detail::Names, &self.link.pool);
+        }
         self.read(at, place, &ops)
     }
 
@@ -79,15 +118,7 @@ impl Ends {
     }
 
     /// Opens an end to write to.
-    ///
-    /// # Errors
-    /// If its machine cannot be reached or the path not be resolved.
-    pub(crate) fn sink(
-        &mut self,
-        at: &Location,
-        place: &Place,
-        options: &SinkOptions,
-    ) -> Result<Arc<dyn Sink>> {
+    fn sink(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
         match self.far(at)? {
             None => local::open_sink(place, false, options, &self.link.pool, &self.link.ops.destination),
             Some(Far::Peer(peer)) => peer.open_sink(place, options),
@@ -121,16 +152,33 @@ impl Ends {
             };
             return writer.open_sink_of(place, options, pair, from);
         }
-        let both = !matches!(source, Location::Local(_)) && !matches!(at, Location::Local(_));
-        if both && !std::mem::replace(&mut self.said, true) {
-            (self.note)("both ends are remote: the data passes through this machine");
+        if let Location::Object(to) = at {
+            let within = match source {
+                Location::Object(other) => (other.kind, &other.bucket) == (to.kind, &to.bucket),
+                _ => false,
+            };
+            if !within {
+                self.say_relayed(source, at);
+            }
+            let client = self.store(to, Side::Destination)?;
+            let (stored, pool) = (&self.link.stored, &self.link.pool);
+            return object::open_sink(&client, place, options, within.then_some(from), stored, pool);
         }
+        self.say_relayed(source, at);
         for end in [source, at] {
             if let Some(Far::Peer(peer)) = self.far(end)? {
                 peer.look_around();
             }
         }
         self.sink(at, place, options)
+    }
+
+    /// Says once that content between two remote ends passes through this machine.
+    fn say_relayed(&mut self, source: &Location, at: &Location) {
+        let both = !matches!(source, Location::Local(_)) && !matches!(at, Location::Local(_));
+        if both && !std::mem::replace(&mut self.said, true) {
+            (self.note)("both ends are remote: the data passes through this machine");
+        }
     }
 
     /// Has each session that is opened from now on told to `greeter`. What that holds ends before the sessions do.
@@ -161,18 +209,12 @@ impl Ends {
         }
     }
 
-    /// The session with the machine of an end; `None` for this one.
+    /// The session with the machine of an end; `None` for this one, and for stores.
     fn far(&mut self, at: &Location) -> Result<Option<Far>> {
         let (host, sftp) = match at {
-            Location::Local(_) => return Ok(None),
+            Location::Local(_) | Location::Object(_) => return Ok(None),
             Location::Ssh { host, .. } => (host, false),
             Location::Sftp { host, .. } => (host, true),
-            Location::Object(place) => {
-                let why = "it is in an object store";
-                return Err(
-                    Error::new(ErrorKind::Unsupported, Side::Local, "open", why).on(place.to_string())
-                );
-            }
         };
         let key = (host.clone(), sftp);
         if let Some(far) = self.far.get(&key) {

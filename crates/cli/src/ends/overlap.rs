@@ -23,23 +23,44 @@ pub(crate) fn refuse_overlap(
     rules: &[Rule],
     removes: bool,
 ) -> Result<()> {
+    if let (Location::Object(from), Location::Object(to)) = (source, destination)
+        && (from.kind, &from.bucket) == (to.kind, &to.bucket)
+    {
+        return within_bucket(source, &from.key, place, rules, removes);
+    }
     let (Location::Local(from), Location::Local(_)) = (source, destination) else { return Ok(()) };
     if !source.means_contents() && Path::new(OsStr::from_bytes(from)).is_symlink() {
         return Ok(());
     }
     let (Ok(from), Ok(to)) = (real(from), real_root(place)) else { return Ok(()) };
+    compare(source, &from, &to, rules, removes)
+}
+
+/// The same for two places in one bucket, whose keys are taken as paths.
+fn within_bucket(source: &Location, from: &str, place: &Place, rules: &[Rule], removes: bool) -> Result<()> {
+    let path = |key: &[u8]| Path::new("/").join(OsStr::from_bytes(key));
+    let to = match &place.root {
+        PlaceRoot::Exactly => path(&place.path),
+        PlaceRoot::Inside(name) | PlaceRoot::InsideIfDir(name) => {
+            path(&place.path).join(OsStr::from_bytes(name))
+        }
+    };
+    compare(source, &path(from.as_bytes()), &to, rules, removes)
+}
+
+fn compare(source: &Location, from: &Path, to: &Path, rules: &[Rule], removes: bool) -> Result<()> {
     let refuse =
-        |cause: &str, hint: &str| Err(usage("copy", cause).on(source.path()).with_hint(hint.to_owned()));
+        |cause: &str, hint: &str| Err(usage("copy", cause).on(source.to_string()).with_hint(hint.to_owned()));
     if from == to {
         return refuse("source and destination are the same", "give another destination");
     }
-    if let Ok(below) = to.strip_prefix(&from)
+    if let Ok(below) = to.strip_prefix(from)
         && !is_left_out(below, rules)
     {
         let hint = "copy to a place outside of the source, or leave the destination out with --exclude";
         return refuse("the destination lies in the source", hint);
     }
-    if removes && from.starts_with(&to) {
+    if removes && from.starts_with(to) {
         return refuse(
             "the source lies in the destination, and would be removed there",
             "use `haul copy`, which removes nothing",

@@ -2,18 +2,23 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Ops, Pace, Result};
+use haul_object::{PutOptions, StoreSettings};
 
 use super::{usage, words::split_words};
-use crate::args::{CompressArgs, LinkArgs};
+use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
 const MIN_MEMORY: u64 = 32 * 1024 * 1024;
 
 /// What starts haul on other machines unless another one is named; as in the definition of the option.
 const DEFAULT_HAUL: &str = "haul";
+
+/// How long a store is tried; as in the definition of the option.
+const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How ends are opened.
 pub(crate) struct LinkSettings {
@@ -27,6 +32,10 @@ pub(crate) struct LinkSettings {
     pub(crate) pool: BufferPool,
     /// What lets file-system operations of ends on this machine through.
     pub(crate) ops: SideOps,
+    /// How object stores are reached.
+    pub(crate) stores: StoreSettings,
+    /// What objects are written with.
+    pub(crate) stored: PutOptions,
     /// Options that were given and matter only where another machine is an end.
     pub(crate) remote_only: Vec<&'static str>,
 }
@@ -89,6 +98,8 @@ impl LinkSettings {
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(args.max_memory),
             ops: SideOps::default(),
+            stores: StoreSettings { endpoint: None, region: None, timeout: STORE_TIMEOUT },
+            stored: PutOptions::default(),
             remote_only,
         })
     }
@@ -99,6 +110,27 @@ impl LinkSettings {
         self.peer.iops = rate;
         self.ops.source.limit(rate);
         self.ops.destination.limit(rate);
+    }
+
+    /// With object stores reached by these words.
+    pub(crate) fn with_stores(mut self, args: &StoreEndArgs) -> Self {
+        self.stores = StoreSettings {
+            endpoint: args.endpoint.clone(),
+            region: args.region.clone(),
+            timeout: Duration::from_secs(args.store_timeout.into()),
+        };
+        self
+    }
+
+    /// With objects written by these words.
+    pub(crate) fn storing(mut self, args: &StoredArgs) -> Self {
+        self.stored = PutOptions {
+            storage_class: args.storage_class.clone(),
+            sse: args.sse.clone(),
+            sse_kms_key_id: args.sse_kms_key_id.clone(),
+            ..PutOptions::default()
+        };
+        self
     }
 
     /// With content packed as these words say.

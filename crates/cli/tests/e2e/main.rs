@@ -32,6 +32,7 @@ mod kit;
 mod limits;
 mod memory;
 mod no_haul;
+mod objtrees;
 mod output;
 mod pagecache;
 mod paths;
@@ -135,6 +136,7 @@ fn main() -> ExitCode {
         probe::cases(),
         streams::cases(),
         stores::cases(),
+        objtrees::cases(),
         backups::cases(),
         plan::cases(),
         groups::cases(),

@@ -70,22 +70,29 @@ impl Bucket {
     /// The bytes of an object, as another client reads them.
     pub(crate) fn read(&self, key: &str) -> Vec<u8> {
         let path = format!("{}/{key}", self.name);
-        self.rclone(&["cat", &path])
+        Self::rclone(&["cat", &path])
     }
 
     /// The names of all objects, as another client lists them.
     pub(crate) fn names(&self) -> Vec<String> {
-        let text = String::from_utf8(self.rclone(&["lsf", "-R", "--files-only", &self.name])).unwrap();
+        let text = String::from_utf8(Self::rclone(&["lsf", "-R", "--files-only", &self.name])).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 
-    fn rclone(&self, words: &[&str]) -> Vec<u8> {
+    fn rclone(words: &[&str]) -> Vec<u8> {
         let (last, words) = words.split_last().unwrap();
-        let remote = format!(":s3,provider=Other,env_auth=true,endpoint='http://{}':{last}", endpoint());
+        Self::run_rclone(words, &[&remote(last)])
+    }
+
+    fn rclone_from(words: &[&str], path: &str, to: &str) {
+        drop(Self::run_rclone(words, &[&remote(path), to]));
+    }
+
+    fn run_rclone(words: &[&str], ends: &[&str]) -> Vec<u8> {
         let output = Command::new("rclone")
             .args(["--config", "/dev/null"])
             .args(words)
-            .arg(remote)
+            .args(ends)
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
             // rclone takes no certificates of its own beside those of the system.
@@ -97,14 +104,24 @@ impl Bucket {
         if said.contains("directory not found") {
             return Vec::new();
         }
-        assert!(output.status.success(), "{words:?} {last}: {said}");
+        assert!(output.status.success(), "{words:?} {ends:?}: {said}");
         output.stdout
+    }
+
+    /// Another client copies a folder there, or what is below a prefix to a folder.
+    pub(crate) fn rclone_copy(&self, up: bool, dir: &Path, prefix: &str) {
+        let (dir, path) = (dir.display().to_string(), format!("{}/{prefix}", self.name));
+        if up {
+            Self::rclone(&["copy", "--metadata", &dir, &path]);
+        } else {
+            Self::rclone_from(&["copy", "--metadata"], &path, &dir);
+        }
     }
 
     /// Another client writes a file there.
     pub(crate) fn upload(&self, file: &Path, key: &str) {
         let path = format!("{}/{key}", self.name);
-        self.rclone(&["copyto", &file.display().to_string(), &path]);
+        Self::rclone(&["copyto", &file.display().to_string(), &path]);
     }
 
     /// Uploads that are not complete, as haul lists them.
@@ -131,4 +148,9 @@ impl Bucket {
 #[track_caller]
 pub(crate) fn requests(summary: &Value, kind: &str) -> u64 {
     summary["requests"][kind].as_u64().unwrap_or_else(|| panic!("no {kind} in {summary}"))
+}
+
+/// A place in the store, as rclone names it.
+fn remote(path: &str) -> String {
+    format!(":s3,provider=Other,env_auth=true,endpoint='http://{}':{path}", endpoint())
 }

@@ -389,7 +389,7 @@ fn what_cannot_be_meant_is_refused() {
         &["put", "--max-memory", "32M", &at],
         &["get", &at, "--json"],
         &["get", "/etc/passwd"],
-        &["copy", &at, "dst"],
+        &["probe", &at, "dst"],
         &["put", "az://bucket"],
         &["put", "--endpoint", "ftp://x", &at],
         &["rm", "--any", &at],

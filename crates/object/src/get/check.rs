@@ -24,7 +24,7 @@ pub enum Checked {
 }
 
 /// Hashes a stream, and compares at its end.
-pub(super) struct Check {
+pub struct Check {
     hasher: Hasher,
     expected: String,
 }
@@ -39,7 +39,8 @@ enum Hasher {
 
 impl Check {
     /// For an object, of which `proof` is recorded.
-    pub(super) fn new(object: &Object, proof: Option<&Proof>) -> Self {
+    #[must_use]
+    pub fn new(object: &Object, proof: Option<&Proof>) -> Self {
         let (hasher, expected) = if let Some(proof) = proof {
             (Hasher::Blake3(Box::default()), proof.digest.to_string())
         } else if let Some(crc64) = object.crc64 {
@@ -58,7 +59,7 @@ impl Check {
     }
 
     /// The next bytes.
-    pub(super) fn update(&mut self, bytes: &[u8]) {
+    pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.hasher {
             Hasher::Blake3(hasher) => drop(hasher.update(bytes)),
             Hasher::Crc64(hasher) | Hasher::Crc32c(hasher) => hasher.update(bytes),
@@ -71,7 +72,7 @@ impl Check {
     ///
     /// # Errors
     /// [`ErrorKind::Corrupt`] if it differs.
-    pub(super) fn finish(self, name: &str) -> Result<Checked, Error> {
+    pub fn finish(self, name: &str) -> Result<Checked, Error> {
         let (checked, found) = match self.hasher {
             Hasher::Blake3(hasher) => (Checked::Blake3, Digest(*hasher.finalize().as_bytes()).to_string()),
             Hasher::Crc64(hasher) => (Checked::Crc64, format!("{:016x}", hasher.finalize())),

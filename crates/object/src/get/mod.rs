@@ -13,8 +13,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use crate::client::Client;
 use crate::companion;
 use crate::store::Object;
-use check::Check;
-pub use check::Checked;
+pub use check::{Check, Checked};
 pub use output::Output;
 use window::{Piece, Window};
 

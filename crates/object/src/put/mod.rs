@@ -26,6 +26,7 @@ pub use group::{Group, WITH_OTHERS, count_pipes};
 pub use input::Input;
 use plan::Plan;
 use target::Upstream;
+pub(crate) use target::run_name;
 
 /// The memory, in bytes, that a process takes besides content.
 pub const OVERHEAD: u64 = 40 << 20;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use haul_core::{Error, Result, Side};
+use haul_core::Result;
 
 use super::Target;
-use crate::payload::{Payload, hex};
+use crate::payload::Payload;
 use crate::store::{HeldPart, PutOptions, Tag, Upload};
 use crate::uploads::{self, Owner, Record};
 
@@ -22,15 +22,7 @@ impl Held {
         let Some(held) = self.0.get(&number).filter(|held| held.len == payload.len()) else {
             return Ok(None);
         };
-        let same = match (held.tag.crc64, held.tag.md5()) {
-            (Some(crc64), _) => crc64 == payload.crc64(),
-            (None, Some(md5)) => {
-                let ours = payload.md5().map_err(|error| Error::io(Side::Local, "compare a part", &error))?;
-                md5 == hex(&ours)
-            }
-            (None, None) => false,
-        };
-        Ok(same.then(|| held.tag.clone()))
+        Ok(held.holds(payload)?.then(|| held.tag.clone()))
     }
 }
 

@@ -250,7 +250,7 @@ fn send(target: &Target, begun: &Begun, part: &Part, status: &PutStatus) -> Resu
 }
 
 /// A name for this run that no other has.
-fn run_name() -> String {
+pub(crate) fn run_name() -> String {
     let mut bytes = [0; 16];
     // Where the system has no chance to give, the time and the process tell runs apart.
     if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {

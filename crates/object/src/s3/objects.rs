@@ -147,8 +147,11 @@ impl<D: Dialect> S3<D> {
         options: &PutOptions,
         at: &Activity<'_>,
     ) -> Answer<()> {
-        let call = Call::new(Kind::Put, Method::PUT, Some(to));
-        let call = call.header(self.named("copy-source"), self.copy_source(from));
+        let mut call = Call::new(Kind::Put, Method::PUT, Some(to));
+        call = call.header(self.named("copy-source"), self.copy_source(from));
+        if !options.metadata.is_empty() {
+            call = call.header(self.named("metadata-directive"), "REPLACE");
+        }
         let (_, content) = self.ask(&self.written(call, options), at)?;
         xml::copied(&content).map(drop)
     }

@@ -15,6 +15,8 @@ use super::http::{Request, pass, read_head};
 pub enum Trouble {
     /// It is answered with this status, headers and code instead of being handed on.
     Refuse(u16, &'static str, &'static str),
+    /// It is answered with this content instead of being handed on.
+    Answer(String),
     /// The connection ends after so many bytes of its content.
     CutContent(u64),
     /// The connection ends after so many bytes of the content of the answer.
@@ -174,6 +176,12 @@ impl Shared {
                 };
                 let len = content.len();
                 write!(to_client, "HTTP/1.1 {status} No\r\n{header}Content-Length: {len}\r\n\r\n{content}")?;
+                to_client.flush()?;
+                continue;
+            }
+            if let Some(Trouble::Answer(content)) = &trouble {
+                pass(&mut requests, &mut io::sink(), head.len(), &mut |_| Ok(()))?;
+                write!(to_client, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())?;
                 to_client.flush()?;
                 continue;
             }

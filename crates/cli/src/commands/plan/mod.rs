@@ -18,7 +18,7 @@ use self::lists::Lists;
 use super::found::show_found;
 use super::output::settings;
 use crate::args::PlanArgs;
-use crate::ends::{Ends, Landing, parse_end, root_name, source_place};
+use crate::ends::{Ends, Landing, parse_file_end, root_name, source_place};
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Estimated, Planned, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(args: &PlanArgs) -> Result<Exit> {
-    let at = parse_end(&args.source)?;
+    let at = parse_file_end(&args.source)?;
     one_stdin(&args.filter, args.probe.as_deref())?;
     let scan = scan_options(&args.filter)?;
     let link = LinkSettings::resolve(&args.link)?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Exit> {
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
     let begun = Instant::now();
     let looked = Looker { at, scan, request, console: &console, cancel: &cancel, begun }.look(ends, lists);
     let mut totals = Totals::default();

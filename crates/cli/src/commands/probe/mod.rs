@@ -19,7 +19,7 @@ use haul_probe::survey::{Counts, Survey};
 use super::found::show_found;
 use super::output::settings;
 use crate::args::ProbeArgs;
-use crate::ends::{Ends, Landing, destination_place, parse_end, root_name, source_place};
+use crate::ends::{Ends, Landing, destination_place, parse_file_end, root_name, source_place};
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
@@ -34,8 +34,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// If it cannot begin.
 pub(super) fn run(args: &ProbeArgs) -> Result<Exit> {
     let (source, destination) = match args.ends.as_slice() {
-        [source, destination] => (parse_end(source)?, Some(parse_end(destination)?)),
-        [one] if args.doctor => (parse_end(one)?, None),
+        [source, destination] => (parse_file_end(source)?, Some(parse_file_end(destination)?)),
+        [one] if args.doctor => (parse_file_end(one)?, None),
         _ => return Err(usage("probe", "there must be two ends, SRC and DST; one will do with --doctor")),
     };
     one_stdin(&args.filter, None)?;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &ProbeArgs) -> Result<Exit> {
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)));
+    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
     let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
     let streams = args.link.streams;
     let mut probe = Probe { ends, scan, quick, streams, console, cancel, begun: Instant::now() };

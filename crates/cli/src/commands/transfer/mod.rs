@@ -102,7 +102,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let note: Note = Arc::new(move |text| noted.note(text));
-    let mut ends = Ends::new(link, Arc::clone(&note));
+    let mut ends = Ends::new(link, Arc::clone(&note), cancel.flag());
     nice::settle(governor, limits.nice, note, &mut ends)?;
     let mut runner = Runner {
         ends,
@@ -139,6 +139,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     runner.report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(command, runner.report);
     summary.retry = retry;
+    summary.requests = runner.ends.requests();
     Ok(runner.console.finish(summary))
 }
 

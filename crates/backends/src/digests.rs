@@ -1,0 +1,82 @@
+//! Digests of whole files, by reading them in batches on several threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::digest::slice_count;
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Error, ErrorKind, FileTree, Result, SLICE_LEN, Side, Slice,
+};
+
+/// Files in one batch at most.
+const BUNDLE: usize = 256;
+
+/// The digests of files, or why one is not to be had; `threads` batches are read at a time.
+pub(crate) fn digests(
+    entries: Vec<Result<Arc<Entry>>>,
+    threads: u32,
+    read: impl Fn(&Arc<Batch>) -> Result<BatchData> + Sync,
+) -> Result<Vec<Result<Digest>>> {
+    let batches = Mutex::new(cut(&entries).into_iter());
+    let trees: Vec<Mutex<Result<FileTree>>> =
+        entries.into_iter().map(|entry| Mutex::new(entry.map(|entry| FileTree::new(entry.len)))).collect();
+    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<()> {
+        while let Some((batch, owners)) = next() {
+            let data = read(&batch)?;
+            for ((owner, slice), read) in owners.iter().zip(&data.batch.slices).zip(data.slices) {
+                let mut tree = trees[*owner].lock().unwrap_or_else(PoisonError::into_inner);
+                match (&mut *tree, read) {
+                    (Ok(tree), Ok(data)) => tree.set(slice.index, data.value),
+                    (Ok(_), Err(error)) => *tree = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        Ok(())
+    };
+    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut ended = vec![work()];
+        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
+        ended
+    });
+    ended.into_iter().collect::<Result<()>>()?;
+    let missing = || Error::new(ErrorKind::Io, Side::Local, "hash", "a slice is missing");
+    Ok(trees
+        .into_iter()
+        .map(|one| one.into_inner().unwrap_or_else(PoisonError::into_inner)?.digest().ok_or_else(missing))
+        .collect())
+}
+
+/// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
+fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
+    let mut all = Vec::new();
+    let mut bundle = (Batch::default(), Vec::new());
+    let mut bytes = 0;
+    let mut put = |(batch, owners): (Batch, Vec<usize>)| {
+        if !owners.is_empty() {
+            all.push((Arc::new(batch), owners));
+        }
+    };
+    for (number, entry) in entries.iter().enumerate() {
+        let Ok(entry) = entry else { continue };
+        if entry.len > SLICE_LEN {
+            for index in 0..slice_count(entry.len) {
+                let slices = vec![Slice { entry: 0, index }];
+                put((Batch { entries: vec![entry.clone()], slices, again: false }, vec![number]));
+            }
+            continue;
+        }
+        if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
+            put(std::mem::take(&mut bundle));
+            bytes = 0;
+        }
+        bytes += entry.len;
+        let (batch, owners) = &mut bundle;
+        batch.slices.push(Slice { entry: owners.len() as u32, index: 0 });
+        batch.entries.push(entry.clone());
+        owners.push(number);
+    }
+    put(bundle);
+    all
+}

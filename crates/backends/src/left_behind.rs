@@ -1,0 +1,31 @@
+//! What of entries could not be kept.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use haul_core::{MetaNote, RelPath};
+
+/// What could not be set, once for each kind.
+#[derive(Default)]
+pub(crate) struct Notes(Mutex<HashMap<(String, String), MetaNote>>);
+
+impl Notes {
+    pub(crate) fn note(&self, what: &str, cause: &str, path: &RelPath) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = notes.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
+            what: what.to_owned(),
+            cause: cause.to_owned(),
+            count: 0,
+            example: path.clone(),
+        });
+        note.count += 1;
+    }
+
+    /// All of them, sorted.
+    pub(crate) fn all(&self) -> Vec<MetaNote> {
+        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<MetaNote> = notes.values().cloned().collect();
+        all.sort_by(|a, b| (&a.what, &a.cause).cmp(&(&b.what, &b.cause)));
+        all
+    }
+}

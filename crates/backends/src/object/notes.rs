@@ -1,0 +1,315 @@
+//! What POSIX knows of an entry, as notes of an object (`x-amz-meta-…`); `docs/OBJECTS.md` says the form.
+//!
+//! `mtime`, `atime`, `mode`, `uid` and `gid` are as rclone writes them with `--metadata`
+//! (<https://rclone.org/s3/#metadata>).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use haul_core::entry::Xattr;
+use haul_core::{Digest, Entry, EntryKind, RelPath, Timestamp};
+use haul_object::Object;
+use haul_object::companion::NOTE as BLAKE3;
+use serde_bytes::ByteBuf;
+
+const LENGTH: &str = "haul-length";
+const TARGET: &str = "haul-target";
+const DEVICE: &str = "haul-device";
+const LINKS: &str = "haul-links";
+const ALLOCATED: &str = "haul-allocated";
+const XATTRS: &str = "haul-xattrs";
+
+/// In the place of attributes that a store did not take: their digest.
+const LEFT_OUT: &str = "#";
+
+/// `st_mode`: the bits that tell kinds.
+const KIND: u32 = 0o170_000;
+
+/// Permission bits of a file, and of a folder, of which nothing is noted.
+const PLAIN: (u32, u32) = (0o644, 0o755);
+
+fn kind_bits(kind: &EntryKind) -> u32 {
+    match kind {
+        EntryKind::File => 0o100_000,
+        EntryKind::Dir => 0o040_000,
+        EntryKind::Symlink(_) => 0o120_000,
+        EntryKind::Fifo => 0o010_000,
+        EntryKind::Socket => 0o140_000,
+        EntryKind::CharDevice(_) => 0o020_000,
+        EntryKind::BlockDevice(_) => 0o060_000,
+    }
+}
+
+/// The notes of an object that stands for `entry`. Attributes are left out without `attributes`: not all stores take
+/// that much.
+pub(super) fn write(entry: &Entry, digest: Option<&Digest>, attributes: bool) -> Vec<(String, String)> {
+    let mut notes = vec![
+        ("mtime".to_owned(), decimal(entry.mtime)),
+        ("mode".to_owned(), format!("{:o}", kind_bits(&entry.kind) | entry.mode)),
+        ("uid".to_owned(), entry.uid.to_string()),
+        ("gid".to_owned(), entry.gid.to_string()),
+    ];
+    let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
+    if let Some(atime) = rfc3339(entry.atime) {
+        note("atime", atime);
+    }
+    match &entry.kind {
+        EntryKind::File => note(LENGTH, entry.len.to_string()),
+        EntryKind::Symlink(target) => note(TARGET, STANDARD.encode(target)),
+        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => note(DEVICE, number.to_string()),
+        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => {}
+    }
+    if let Some(digest) = digest {
+        note(BLAKE3, digest.to_string());
+    }
+    if entry.nlink > 1 && !entry.is_dir() {
+        note(LINKS, format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink));
+    }
+    if entry.is_sparse() {
+        note(ALLOCATED, entry.allocated.to_string());
+    }
+    if !entry.xattrs.is_empty() {
+        let text = xattrs_text(&entry.xattrs);
+        note(XATTRS, if attributes { text } else { left_out(&text) });
+    }
+    notes
+}
+
+fn left_out(text: &str) -> String {
+    format!("{LEFT_OUT}{}", &Digest::of(text.as_bytes()).to_string()[..32])
+}
+
+fn xattrs_text(xattrs: &[Xattr]) -> String {
+    let one = |(name, value): &Xattr| format!("{}:{}", STANDARD.encode(name), STANDARD.encode(value));
+    xattrs.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+fn xattrs_of(text: &str) -> Option<Vec<Xattr>> {
+    let one = |pair: &str| {
+        let (name, value) = pair.split_once(':')?;
+        Some((ByteBuf::from(STANDARD.decode(name).ok()?), ByteBuf::from(STANDARD.decode(value).ok()?)))
+    };
+    text.split(',').map(one).collect()
+}
+
+/// What an object stands for. What is not noted is that of a plain file or, with `folder`, folder of this user's, made
+/// when the object was.
+pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {
+    let number = |name: &str, radix| object.note(name).and_then(|text| u64::from_str_radix(text, radix).ok());
+    let mode = number("mode", 8).and_then(|mode| u32::try_from(mode).ok());
+    let bits = mode.map_or(0, |mode| mode & KIND);
+    let device = || number(DEVICE, 10).unwrap_or_default();
+    let kind = match bits {
+        _ if folder => EntryKind::Dir,
+        0o120_000 => match object.note(TARGET).and_then(|text| STANDARD.decode(text).ok()) {
+            Some(target) => EntryKind::Symlink(target),
+            None => EntryKind::File,
+        },
+        0o010_000 if object.len == 0 => EntryKind::Fifo,
+        0o140_000 if object.len == 0 => EntryKind::Socket,
+        0o020_000 if object.len == 0 => EntryKind::CharDevice(device()),
+        0o060_000 if object.len == 0 => EntryKind::BlockDevice(device()),
+        _ => EntryKind::File,
+    };
+    let len = if kind == EntryKind::File { object.len } else { 0 };
+    let mtime =
+        object.note("mtime").and_then(time_of).or_else(|| modified(&object.modified)).unwrap_or_default();
+    let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
+    let plain = if folder { PLAIN.1 } else { PLAIN.0 };
+    let (dev, ino, nlink) = identity(object, &kind);
+    Entry {
+        path: path.clone(),
+        len,
+        mtime,
+        atime: object.note("atime").and_then(modified).unwrap_or(mtime),
+        mode: mode.map_or(plain, |mode| mode & 0o7777),
+        uid: id("uid", rustix::process::geteuid().as_raw()),
+        gid: id("gid", rustix::process::getegid().as_raw()),
+        names: None,
+        dev,
+        ino,
+        nlink,
+        allocated: number(ALLOCATED, 10).unwrap_or(len),
+        xattrs: object.note(XATTRS).and_then(xattrs_of).unwrap_or_default(),
+        kind,
+    }
+}
+
+/// Device, inode and number of names. Objects that were names of one file, and have the same content still, get the same.
+/// The inode of any other stands for the state of the object, as no two states have one mark.
+fn identity(object: &Object, kind: &EntryKind) -> (u64, u64, u32) {
+    let hash = |text: &str| {
+        let mut first = [0; 8];
+        first.copy_from_slice(&Digest::of(text.as_bytes()).0[..8]);
+        u64::from_le_bytes(first)
+    };
+    let names =
+        object.note(LINKS).and_then(|text| Some((text, text.rsplit('-').next()?.parse::<u32>().ok()?)));
+    match names {
+        Some((text, names)) if names > 1 && *kind != EntryKind::Dir => {
+            let proof = object.note(BLAKE3).unwrap_or_default();
+            let mtime = object.note("mtime").unwrap_or_default();
+            let target = object.note(TARGET).unwrap_or_default();
+            (1, hash(&format!("{text} {} {mtime} {proof} {target}", object.len)), names)
+        }
+        _ => (0, hash(object.etag.trim_matches('"')), 1),
+    }
+}
+
+/// Whether the metadata that `object` notes is that of `entry`; access times and holes do not count.
+pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
+    let wanted = write(entry, None, true);
+    let same = |name: &str, wanted: Option<&str>| {
+        let there = object.note(name);
+        match (name, there, wanted) {
+            ("mtime", Some(there), _) => time_of(there) == Some(entry.mtime),
+            (XATTRS, Some(there), Some(wanted)) => there == wanted || there == left_out(wanted),
+            _ => there == wanted,
+        }
+    };
+    let value = |name: &str| wanted.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..]);
+    let counts = ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS];
+    counts.into_iter().all(|name| same(name, value(name)))
+}
+
+/// The digest that is noted.
+pub(super) fn digest(object: &Object) -> Option<Digest> {
+    object.note(BLAKE3).and_then(Digest::from_hex)
+}
+
+/// Seconds since 1970 with nine decimals, as rclone writes them.
+fn decimal(time: Timestamp) -> String {
+    let nanos = i128::from(time.sec) * 1_000_000_000 + i128::from(time.nsec);
+    let (sign, nanos) = if nanos < 0 { ("-", nanos.unsigned_abs()) } else { ("", nanos.unsigned_abs()) };
+    format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+fn time_of(text: &str) -> Option<Timestamp> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let part: String = part.chars().chain("000000000".chars()).take(9).collect();
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain(whole) || !plain(&part) {
+        return None;
+    }
+    let nanos = i128::from(whole.parse::<i64>().ok()?) * 1_000_000_000 + part.parse::<i128>().ok()?;
+    let nanos = if negative { -nanos } else { nanos };
+    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+}
+
+fn rfc3339(time: Timestamp) -> Option<String> {
+    let whole = jiff::Timestamp::from_second(time.sec).ok()?;
+    whole.checked_add(jiff::SignedDuration::from_nanos(time.nsec.into())).ok().map(|time| time.to_string())
+}
+
+/// A time as stores write it: RFC 3339 in listings, that of HTTP elsewhere.
+fn modified(text: &str) -> Option<Timestamp> {
+    let time = text
+        .parse::<jiff::Timestamp>()
+        .ok()
+        .or_else(|| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok())?;
+    let nanos = time.as_nanosecond();
+    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: EntryKind) -> Entry {
+        Entry {
+            path: RelPath::new(b"a/b").unwrap(),
+            len: if kind == EntryKind::File { 7 } else { 0 },
+            kind,
+            mtime: Timestamp { sec: -1, nsec: 500_000_000 },
+            atime: Timestamp { sec: 4_102_444_800, nsec: 1 },
+            mode: 0o4755,
+            uid: 4_000_000_000,
+            gid: 7,
+            names: None,
+            dev: 0,
+            ino: 0,
+            nlink: 1,
+            allocated: 0,
+            xattrs: Vec::new(),
+        }
+    }
+
+    fn object(entry: &Entry, attributes: bool) -> Object {
+        let metadata = write(entry, Some(&Digest::of(b"content")), attributes);
+        Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
+    }
+
+    #[test]
+    fn everything_comes_back() {
+        let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
+        let names = [&b"user.a"[..], b"user.ab", b"user.abc", b"user.abcd"];
+        let values = [&b""[..], b"1", b"12", b"123", &[0, 255, 10, b'=']];
+        for kind in [
+            EntryKind::File,
+            EntryKind::Symlink(b"../\xff\n".to_vec()),
+            EntryKind::Fifo,
+            EntryKind::Socket,
+            EntryKind::CharDevice(259),
+            EntryKind::BlockDevice(1 << 40),
+        ] {
+            let mut entry = entry(kind);
+            for (name, value) in names.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
+                entry.xattrs = vec![pair(name, value), pair(b"user.z", b"z")];
+                let object = object(&entry, true);
+                let back = read(&entry.path, &object, false);
+                assert!(is_same(&object, &entry));
+                assert_eq!(back, Entry { ino: back.ino, ..entry.clone() });
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_that_a_store_did_not_take_count_as_the_same_until_they_change() {
+        let mut entry = entry(EntryKind::File);
+        entry.xattrs = vec![(ByteBuf::from(b"user.a"), ByteBuf::from(b"long"))];
+        let object = object(&entry, false);
+        assert!(read(&entry.path, &object, false).xattrs.is_empty() && is_same(&object, &entry));
+        entry.xattrs[0].1 = ByteBuf::from(b"other");
+        assert!(!is_same(&object, &entry));
+    }
+
+    #[test]
+    fn names_of_one_file_are_one_only_with_the_same_content() {
+        let first = Entry { nlink: 2, dev: 5, ino: 6, ..entry(EntryKind::File) };
+        let one = object(&first, true);
+        let mut other = one.clone();
+        "\"f\"".clone_into(&mut other.etag);
+        let id = |object: &Object| {
+            let entry = read(&first.path, object, false);
+            (entry.dev, entry.ino, entry.nlink)
+        };
+        assert_eq!(id(&one), id(&other));
+        other.metadata = write(&first, Some(&Digest::of(b"else")), true);
+        assert_ne!(id(&one), id(&other));
+    }
+
+    #[test]
+    fn what_others_write_is_read() {
+        let note = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let metadata = vec![note("mtime", "1700000000.25"), note("mode", "100640"), note("uid", "5")];
+        let modified = "Wed, 21 Oct 2015 07:28:00 GMT".to_owned();
+        let rclone = Object { len: 3, modified: modified.clone(), metadata, ..Object::default() };
+        let path = RelPath::new(b"x").unwrap();
+        let back = read(&path, &rclone, false);
+        assert_eq!(
+            (back.mtime, back.mode, back.uid),
+            (Timestamp { sec: 1_700_000_000, nsec: 250_000_000 }, 0o640, 5)
+        );
+        let bare = read(&path, &Object { metadata: Vec::new(), ..rclone }, false);
+        assert_eq!((bare.mtime.sec, bare.mode, &bare.kind), (1_445_412_480, 0o644, &EntryKind::File));
+        assert_eq!(
+            super::modified("2015-10-21T07:28:00.5Z"),
+            Some(Timestamp { sec: 1_445_412_480, nsec: 500_000_000 })
+        );
+        for bad in ["", "x", "1.x", "-", "1e5", "99999999999999999999"] {
+            assert_eq!(time_of(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Is it there already? And what has no content is made at once.
+
+use haul_core::{Answer, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_object::{Object, Payload, companion};
+
+use super::pages::{Seen, Unknown};
+use super::sink::ObjectSink;
+use super::{notes, within};
+
+/// Answers an offer.
+pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
+    let entry = &*offer.entry;
+    let path = &entry.path;
+    let seen = match path.parent() {
+        Some(parent) => {
+            let page = sink.pages.of(&sink.tree, &parent)?;
+            if !sink.options.dry_run && page.take_blocked() {
+                remove(sink, &[sink.tree.key(&parent)])?;
+            }
+            page.seen(path)
+        }
+        None if entry.is_dir() => {
+            let folder = sink.pages.of(&sink.tree, path)?.is_there();
+            Seen { object: Err(Unknown), folder: Ok(folder) }
+        }
+        None => Seen { object: Err(Unknown), folder: Err(Unknown) },
+    };
+    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen) }
+}
+
+fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
+    let key = sink.tree.folder(&entry.path);
+    if key.is_empty() {
+        sink.notes.note("owner, mode and times of the root", "a bucket has none", &entry.path);
+        return Ok(Answer::Same);
+    }
+    let dry_run = sink.options.dry_run;
+    // An object in its place: that of the root is found by asking for it, once.
+    let in_the_way = match seen.object {
+        Ok(there) => there.is_some(),
+        Err(Unknown) => entry.path.is_root() && sink.tree.client.look(&sink.tree.key(&entry.path))?.is_some(),
+    };
+    let own = if seen.folder == Ok(false) { None } else { sink.tree.client.look(&key)? };
+    if own.as_ref().is_some_and(|object| notes::is_same(object, entry)) && !in_the_way {
+        return Ok(Answer::Same);
+    }
+    let is_new = own.is_none() && seen.folder != Ok(true);
+    if is_new && sink.options.existing {
+        return Ok(Answer::Left(Left::Missing));
+    }
+    if !dry_run {
+        if in_the_way {
+            remove(sink, &[sink.tree.key(&entry.path)])?;
+        }
+        write(sink, entry, &key, Payload::from_bytes(Vec::new()))?;
+    }
+    Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
+}
+
+fn file(sink: &ObjectSink, offer: &Offer, seen: Seen) -> Result<Answer> {
+    let entry = &*offer.entry;
+    let options = &sink.options;
+    let key = sink.tree.key(&entry.path);
+    // A length that differs says enough, unless the time of what is there matters.
+    let differs = matches!(seen.object, Ok(Some(len)) if entry.is_file() && len != entry.len);
+    let now = match seen.object {
+        Ok(None) => None,
+        Ok(Some(len)) if (differs && !options.update) || options.ignore_existing => {
+            Some(Object { len, ..Object::default() })
+        }
+        Ok(Some(_)) | Err(Unknown) => sink.tree.client.look(&key)?,
+    };
+    let is_new = now.is_none();
+    match now {
+        None => {
+            let is_folder = match seen.folder {
+                Ok(is_folder) => is_folder,
+                Err(Unknown) => below(sink, &entry.path, false)?,
+            };
+            if is_folder && options.ignore_existing {
+                return Ok(Answer::Left(Left::Exists));
+            }
+            if options.existing && !is_folder {
+                return Ok(Answer::Left(Left::Missing));
+            }
+            if is_folder {
+                clear_folder(sink, &entry.path)?;
+            }
+        }
+        Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        Some(now) => {
+            let there = notes::read(&entry.path, &now, false);
+            if options.update && entry.is_file() && there.is_file() && there.mtime > entry.mtime {
+                return Ok(Answer::Left(Left::Newer));
+            }
+            if is_same(sink, offer, &now, &there)? {
+                if notes::is_same(&now, entry) {
+                    return Ok(Answer::Same);
+                }
+                if !options.dry_run {
+                    within::restate(sink, entry, &now)?;
+                }
+                return Ok(Answer::Updated);
+            }
+        }
+    }
+    let content = match &entry.kind {
+        EntryKind::File => return Ok(Answer::Need { new: is_new, have: Vec::new() }),
+        EntryKind::Symlink(target) => target.clone(),
+        _ => Vec::new(),
+    };
+    if !options.dry_run {
+        write(sink, entry, &key, Payload::from_bytes(content))?;
+    }
+    Ok(Answer::Made)
+}
+
+/// Whether `now`, which stands for `there`, has the content that was offered.
+fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Result<bool> {
+    let entry = &*offer.entry;
+    if !entry.is_file() || !there.is_file() {
+        return Ok(entry.kind == there.kind);
+    }
+    if there.len != entry.len {
+        return Ok(false);
+    }
+    Ok(match (sink.options.compare, offer.digest) {
+        (Compare::SizeOnly, _) => true,
+        (Compare::SizeAndTime, _) => there.mtime == entry.mtime && now.note("mtime").is_some(),
+        (Compare::Checksum, None) => false,
+        (Compare::Checksum, Some(wanted)) => {
+            let client = &sink.tree.client;
+            let recorded = match notes::digest(now) {
+                None if now.len > SLICE_LEN => companion::find(client, now)?.map(|proof| proof.digest),
+                noted => noted,
+            };
+            match recorded {
+                Some(digest) => digest == wanted,
+                None => sink.read_digest(&entry.path)? == wanted,
+            }
+        }
+    })
+}
+
+/// Whether there are objects below the name, besides a folder's own with `inside`.
+fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
+    let folder = sink.tree.folder(path);
+    let page = match sink.tree.client.list(&folder, true, None) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        page => page?,
+    };
+    Ok(!page.prefixes.is_empty() || page.objects.iter().any(|object| !inside || object.key != folder))
+}
+
+/// An empty folder in the way of something else gives way; one with something in it does not.
+fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
+    if below(sink, path, true)? {
+        let cause = "a folder that is not empty is in its place";
+        let error = sink.tree.error(ErrorKind::Io, "replace", path, cause);
+        return Err(error.with_hint("move the folder away, or give another destination"));
+    }
+    if sink.options.dry_run { Ok(()) } else { remove(sink, &[sink.tree.folder(path)]) }
+}
+
+fn remove(sink: &ObjectSink, keys: &[String]) -> Result<()> {
+    sink.tree.client.remove(keys)?.pop().map_or(Ok(()), |(_, error)| Err(error))
+}
+
+fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: Payload) -> Result<()> {
+    sink.noted(entry, None, |options| sink.tree.client.write_object(key, &content, options).map(drop))
+}

@@ -1,0 +1,150 @@
+//! What is right in each folder of a destination, by one page of a listing: names that are not on it need not be asked
+//! for, and nothing below a folder that is not there.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haul_core::{ErrorKind, RelPath, Result};
+
+use super::names::encode;
+use super::tree::Tree;
+
+/// Names that are remembered over all folders, some 20 MiB, and folders.
+const MOST: (usize, usize) = (150_000, 8192);
+
+/// The names right in a folder.
+#[derive(Default)]
+pub(super) struct Page {
+    /// These are all.
+    whole: bool,
+    objects: HashMap<String, u64>,
+    folders: HashSet<String>,
+    /// There are objects below the folder, or it has one of its own.
+    is_there: bool,
+    /// An object bears the name of the folder itself.
+    blocked: AtomicBool,
+}
+
+/// What a listing says of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The length of an object of this name; `Err` where the listing does not say.
+    pub(super) object: Result<Option<u64>, Unknown>,
+    /// Whether there is a folder of this name.
+    pub(super) folder: Result<bool, Unknown>,
+}
+
+/// The listing ends before the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+impl Page {
+    /// What it says of the entry at `path`, which is right in the folder.
+    pub(super) fn seen(&self, path: &RelPath) -> Seen {
+        let name = encode(path.name());
+        let object = self.objects.get(&name).copied();
+        let folder = self.folders.contains(&name);
+        Seen {
+            object: if object.is_some() || self.whole { Ok(object) } else { Err(Unknown) },
+            folder: if folder || self.whole { Ok(folder) } else { Err(Unknown) },
+        }
+    }
+
+    /// Whether there is anything below the folder, or an object of its own.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// Whether an object bears the name of the folder; true once.
+    pub(super) fn take_blocked(&self) -> bool {
+        self.blocked.swap(false, Ordering::Relaxed)
+    }
+
+    fn weight(&self) -> usize {
+        self.objects.len() + self.folders.len()
+    }
+}
+
+/// Pages by folder; the oldest are forgotten, but never the root's.
+#[derive(Default)]
+pub(super) struct Pages(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    slots: HashMap<RelPath, Arc<Slot>>,
+    order: VecDeque<RelPath>,
+    names: usize,
+}
+
+/// The page of one folder, once somebody has asked for it.
+#[derive(Default)]
+struct Slot(Mutex<Option<Arc<Page>>>);
+
+impl Pages {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names right in `folder`.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    pub(super) fn of(&self, tree: &Tree, folder: &RelPath) -> Result<Arc<Page>> {
+        let slot = Arc::clone(self.lock().slots.entry(folder.clone()).or_default());
+        let mut known = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = &*known {
+            return Ok(Arc::clone(page));
+        }
+        let page = Arc::new(self.load(tree, folder)?);
+        *known = Some(Arc::clone(&page));
+        self.keep(folder, &page);
+        Ok(page)
+    }
+
+    /// A folder that the one above it does not have is empty; any other is listed. Only children wait for parents, so
+    /// nobody waits for ever.
+    fn load(&self, tree: &Tree, folder: &RelPath) -> Result<Page> {
+        let mut blocked = false;
+        if let Some(parent) = folder.parent() {
+            let seen = self.of(tree, &parent)?.seen(folder);
+            blocked = matches!(seen.object, Ok(Some(_)));
+            if seen.folder == Ok(false) {
+                let blocked = AtomicBool::new(blocked);
+                return Ok(Page { whole: true, blocked, ..Page::default() });
+            }
+        }
+        let prefix = tree.folder(folder);
+        let listed = match tree.client.list(&prefix, true, None) {
+            Ok(listed) => listed,
+            // The bucket is not there: writing says so.
+            Err(error) if error.kind() == ErrorKind::NotFound => haul_object::Page::default(),
+            Err(error) => return Err(error),
+        };
+        let name = |key: &str| key.get(prefix.len()..).unwrap_or_default().to_owned();
+        let objects = listed.objects.iter().filter(|object| object.key != prefix);
+        Ok(Page {
+            whole: listed.next.is_none(),
+            is_there: !listed.objects.is_empty() || !listed.prefixes.is_empty(),
+            objects: objects.map(|object| (name(&object.key), object.len)).collect(),
+            folders: listed.prefixes.iter().map(|key| name(key.trim_end_matches('/'))).collect(),
+            blocked: AtomicBool::new(blocked),
+        })
+    }
+
+    fn keep(&self, folder: &RelPath, page: &Page) {
+        let mut state = self.lock();
+        state.names += page.weight();
+        if !folder.is_root() {
+            state.order.push_back(folder.clone());
+        }
+        while (state.names > MOST.0 || state.order.len() > MOST.1)
+            && let Some(oldest) = state.order.pop_front()
+        {
+            if let Some(slot) = state.slots.remove(&oldest) {
+                let page = slot.0.try_lock().ok().and_then(|page| page.clone());
+                state.names = state.names.saturating_sub(page.map_or(0, |page| page.weight()));
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The reading end.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use haul_core::source::ScanVisit;
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};
+
+use super::known::{Fact, Known};
+use super::read::{self, Checked};
+use super::tree::{At, Tree};
+use super::{Detail, crew, notes, walk};
+use crate::local::crew::Crew;
+
+/// Reading that goes on at once with profit: each reads a slice, or asks for hundreds of small objects.
+const READERS: u32 = 10;
+
+/// A tree in a bucket, to be read.
+pub(super) struct ObjectSource {
+    pub(super) tree: Tree,
+    pub(super) detail: Detail,
+    /// What is at the root, once it was asked for.
+    at_root: OnceLock<At>,
+    pub(super) buffers: BufferPool,
+    pub(super) known: Known,
+    /// Bytes of content that have come.
+    pub(super) came: AtomicU64,
+    /// What was read of giants whose digest is recorded.
+    pub(super) giants: Mutex<HashMap<RelPath, Arc<Checked>>>,
+    /// For questions about objects.
+    pub(super) look: Crew,
+    /// For their content.
+    pub(super) fetch: Crew,
+}
+
+impl ObjectSource {
+    pub(super) fn new(tree: Tree, detail: Detail, buffers: BufferPool) -> Self {
+        Self {
+            tree,
+            detail,
+            at_root: OnceLock::new(),
+            buffers,
+            known: Known::default(),
+            came: AtomicU64::new(0),
+            giants: Mutex::default(),
+            look: crew(),
+            fetch: crew(),
+        }
+    }
+
+    /// What is at the root.
+    pub(super) fn at_root(&self) -> Result<At> {
+        match self.at_root.get() {
+            Some(at) => Ok(*at),
+            None => {
+                let at = self.tree.at_root()?;
+                Ok(*self.at_root.get_or_init(|| at))
+            }
+        }
+    }
+
+    /// What is at `path`, asked of the store; remembered.
+    pub(super) fn ask(&self, path: &RelPath) -> Result<Option<Arc<Fact>>> {
+        let key = self.tree.key(path);
+        let object = if key.is_empty() { None } else { self.tree.client.look(&key)? };
+        match object {
+            Some(object) => Ok(Some(self.learn(path, object, false))),
+            None => self.ask_folder(path),
+        }
+    }
+
+    /// What is known of a folder, asked of the store; remembered.
+    pub(super) fn ask_folder(&self, path: &RelPath) -> Result<Option<Arc<Fact>>> {
+        let folder = self.tree.folder(path);
+        if !folder.is_empty()
+            && let Some(object) = self.tree.client.look(&folder)?
+        {
+            return Ok(Some(self.learn(path, object, true)));
+        }
+        let page = self.tree.client.list(&folder, true, None)?;
+        if page.objects.is_empty() && page.prefixes.is_empty() && !folder.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.learn(path, walk::implied(page.objects.first()), true)))
+    }
+
+    /// Remembers what an object says.
+    pub(super) fn learn(&self, path: &RelPath, mut object: haul_object::Object, folder: bool) -> Arc<Fact> {
+        let entry = notes::read(path, &object, folder);
+        let digest = notes::digest(&object);
+        object.metadata = Vec::new();
+        let fact = Arc::new(Fact { object, entry, digest });
+        self.known.put(Arc::clone(&fact));
+        fact
+    }
+}
+
+impl Source for ObjectSource {
+    fn root(&self) -> Result<Option<Entry>> {
+        let root = RelPath::root();
+        Ok(match self.at_root()? {
+            At::Nothing => None,
+            At::Object => self.ask(&root)?.map(|fact| fact.entry.clone()),
+            At::Folder => self.ask_folder(&root)?.map(|fact| fact.entry.clone()),
+        })
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        walk::walk(self, options, visit)
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        Ok(self.look.each(paths, |path| match self.known.get(path) {
+            Some(fact) => Ok(Some(fact.entry.clone())),
+            None => self.ask(path).map(|fact| fact.map(|fact| fact.entry.clone())),
+        }))
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        read::read(self, batch)
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        read::digest(self, paths)
+    }
+
+    fn streams(&self) -> u32 {
+        READERS
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { wire_bytes: self.came.load(Ordering::Relaxed), ..Traffic::default() }
+    }
+}

@@ -1,0 +1,119 @@
+//! Keys and the paths that they stand for.
+
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+use haul_object::Client;
+
+use super::names::{BadKey, decode, encode};
+
+/// A root in a bucket.
+pub(super) struct Tree {
+    pub(super) client: Arc<Client>,
+    pub(super) side: Side,
+    /// The key of the root, without a slash at its end; empty for the whole bucket.
+    root: String,
+    /// The person said that it is a folder.
+    is_folder: bool,
+}
+
+/// What is at the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    Nothing,
+    Object,
+    Folder,
+}
+
+impl Tree {
+    /// Resolves a place.
+    ///
+    /// # Errors
+    /// If it is no key, or the store does not say what is there.
+    pub(super) fn open(client: Arc<Client>, place: &Place, side: Side) -> Result<Self> {
+        let path = std::str::from_utf8(&place.path).map_err(|_| {
+            let cause = "the name of an object is text in UTF-8";
+            Error::new(ErrorKind::Usage, side, "use the location", cause).on(&place.path)
+        })?;
+        let key = path.strip_suffix('/').unwrap_or(path);
+        let mut tree =
+            Self { client, side, root: key.to_owned(), is_folder: path.is_empty() || path.ends_with('/') };
+        let inside = |name: &[u8]| join(key, &encode(name));
+        match &place.root {
+            PlaceRoot::Exactly => {}
+            PlaceRoot::Inside(name) => (tree.root, tree.is_folder) = (inside(name), false),
+            PlaceRoot::InsideIfDir(name) => {
+                if tree.is_folder || tree.has_below()? {
+                    (tree.root, tree.is_folder) = (inside(name), false);
+                }
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The same root, with errors blamed on `side`.
+    pub(super) fn again(&self, side: Side) -> Self {
+        Self { client: Arc::clone(&self.client), side, root: self.root.clone(), is_folder: self.is_folder }
+    }
+
+    /// What is at the root.
+    pub(super) fn at_root(&self) -> Result<At> {
+        if self.root.is_empty() {
+            return Ok(At::Folder);
+        }
+        if !self.is_folder && self.client.look(&self.root)?.is_some() {
+            return Ok(At::Object);
+        }
+        Ok(if self.has_below()? { At::Folder } else { At::Nothing })
+    }
+
+    /// Whether there is a folder at the root: an object whose key goes on after a slash.
+    pub(super) fn has_below(&self) -> Result<bool> {
+        if self.root.is_empty() {
+            return Ok(true);
+        }
+        match self.client.list(&format!("{}/", self.root), true, None) {
+            Ok(page) => Ok(!page.objects.is_empty() || !page.prefixes.is_empty()),
+            // A bucket that is not there: who writes to it hears of it.
+            Err(error) if error.kind() == ErrorKind::NotFound && self.side == Side::Destination => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The key of the object at `path`; empty for the whole bucket.
+    pub(super) fn key(&self, path: &RelPath) -> String {
+        join(&self.root, &encode(path.as_bytes()))
+    }
+
+    /// What the keys below the folder at `path` begin with; also the key of the folder's own object.
+    pub(super) fn folder(&self, path: &RelPath) -> String {
+        let mut key = self.key(path);
+        if !key.is_empty() {
+            key.push('/');
+        }
+        key
+    }
+
+    /// The path that a key means, which begins with [`Tree::folder`] of the root.
+    pub(super) fn path(&self, key: &str) -> std::result::Result<RelPath, BadKey> {
+        let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
+        decode(key.get(skip..).unwrap_or_default())
+    }
+
+    /// How a person names the object at `path`.
+    pub(super) fn shown(&self, path: &RelPath) -> String {
+        self.client.name(&self.key(path))
+    }
+
+    pub(super) fn error(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
+        Error::new(kind, self.side, operation, cause).on(self.shown(path))
+    }
+}
+
+fn join(root: &str, rest: &str) -> String {
+    match (root, rest) {
+        (root, "") => root.to_owned(),
+        ("", rest) => rest.to_owned(),
+        (root, rest) => format!("{root}/{rest}"),
+    }
+}

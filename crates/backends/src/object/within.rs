@@ -1,0 +1,187 @@
+//! What a store copies by itself: objects within a bucket, further names of a file, and an object onto itself to give it
+//! other notes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::{
+    Answer, Batch, Digest, Entry, ErrorKind, HardLink, Outcome, RelPath, Result, SLICE_LEN, WriteDone,
+};
+use haul_object::client::{joined_crc64, run_note};
+use haul_object::uploads;
+use haul_object::{Object, PutOptions, companion};
+
+use super::notes;
+use super::sink::ObjectSink;
+use super::tree::Tree;
+
+/// The most that a store copies in one request:
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>.
+const AT_ONCE: u64 = 5 << 30;
+
+/// The ranges that larger objects are copied in.
+const RANGE: u64 = 1 << 30;
+
+/// Giants that are being copied, with who waits for that.
+#[derive(Default)]
+pub(super) struct Copies(Mutex<HashMap<RelPath, Giant>>);
+
+enum Giant {
+    /// Somebody copies it.
+    UnderWay(Vec<WriteDone>),
+    Done(Option<Digest>),
+}
+
+/// Copies the objects that a batch names from `from`, which is in the same bucket.
+pub(super) fn fetch(sink: &ObjectSink, from: &Tree, batch: &Arc<Batch>, done: WriteDone) {
+    if let Some((entry, _)) = batch.get(0)
+        && entry.len > SLICE_LEN
+        && batch.slices.len() == 1
+    {
+        return fetch_giant(sink, from, entry, done);
+    }
+    let items: Vec<_> = batch.iter().collect();
+    done(sink.send.each(&items, |(entry, _)| copy(sink, from, entry).map(Outcome::Committed)));
+}
+
+/// Each slice of a giant is asked for; the first copies all of it.
+fn fetch_giant(sink: &ObjectSink, from: &Tree, entry: &Entry, done: WriteDone) {
+    let copies = || sink.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let committed = |digest: &Option<Digest>| Outcome::Committed(*digest);
+    let mine = {
+        let mut copies = copies();
+        match copies.get_mut(&entry.path) {
+            None => {
+                copies.insert(entry.path.clone(), Giant::UnderWay(Vec::new()));
+                done
+            }
+            Some(Giant::UnderWay(waiting)) => return waiting.push(done),
+            Some(Giant::Done(digest)) => {
+                let outcome = committed(digest);
+                drop(copies);
+                return done(vec![Ok(outcome)]);
+            }
+        }
+    };
+    let copied = copy(sink, from, entry);
+    let before = match &copied {
+        Ok(digest) => copies().insert(entry.path.clone(), Giant::Done(*digest)),
+        Err(_) => copies().remove(&entry.path),
+    };
+    mine(vec![copied.clone().map(|digest| committed(&digest))]);
+    if let Some(Giant::UnderWay(waiting)) = before {
+        waiting.into_iter().for_each(|done| done(vec![copied.clone().map(|digest| committed(&digest))]));
+    }
+}
+
+/// Copies one object, if it still is what was found. Gives the digest that is recorded of it.
+fn copy(sink: &ObjectSink, from: &Tree, entry: &Entry) -> Result<Option<Digest>> {
+    let client = &sink.tree.client;
+    let key = from.key(&entry.path);
+    let changed = || from.error(ErrorKind::SourceChanged, "copy", &entry.path, "it is another object by now");
+    let object = client.look(&key)?.ok_or_else(changed)?;
+    if notes::read(&entry.path, &object, false).identity() != entry.identity() {
+        return Err(changed());
+    }
+    let digest = recorded(sink, &object)?;
+    write(sink, entry, &object, &sink.tree.key(&entry.path), digest.as_ref())?;
+    Ok(digest)
+}
+
+/// The digest that is recorded of an object, with it or beside it.
+fn recorded(sink: &ObjectSink, object: &Object) -> Result<Option<Digest>> {
+    match notes::digest(object) {
+        None if object.len > SLICE_LEN => {
+            Ok(companion::find(&sink.tree.client, object)?.map(|proof| proof.digest))
+        }
+        noted => Ok(noted),
+    }
+}
+
+/// Has the store copy an object to `to`, with the notes of `entry`.
+fn write(sink: &ObjectSink, entry: &Entry, object: &Object, to: &str, digest: Option<&Digest>) -> Result<()> {
+    let client = &sink.tree.client;
+    sink.noted(entry, digest, |options| {
+        if object.len <= AT_ONCE {
+            let mut options = options.clone();
+            let unchanged = "x-amz-copy-source-if-match".to_owned();
+            options.headers.push((unchanged, object.etag.clone()));
+            return client.copy(&object.key, to, &options);
+        }
+        in_parts(sink, object, to, options)
+    })
+}
+
+fn in_parts(sink: &ObjectSink, object: &Object, to: &str, options: &PutOptions) -> Result<()> {
+    let client = &sink.tree.client;
+    let mut options = options.clone();
+    options.metadata.push(run_note());
+    let upload = client.create(to, &options)?;
+    let record = uploads::record(client, &upload);
+    let ranges: Vec<(u32, std::ops::Range<u64>)> = (1..)
+        .zip((0..object.len).step_by(RANGE as usize))
+        .map(|(number, start)| (number, start..(start + RANGE).min(object.len)))
+        .collect();
+    let copied = sink.send.each(&ranges, |(number, range)| {
+        client
+            .copy_part(&object.key, range.clone(), &upload, *number)
+            .map(|tag| (tag, range.end - range.start))
+    });
+    let made = copied.into_iter().collect::<Result<Vec<_>>>().and_then(|parts| {
+        let crc64 = joined_crc64(parts.iter().map(|(tag, len)| (tag.crc64.unwrap_or_default(), *len)));
+        let tags: Vec<_> = parts.into_iter().map(|(tag, _)| tag).collect();
+        client.complete(&upload, &tags, object.len, crc64, &options).map(drop)
+    });
+    if made.is_err() {
+        // What stays is known as haul's own.
+        client.abort(&upload)?;
+    }
+    if let Some(record) = record {
+        record.done();
+    }
+    made
+}
+
+/// Gives an object the notes of `entry`.
+///
+/// # Errors
+/// If the store cannot.
+pub(super) fn restate(sink: &ObjectSink, entry: &Entry, object: &Object) -> Result<()> {
+    // As the mark of an object of parts may change, what is beside it would count for nothing.
+    let digest = recorded(sink, object)?;
+    restate_with(sink, entry, object, digest.as_ref())
+}
+
+/// The same, with the digest of its content.
+///
+/// # Errors
+/// If the store cannot.
+pub(super) fn restate_with(
+    sink: &ObjectSink,
+    entry: &Entry,
+    object: &Object,
+    digest: Option<&Digest>,
+) -> Result<()> {
+    write(sink, entry, object, &object.key, digest)
+}
+
+/// Makes a further name of a file: a copy, as a store has no links, that bears the same note of being one.
+pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
+    let (client, entry) = (&sink.tree.client, &*link.entry);
+    let there = client.look(&sink.tree.key(&entry.path))?;
+    if there.as_ref().is_some_and(|there| {
+        notes::is_same(there, entry) && notes::read(&entry.path, there, false).len == entry.len
+    }) {
+        return Ok(Answer::Same);
+    }
+    if sink.options.dry_run {
+        return Ok(Answer::Made);
+    }
+    let first = client.look(&sink.tree.key(&link.to))?.ok_or_else(|| {
+        let cause = "the file that it is another name of is not there";
+        sink.tree.error(ErrorKind::NotFound, "link", &entry.path, cause)
+    })?;
+    let digest = recorded(sink, &first)?;
+    write(sink, entry, &first, &sink.tree.key(&entry.path), digest.as_ref())?;
+    Ok(Answer::Made)
+}

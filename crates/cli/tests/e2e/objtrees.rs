@@ -1,0 +1,409 @@
+//! Trees into an object store and out of it: a real store, and what its other clients see.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use haul_testkit::process::{joined, kill};
+use haul_testkit::store::{Request, endpoint};
+use haul_testkit::{
+    Finished, Need, Proxy, Random, Run, Tree, Trouble, assert_no_half_files, assert_same_tree, differences,
+};
+
+use crate::scene::{Summary, slash, summary};
+use crate::store::{Bucket, requests};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        Need::Root, Need::Program("weed"), Need::Program("rclone");
+        a_hard_tree_comes_back_whole,
+    ];
+    all.extend(cases![
+        Need::Program("weed"), Need::Program("rclone");
+        killed_at_random_moments_it_goes_on_and_nothing_is_half_there,
+        what_a_killed_run_sent_of_a_giant_is_not_sent_again,
+        trouble_on_the_way_up_and_down_harms_nothing,
+        what_was_flipped_in_the_store_is_not_taken,
+        other_clients_read_the_tree_and_theirs_is_read,
+        a_second_run_asks_little_and_sends_nothing,
+        sync_removes_what_is_too_much_on_both_sides,
+        a_file_and_a_folder_change_places,
+        keys_that_are_no_names_are_refused_and_the_rest_arrives,
+        a_store_copies_within_itself,
+        trees_are_verified_and_hashed_where_they_are,
+        between_ssh_and_a_store_all_passes_through_here,
+    ]);
+    all
+}
+
+/// What is in the folder `from` goes to what is below `to`, or the other way round.
+fn copy(run: Run, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
+    run.args(["--json", "--no-progress"]).arg(from).arg(to)
+}
+
+fn push(bucket: &Bucket, from: &Path, prefix: &str) -> Run {
+    copy(bucket.haul("copy"), slash(from), bucket.at(prefix))
+}
+
+fn pull(bucket: &Bucket, prefix: &str, to: &Path) -> Run {
+    copy(bucket.haul("copy"), bucket.at(prefix), slash(to))
+}
+
+#[track_caller]
+fn ends(run: Run) -> Summary {
+    let summary = summary(&run.finish().expect_success());
+    summary.assert_accounted();
+    summary
+}
+
+fn a_hard_tree_comes_back_whole() {
+    let bucket = Bucket::new();
+    let source = Tree::hard(bucket.scene.join("src"), 1);
+    let copy = bucket.scene.join("dst");
+    let there = ends(push(&bucket, source.path(), "t/"));
+    assert_eq!((there.of("failed"), there.of("same")), (0, 0));
+    let back = ends(pull(&bucket, "t/", &copy));
+    assert_eq!(back.of("failed"), 0);
+    assert_same_tree(source.path(), &copy);
+    for again in [ends(push(&bucket, source.path(), "t/")), ends(pull(&bucket, "t/", &copy))] {
+        assert_eq!(again.of("found"), again.of("same"), "{again:?}");
+    }
+    assert!(bucket.incomplete().is_empty());
+}
+
+fn proxy(plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static) -> Proxy {
+    Proxy::start(endpoint(), plan)
+}
+
+/// A store that takes a while for content, so that kills land in the middle.
+fn slow() -> Proxy {
+    proxy(|request, _| {
+        let content = request.method == "PUT" || request.range_start().is_some();
+        content.then_some(if request.part().is_some() {
+            Trouble::Slow(30_000_000)
+        } else {
+            Trouble::Late(Duration::from_millis(20))
+        })
+    })
+}
+
+fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
+    let seed = Random::any_seed();
+    eprintln!("kill loop: TEST_SEED={seed}");
+    let mut random = Random::new(seed);
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), seed, &[33 << 20, (9 << 20) + 5], 1500);
+    let (proxy, back) = (slow(), bucket.scene.join("dst"));
+    for up in [true, false] {
+        for kills in 1.. {
+            assert!(kills < 30, "each run brings it further");
+            let run = bucket.through(&proxy, "copy");
+            let run = if up {
+                copy(run, slash(source.path()), bucket.at("t/"))
+            } else {
+                copy(run, bucket.at("t/"), slash(&back))
+            };
+            let mut run = run.start();
+            let ends = Duration::from_millis(300 + random.between(0, 900));
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < ends && run.is_running() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            kill(run.pid());
+            if run.finish().code() == Some(0) {
+                break;
+            }
+            let seen = if up { bucket.scene.join(format!("seen-{kills}")) } else { back.clone() };
+            if up && kills <= 2 {
+                bucket.rclone_copy(false, &seen, "t");
+            }
+            if seen.exists() {
+                assert_no_half_files(source.path(), &seen);
+            }
+        }
+    }
+    assert_same_tree(source.path(), &back);
+    let last = ends(push(&bucket, source.path(), "t/"));
+    assert_eq!((last.of("found"), last.of("sent_bytes")), (last.of("same"), 0));
+    let _ = bucket.haul("rm").args(["--incomplete", &bucket.at("")]).finish().expect_success();
+    assert!(bucket.incomplete().is_empty(), "what killed runs left is known as haul's own");
+}
+
+fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
+    let bucket = Bucket::new();
+    let source = bucket.scene.tree("src");
+    source.file("giant", (80 << 20) + 3);
+    source.time("giant", 1_600_000_000, 123_456_789);
+    // One part stands still, so that the run cannot end.
+    let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
+    let mut run = run.start();
+    let sent = || stuck.answered(|request| request.part().is_some());
+    run.wait_until("all other parts were sent", || sent() == 10);
+    kill(run.pid());
+    let _ = run.finish();
+    assert!(bucket.names().is_empty());
+    let through = proxy(|_, _| None);
+    let run = copy(bucket.through(&through, "copy"), slash(source.path()), bucket.at("t/"));
+    let _ = ends(run);
+    assert_eq!(through.count(|request| request.part().is_some()), 1, "only the part that was missing");
+    let back = bucket.scene.join("dst");
+    let _ = ends(pull(&bucket, "t/", &back));
+    assert_same_tree(source.path(), &back);
+    // Interrupted by the person, it is the same.
+    source.file("other", 80 << 20);
+    let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
+    let mut run = run.start();
+    run.wait_until("all other parts were sent", || stuck.answered(|request| request.part().is_some()) == 9);
+    run.signal(rustix::process::Signal::INT);
+    let _ = run.finish().expect_code(130);
+    let _ = bucket.haul("rm").args(["--incomplete", &bucket.at("t/")]).finish().expect_success();
+    assert!(bucket.incomplete().is_empty());
+}
+
+fn trouble_on_the_way_up_and_down_harms_nothing() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 1, &[(21 << 20) + 1], 300);
+    let proxy = proxy(|request, before| {
+        let number = request.path.bytes().map(u32::from).sum::<u32>() + request.part().unwrap_or(0);
+        match (before, number % 5, &request.method[..]) {
+            (0, 0, _) => Some(Trouble::Refuse(503, "", "SlowDown")),
+            (0, 1, "PUT") => Some(Trouble::FlipContent(2)),
+            (0, 2, _) => Some(Trouble::LoseAnswer),
+            (0, 3, "GET") => Some(Trouble::CutAnswer(100)),
+            (0, 4, "PUT") => Some(Trouble::CutContent(50)),
+            _ => None,
+        }
+    });
+    let through = |from: OsString, to: OsString| ends(copy(bucket.through(&proxy, "copy"), from, to));
+    let up = through(slash(source.path()), bucket.at("t/").into());
+    assert!(requests(&up.0, "retried") > 100, "{up:?}");
+    let back = bucket.scene.join("dst");
+    let down = through(bucket.at("t/").into(), slash(&back));
+    assert!(requests(&down.0, "retried") > 50, "{down:?}");
+    assert_same_tree(source.path(), &back);
+}
+
+fn what_was_flipped_in_the_store_is_not_taken() {
+    let bucket = Bucket::new();
+    let source = bucket.scene.tree("src");
+    source.file("small", 5000);
+    source.file("giant", 10 << 20);
+    source.file("good", 100);
+    let _ = ends(push(&bucket, source.path(), "t/"));
+    let flip = proxy(|request, _| {
+        let content = request.range_start().is_some() && !request.path.ends_with("good");
+        content.then_some(Trouble::FlipAnswer(7))
+    });
+    let back = bucket.scene.join("dst");
+    let run = copy(bucket.through(&flip, "copy"), bucket.at("t/"), slash(&back)).finish().expect_code(3);
+    assert!(run.said().contains("was recorded"), "{run}");
+    assert!(back.join("good").exists() && !back.join("small").exists() && !back.join("giant").exists());
+}
+
+fn other_clients_read_the_tree_and_theirs_is_read() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 3, &[(9 << 20) + 1], 60);
+    source.file(std::ffi::OsStr::from_bytes(b"odd/invalid \xff utf8"), 10);
+    source.file("odd/\u{201b}quote", 10);
+    source.file("odd/a b+c%41&d", 10);
+    source.time("odd/a b+c%41&d", 1_500_000_000, 123_456_789);
+    let _ = ends(push(&bucket, source.path(), "t/"));
+    let seen = bucket.scene.join("seen");
+    bucket.rclone_copy(false, &seen, "t");
+    // The digest of a giant is an object of its own, and rclone knows nothing of folders.
+    let told = differences(source.path(), &seen);
+    let told: Vec<_> =
+        told.iter().filter(|line| !line.starts_with(".d") && !line.ends_with(".haul")).collect();
+    assert!(told.is_empty(), "{told:#?}");
+    // The other way round.
+    bucket.rclone_copy(true, source.path(), "theirs");
+    let back = bucket.scene.join("dst");
+    let _ = ends(pull(&bucket, "theirs/", &back));
+    let told = differences(source.path(), &back);
+    assert!(told.iter().all(|line| line.starts_with(".d")), "{told:#?}");
+    // What they wrote is not written again: content and times are the same.
+    let again = ends(push(&bucket, source.path(), "theirs/"));
+    assert_eq!((again.of("copied"), again.of("sent_bytes")), (0, 0), "{again:?}");
+}
+
+fn a_second_run_asks_little_and_sends_nothing() {
+    let bucket = Bucket::new();
+    let source = bucket.scene.tree("src");
+    for folder in 0..6 {
+        source.many(format!("d{folder}"), 50, 1..2000);
+    }
+    source.link("link", "d0");
+    let first = ends(push(&bucket, source.path(), "t/"));
+    // 300 files, one link, 13 folders; and one look whether anything is there at all.
+    assert_eq!(requests(&first.0, "put"), 314, "{first:?}");
+    assert!(requests(&first.0, "get") + requests(&first.0, "list") <= 4, "{first:?}");
+    let again = ends(push(&bucket, source.path(), "t/"));
+    assert_eq!((again.of("same"), requests(&again.0, "put")), (314, 0), "{again:?}");
+    assert!(requests(&again.0, "get") <= 315 && requests(&again.0, "list") <= 14, "{again:?}");
+    // A file that became longer is not asked for; metadata alone is set without content.
+    source.file("d1/longer", 5000);
+    fs::set_permissions(source.join("link").canonicalize().unwrap(), PermissionsExt::from_mode(0o750))
+        .unwrap();
+    let plan = ends(push(&bucket, source.path(), "t/").arg("-n"));
+    assert_eq!(requests(&plan.0, "put"), 0, "{plan:?}");
+    let third = ends(push(&bucket, source.path(), "t/").args(["--exclude", "d5"]));
+    assert_eq!((third.of("copied"), third.of("excluded")), (1, 1), "{third:?}");
+    let back = bucket.scene.join("dst");
+    let some = ends(pull(&bucket, "t/", &back).args(["--exclude", "/d3", "--max-size", "4999"]));
+    assert_eq!((some.of("copied"), some.of("excluded")), (250, 2), "{some:?}");
+    assert!(!back.join("d3").exists() && !back.join("d1/longer").exists());
+    let summed = ends(push(&bucket, source.path(), "t/").arg("-c"));
+    assert_eq!((summed.of("copied"), requests(&summed.0, "put")), (0, 0), "{summed:?}");
+}
+
+fn sync_removes_what_is_too_much_on_both_sides() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
+    source.many("gone/below", 20, 0..100);
+    source.file("gone/giant", 9 << 20);
+    let back = bucket.scene.join("dst");
+    let sync = |from: OsString, to: OsString| copy(bucket.haul("sync"), from, to);
+    let there = OsString::from(bucket.at("t/"));
+    let _ = ends(sync(slash(source.path()), there.clone()));
+    let _ = ends(sync(there.clone(), slash(&back)));
+    assert_same_tree(source.path(), &back);
+    fs::remove_dir_all(source.join("gone")).unwrap();
+    let plan = ends(sync(slash(source.path()), there.clone()).arg("-n"));
+    assert_eq!(plan.of("removed"), 24);
+    let up = ends(sync(slash(source.path()), there.clone()));
+    assert_eq!(up.of("removed"), 24);
+    assert!(requests(&up.0, "delete") <= 2, "{up:?}");
+    assert!(bucket.names().iter().all(|name| !name.contains("gone")), "{:?}", bucket.names());
+    assert_eq!(ends(sync(there.clone(), slash(&back))).of("removed"), 24);
+    assert_same_tree(source.path(), &back);
+    let _ = sync(there, slash(&back)).args(["--max-delete", "0"]).finish().expect_success();
+}
+
+fn a_file_and_a_folder_change_places() {
+    let bucket = Bucket::new();
+    let source = bucket.scene.tree("src");
+    source.file("was-file", 10);
+    source.dir("was-empty");
+    source.file("was-full/inside", 10);
+    let _ = ends(push(&bucket, source.path(), "t/"));
+    for name in ["was-empty", "was-full"] {
+        fs::remove_dir_all(source.join(name)).unwrap();
+        source.file(name, 11);
+    }
+    fs::remove_file(source.join("was-file")).unwrap();
+    source.file("was-file/now/deep", 12);
+    let run = push(&bucket, source.path(), "t/").finish().expect_code(1);
+    assert!(run.said().contains("a folder that is not empty is in its place"), "{run}");
+    assert_eq!(summary(&run).of("failed"), 1);
+    let mut names = bucket.names();
+    names.sort();
+    assert_eq!(names, ["t/was-empty", "t/was-file/now/deep", "t/was-full/inside"]);
+}
+
+fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
+    let bucket = Bucket::new();
+    bucket.put("t/good", b"good");
+    let object =
+        |key: &str| format!("<Contents><Key>{key}</Key><Size>4</Size><ETag>&quot;e&quot;</ETag></Contents>");
+    let keys = [
+        "t/",
+        "t//double",
+        "t/../../outside",
+        "t/a",
+        "t/a/b/../c",
+        "t/both",
+        "t/both/x",
+        "t/good",
+        "t/n%00l",
+    ];
+    let listed: String = keys.iter().skip(1).map(|key| object(key)).collect();
+    let content = format!("<ListBucketResult><EncodingType>url</EncodingType>{listed}</ListBucketResult>");
+    let forged = proxy(move |request, _| {
+        (request.method == "GET" && request.has("list-type")).then(|| Trouble::Answer(content.clone()))
+    });
+    let back = bucket.scene.join("in/dst");
+    let run = copy(bucket.through(&forged, "copy"), bucket.at("t/"), slash(&back)).finish().expect_code(1);
+    for key in ["t//double", "t/../../outside", "t/a/b/../c", "t/both", "t/n\\x00l"] {
+        assert!(run.said().contains(&format!("{key}`")) || run.out().contains(key), "{key} is named: {run}");
+    }
+    assert_eq!(fs::read(back.join("good")).unwrap(), b"good");
+    let all: Vec<_> = haul_testkit::tree::list(&bucket.scene.join("in"));
+    assert!(all.iter().all(|path| path.starts_with("dst")), "{all:?}");
+    assert!(!bucket.scene.join("outside").exists());
+}
+
+fn a_store_copies_within_itself() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
+    let _ = ends(push(&bucket, source.path(), "a/"));
+    let watched = proxy(|_, _| None);
+    let run = copy(bucket.through(&watched, "copy"), bucket.at("a/"), bucket.at("b/deep/"));
+    let copied = ends(run);
+    assert_eq!(copied.of("copied"), 101);
+    let content = |request: &Request| {
+        request.range_start().is_some()
+            || request.method == "PUT"
+                && request.header("x-amz-copy-source").is_none()
+                && !request.path.ends_with('/')
+    };
+    assert_eq!(watched.count(content), 0, "no content passed through here");
+    let back = bucket.scene.join("dst");
+    let _ = ends(pull(&bucket, "b/deep/", &back));
+    assert_same_tree(source.path(), &back);
+    let again = ends(copy(bucket.haul("copy"), bucket.at("a/"), bucket.at("b/deep/")));
+    assert_eq!(again.of("same"), again.of("found"), "{again:?}");
+    let run = copy(bucket.haul("sync"), bucket.at("a/"), bucket.at("a/b/")).finish().expect_code(2);
+    assert!(run.said().contains("the destination lies in the source"), "{run}");
+    // Between two buckets it passes through here.
+    let other = Bucket::new();
+    let _ = ends(copy(bucket.haul("copy"), bucket.at("a/"), other.at("")));
+    let back = bucket.scene.join("other");
+    let _ = ends(pull(&other, "", &back));
+    let told: Vec<String> = differences(source.path(), &back);
+    assert!(told.iter().all(|line| line.starts_with(".d") && line.ends_with(" ./")), "{told:?}");
+}
+
+fn trees_are_verified_and_hashed_where_they_are() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 6, &[(9 << 20) + 1], 50);
+    let _ = ends(push(&bucket, source.path(), "t/"));
+    let verify =
+        |from: OsString, to: OsString| bucket.haul("verify").arg("--json").arg(from).arg(to).finish();
+    let there = OsString::from(bucket.at("t/"));
+    let _ = verify(slash(source.path()), there.clone()).expect_success();
+    let _ = verify(there.clone(), slash(source.path())).expect_success();
+    let lines = |run: &Finished| {
+        let mut lines: Vec<String> = run.out().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let here = bucket.haul("hash").arg(slash(source.path())).finish().expect_success();
+    let far = bucket.haul("hash").arg(&there).finish().expect_success();
+    assert_eq!(lines(&here), lines(&far));
+    let name = haul_testkit::tree::list(source.path()).into_iter().find(|path| {
+        fs::symlink_metadata(source.join(path)).is_ok_and(|meta| meta.is_file() && meta.size() > 0)
+    });
+    let path = source.join(name.unwrap());
+    let len = fs::metadata(&path).unwrap().len() as usize;
+    fs::write(&path, vec![b'?'; len]).unwrap();
+    let run = verify(slash(source.path()), there).expect_code(3);
+    assert!(run.out().contains("\"differs\""), "{run}");
+}
+
+fn between_ssh_and_a_store_all_passes_through_here() {
+    let bucket = Bucket::new();
+    let source = Tree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
+    let far = |path: &Path| bucket.scene.far(joined(&[path.as_os_str().as_bytes(), b"/"]));
+    let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);
+    let up = copy(ssh(bucket.haul("copy")), far(source.path()), bucket.at("t/")).finish().expect_success();
+    assert!(up.said().contains("passes through this machine"), "{up}");
+    let back = bucket.scene.join("dst");
+    let _ = ends(copy(ssh(bucket.haul("copy")), bucket.at("t/"), far(&back)));
+    assert_same_tree(source.path(), &back);
+}
