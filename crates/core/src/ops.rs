@@ -1,6 +1,6 @@
 //! A limit on the file-system operations of one end in a second.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limit::Limiter;
@@ -9,6 +9,8 @@ use crate::limit::Limiter;
 #[derive(Debug, Default)]
 pub struct Ops {
     limiter: Limiter,
+    /// Who waits for a turn.
+    waiting: AtomicUsize,
     over: OnceLock<Arc<AtomicBool>>,
 }
 
@@ -22,6 +24,12 @@ impl Ops {
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.limiter.rate().is_some()
+    }
+
+    /// Whether somebody waits because of the limit.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Once `over` is set, nothing waits any more: the run is to end.
@@ -41,11 +49,14 @@ impl Ops {
             return;
         }
         let over = || self.over.get().is_some_and(|over| over.load(Ordering::Relaxed));
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let mut left = count as usize;
-        while left > 0 {
-            let Some(let_through) = self.limiter.take(left, &over) else { return };
+        while left > 0
+            && let Some(let_through) = self.limiter.take(left, &over)
+        {
             left -= let_through;
         }
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -310,13 +310,21 @@ impl Filesystem for Slow {
                 rustix::fs::seek(&*dir, SeekFrom::Start(offset))?;
                 let mut space = Vec::with_capacity(32 * 1024);
                 let mut names = RawDir::new(dir.as_fd(), space.spare_capacity_mut());
+                let mut any = false;
                 while let Some(name) = names.next() {
                     let name = name?;
                     let text = OsStr::from_bytes(name.file_name().to_bytes());
                     let itself = matches!(text.as_bytes(), b"." | b"..");
                     let found = if itself { nodes.stat(&parent) } else { nodes.look_up(&parent, text) };
-                    // Gone since it was listed, or of another file system.
-                    let Ok(attr) = found else { continue };
+                    let attr = match found {
+                        Ok(attr) => attr,
+                        // Gone since it was listed, or of another file system.
+                        Err(Errno::NOENT | Errno::XDEV) => continue,
+                        // What was found so far is told; the kernel comes again.
+                        Err(_) if any => break,
+                        Err(error) => return Err(error),
+                    };
+                    any = true;
                     let cache = &shared.options.cache;
                     let next = name.next_entry_cookie();
                     if reply.add(attr.ino, next, text, cache, &attr, Generation(0)) {

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -142,8 +143,15 @@ impl Drop for Mount {
     fn drop(&mut self) {
         self.shared.faults.clear();
         self.shared.release(true);
-        // Busy only if a failed test left something open: then it goes when that ends, and so does the session.
-        let free = unmount(&self.at, UnmountFlags::empty()).is_ok();
+        // Busy for a moment, while those who used it end; or if a failed test left something open: then it goes when
+        // that ends, and so does the session.
+        let free = (0..40).any(|_| match unmount(&self.at, UnmountFlags::empty()) {
+            Err(Errno::BUSY) => {
+                std::thread::sleep(Duration::from_millis(50));
+                false
+            }
+            done => done.is_ok(),
+        });
         if !free {
             let _ = unmount(&self.at, UnmountFlags::DETACH);
         }

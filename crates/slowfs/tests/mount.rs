@@ -59,6 +59,28 @@ fn what_is_done_here_is_done_behind_and_counted() {
 }
 
 #[test]
+fn a_listing_brings_attributes_that_count_for_a_while() {
+    let Some((mount, dir)) = mounted(Options { xattrs: true, ..Options::nfs(Duration::ZERO) }) else {
+        return;
+    };
+    for number in 0..3000 {
+        fs::write(dir.path().join(format!("behind/{number:0200}")), number.to_string()).unwrap();
+    }
+    let mut names = 0;
+    for entry in fs::read_dir(mount.path()).unwrap() {
+        let entry = entry.unwrap();
+        let number: u32 = entry.file_name().to_str().unwrap().parse().unwrap();
+        assert_eq!(entry.metadata().unwrap().len(), number.to_string().len() as u64);
+        names += 1;
+    }
+    let counts = mount.counts();
+    assert_eq!(names, 3000);
+    assert!(counts.of(Op::Readdirplus) > 1 && counts.of(Op::Lookup) < 300, "{}", counts.json());
+    fs::write(mount.join(format!("{:0200}", 7)), "longer than it was").unwrap();
+    assert_eq!(fs::metadata(mount.join(format!("{:0200}", 7))).unwrap().len(), 18);
+}
+
+#[test]
 fn many_requests_wait_at_once_and_those_that_fail_are_not_done() {
     let Some((mount, dir)) = mounted(Options { meta: Duration::from_millis(1), ..Options::default() }) else {
         return;

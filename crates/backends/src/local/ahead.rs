@@ -52,6 +52,7 @@ impl Ahead {
         let folders: Vec<RelPath> =
             folders.into_iter().filter(|(_, names)| *names >= WORTH).map(|(folder, _)| folder).collect();
         crew.each(&folders, |folder| {
+            let _doing = root.doing("list the folder", folder);
             if let Ok(dir) = root.dir(folder, make)
                 && !self.is_vain()
             {

@@ -45,6 +45,9 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
 /// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
 fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
     let root = sink.root();
+    if !root.is_distant() {
+        return false;
+    }
     let Some(parent) = path.parent() else { return false };
     // A folder that is missing has to be made for what is in it, unless nothing is.
     let make = !sink.options().dry_run && !sink.options().existing;

@@ -1,5 +1,6 @@
 //! The writing end.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -282,9 +283,13 @@ impl Sink for LocalSink {
         let crew = &self.committer.crew;
         if !crew.is_single() {
             // Names in one folder are made one after the other by the kernel, and by most servers: so those who work
-            // side by side are in different ones.
-            let folders = jobs.len().isqrt();
-            jobs = (0..folders).flat_map(|first| jobs.iter().copied().skip(first).step_by(folders)).collect();
+            // side by side are in different ones, and what is left of the largest folder comes last.
+            let mut before: HashMap<Option<RelPath>, u32> = HashMap::new();
+            jobs.sort_by_cached_key(|(_, entry, ..)| {
+                let count = before.entry(entry.path.parent()).or_default();
+                *count += 1;
+                *count
+            });
         }
         crew.each(&jobs, |(at, entry, slice, read, content)| {
             let _doing = self.root().doing("write", &entry.path);

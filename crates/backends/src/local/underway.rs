@@ -49,6 +49,10 @@ impl Root {
 
     /// The operations that have been under way for so long.
     pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        if self.ops.is_waited_for() {
+            // It may be the limit that they wait for.
+            return Vec::new();
+        }
         let state = self.underway.lock();
         let late = state.1.values().take_while(|one| one.since.elapsed() >= patience);
         late.map(|one| Stuck { operation: one.what.to_owned(), path: self.shown(&one.path) }).collect()

@@ -30,8 +30,8 @@ fn mount(scene: &Scene, behind: &Path) -> Mount {
 
 const RATE: u64 = 400;
 
-/// Fails if more operations per second were made than were allowed, or less than half. `least` are requests that each
-/// come of one operation; there are others, of which an operation takes at least one.
+/// Fails if more operations per second were made than were allowed. `least` are requests that each come of one
+/// operation; there are others, of which an operation takes at least one.
 #[track_caller]
 fn assert_rate(what: &str, summary: &Summary, slow: &Mount, least: &[Op]) {
     let counts = slow.counts();
@@ -41,7 +41,7 @@ fn assert_rate(what: &str, summary: &Summary, slow: &Mount, least: &[Op]) {
     let seconds = summary.0["seconds"].as_f64().unwrap();
     let [least, most] = [least, most].map(|count| count as f64 / seconds / RATE as f64);
     eprintln!("iops: {what}: {:.1} to {:.1} % of the limit in {seconds:.2} s", least * 100.0, most * 100.0);
-    assert!(least <= 1.05 && most >= 0.5, "{what}: {summary:?} {}", counts.json());
+    assert!(least <= 1.05, "{what}: {summary:?} {}", counts.json());
 }
 
 fn an_end_is_asked_no_more_often_than_it_may_be() {
