@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MemoryArgs, OutputArgs, StoreArgs};
+use super::{DecodeArgs, MemoryArgs, OutputArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
   haul get s3://backups/db1.xb db1.xb      interrupted? again: it goes on where it was
+  haul get --identity key.txt s3://backups/pg.tar | tar x -C /var/lib/postgresql/data
+
+What was stored packed or encrypted by `haul put` is unpacked and decrypted.
 
 The content is verified against what `haul put` recorded, or else against what the store keeps, before its last bytes
 are handed over: exit code 3 if it differs.";
@@ -25,6 +28,9 @@ pub(crate) struct GetArgs {
     /// The file that it becomes, or the folder that it goes into [default: standard output]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// How it is stored.
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
     /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -2,6 +2,7 @@
 
 mod compress;
 mod copy;
+mod encode;
 mod filter;
 mod full;
 mod get;
@@ -30,6 +31,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
+pub(crate) use encode::{DecodeArgs, EncodeArgs, Frames};
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;

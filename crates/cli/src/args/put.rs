@@ -4,12 +4,14 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
+use super::{EncodeArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
-  haul put s3://backups/db1.sql.zst -- 'mysqldump --all-databases | zstd'
+  haul put --compress zstd s3://backups/db1.sql -- mysqldump --all-databases
+  haul put --compress zstd --encrypt age1… s3://backups/pg.tar -- pg_basebackup -D - -Ft -X fetch
+  haul put s3://backups/db1.sql.gz -- 'mysqldump --all-databases | gzip'
   tar c /srv | haul put s3://backups/srv.tar s3://elsewhere/srv.tar
 
 The words after -- are a command; a single word with a blank in it is a command line for bash with pipefail: if one
@@ -40,6 +42,9 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "N", default_value_t = haul_object::client::MAX_PARTS,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: u32,
+    /// How it is stored.
+    #[command(flatten)]
+    pub(crate) encode: EncodeArgs,
     /// What the object is written with.
     #[command(flatten)]
     pub(crate) object: ObjectArgs,

@@ -15,11 +15,11 @@ use haul_engine::Cancel;
 use haul_object::put::{Input, PutOutcome, PutSettings, PutStatus, Target, put};
 
 use super::output::settings;
-use super::stream::{Standing, open, watched};
+use super::stream::{Standing, open, stored_as, watched};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, RequestCounts, Start, Summary};
-use crate::settings::{content_memory, parse_object, put_options, store_settings, usage};
+use crate::settings::{content_memory, encode, parse_object, put_options, store_settings, usage};
 use crate::signals;
 
 /// What is read and not yet sent while the stream itself is what is waited for.
@@ -46,9 +46,11 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         let cause = "the digest of another destination may have to go there";
         return Err(usage("put the stream", cause).on(taken.to_string()));
     }
+    let encode = encode(&args.encode)?;
+    let encoding = encode.encoding();
     let put_settings = PutSettings {
         options: put_options(&args.object, args.no_clobber)?,
-        memory: content_memory(&args.memory)?,
+        memory: content_memory(&args.memory, encode.least())?,
         max_parts: args.max_parts,
         allow_empty: args.allow_empty,
         resume: args.resume,
@@ -80,14 +82,16 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         let limit = if in_hand < IN_HAND * count { Limit::Source } else { Limit::Destination };
         Standing { totals, ended: status.ended.load(Ordering::Relaxed), limit }
     };
-    let outcome = watched(&console, look, || put(&mut input, &targets, &put_settings, &status));
+    let outcome = watched(&console, look, || put(&mut input, encode, &targets, &put_settings, &status));
     drop(input);
+    let outcome = outcome.unwrap_or_else(|error| PutOutcome { input: Some(error), targets: Vec::new() });
     let mut report = report(&outcome, &status, &console, &names);
     report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(Command::Put, report);
     let mut requests = RequestCounts::default();
     targets.iter().for_each(|target| requests.add(target.client.requests()));
     summary.requests = Some(requests);
+    summary.stored = stored_as(encoding, status.read.load(Ordering::Relaxed));
     Ok(console.finish(summary))
 }
 
@@ -112,8 +116,8 @@ fn report(outcome: &PutOutcome, status: &PutStatus, console: &Console, names: &[
         match made {
             Some(Ok(stored)) => {
                 report.totals.copied += 1;
-                report.totals.copied_bytes += stored.proof.len;
-                console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.proof.len);
+                report.totals.copied_bytes += stored.len;
+                console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.len);
             }
             Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
             Some(Err(error)) if names.len() == 1 && report.fatal.is_none() => {

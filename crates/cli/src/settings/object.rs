@@ -64,14 +64,17 @@ pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
     }
 }
 
-/// The memory for content.
+/// The memory for content, of which `more` bytes are needed for what is done to it.
 ///
 /// # Errors
 /// If it is too little.
-pub(crate) fn content_memory(args: &MemoryArgs) -> Result<u64> {
-    args.max_memory.checked_sub(OVERHEAD).filter(|left| *left >= LEAST).ok_or_else(|| {
-        usage("obey --max-memory", format!("a stream needs {}MiB at least", (OVERHEAD + LEAST) >> 20))
-    })
+pub(crate) fn content_memory(args: &MemoryArgs, more: u64) -> Result<u64> {
+    let least = OVERHEAD + LEAST + more;
+    if args.max_memory >= least {
+        return Ok(args.max_memory - OVERHEAD);
+    }
+    let least = least.div_ceil(1 << 20);
+    Err(usage("obey --max-memory", format!("a stream that is stored so needs {least}MiB at least")))
 }
 
 /// What an object is written with.
@@ -130,8 +133,9 @@ mod tests {
             assert_eq!(parse_object(OsStr::new(text)).unwrap_err().kind(), ErrorKind::Usage, "{text}");
         }
         assert!(parse_place(OsStr::new("s3://b/a/")).is_ok());
-        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }).is_err());
-        assert_eq!(content_memory(&MemoryArgs { max_memory: 128 << 20 }).unwrap(), 88 << 20);
+        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }, 0).is_err());
+        assert_eq!(content_memory(&MemoryArgs { max_memory: 128 << 20 }, 0).unwrap(), 88 << 20);
+        assert!(content_memory(&MemoryArgs { max_memory: 64 << 20 }, 1).is_err());
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod compression;
 mod databases;
 mod digests;
 mod direct;
+mod encoded;
 mod failures;
 mod faults;
 mod filesystems;
@@ -33,6 +34,7 @@ mod output;
 mod pagecache;
 mod paths;
 mod plan;
+mod postgres;
 mod probe;
 mod reach;
 mod reruns;
@@ -41,9 +43,11 @@ mod scene;
 mod selection;
 mod sftp;
 mod slow;
+mod small;
 mod space;
 mod store;
 mod stores;
+mod storms;
 mod streams;
 mod sync;
 
@@ -128,7 +132,10 @@ fn main() -> ExitCode {
         probe::cases(),
         streams::cases(),
         stores::cases(),
+        storms::cases(),
         backups::cases(),
+        encoded::cases(),
+        postgres::cases(),
         plan::cases(),
         pagecache::cases(),
     ];

@@ -119,7 +119,8 @@ impl Client {
         error.on(self.name(key))
     }
 
-    /// Sends content that the store is to check; where it does not say that it has, its mark is compared.
+    /// Sends content that the store is to check; where it does not say that it has, and its mark is not the MD5 of the
+    /// content, it is sent once more with that.
     fn checked(
         &self,
         body: &Payload,
@@ -131,9 +132,12 @@ impl Client {
                 // It did not look at the checksum. MD5 it checks, and it costs more.
                 self.md5.store(true, Ordering::Relaxed);
                 let md5 = body.md5().map_err(|error| Fault::new(Class::Final, error.to_string()))?;
-                if md5_of(&tag.etag).is_some_and(|etag| !etag.eq_ignore_ascii_case(&hex(&md5))) {
-                    return Err(Fault::new(Class::Damaged, "what the store has is not what was sent"));
+                if md5_of(&tag.etag).is_some_and(|etag| etag.eq_ignore_ascii_case(&hex(&md5))) {
+                    return Ok(tag);
                 }
+                // Either it was damaged, or its mark is no MD5, as where a key service encrypts: that cannot be told
+                // from the mark, and is found out by the store when it comes with its MD5.
+                return request(Checksum::Md5, at);
             }
             if tag.crc64.is_some_and(|crc64| crc64 != body.crc64()) {
                 return Err(Fault::new(Class::Damaged, "what the store has is not what was sent"));

@@ -26,6 +26,8 @@ pub enum Trouble {
     LoseAnswer,
     /// The answer comes after so long.
     Late(Duration),
+    /// A header of the answer says something else.
+    Lie(&'static str, &'static str),
     /// Its content goes on at so many bytes per second.
     Slow(u64),
 }
@@ -161,7 +163,10 @@ impl Shared {
                 Some(Trouble::Late(time)) => thread::sleep(time),
                 _ => {}
             }
-            to_client.write_all(&answer.bytes)?;
+            match trouble {
+                Some(Trouble::Lie(name, value)) => to_client.write_all(&answer.saying(name, value))?,
+                _ => to_client.write_all(&answer.bytes)?,
+            }
             if answer.answer_has_content(&request.method) {
                 pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
             }
