@@ -3,6 +3,7 @@
 //! ```text
 //! haul-bench list
 //! haul-bench run wan1g lan --rounds 3 --json results.json --markdown
+//! haul-bench stream --size 60G
 //! haul-bench link --rate 1g --rtt 60ms -- ping -c 3 10.77.0.2
 //! ```
 
@@ -19,6 +20,7 @@ mod report;
 mod run;
 mod sshd;
 mod stop;
+mod stream;
 mod timed;
 mod units;
 
@@ -53,6 +55,8 @@ enum Verb {
     Link(LinkArgs),
     /// Run cases and print a table.
     Run(RunArgs),
+    /// Move a long stream of zeros and noise into an object store in this process, and watch the memory.
+    Stream(stream::StreamArgs),
     /// Show the cases and the tools.
     List,
 }
@@ -140,6 +144,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Link(args) => run_link(args),
         Verb::Run(args) => run_cases(&args),
+        Verb::Stream(args) => run_stream(&args),
         Verb::List => {
             list();
             Ok(ExitCode::SUCCESS)
@@ -211,6 +216,12 @@ fn run_link(args: LinkArgs) -> Result<ExitCode> {
     }
     eprintln!("CPU of the link: {:.2} s", link.cpu_seconds());
     Ok(code)
+}
+
+fn run_stream(args: &stream::StreamArgs) -> Result<ExitCode> {
+    let haul = find_haul(args.haul.as_deref())?.context("haul was not found: say --haul PATH")?;
+    stream::run(args, &haul, &Stop::on_signals()?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_cases(args: &RunArgs) -> Result<ExitCode> {

@@ -8,18 +8,28 @@
 //! ```
 //!
 //! `etag` is the store's mark of the object that it belongs to. One of another object counts as none.
+//!
+//! `length` and `blake3` are those of the object. If the stream was packed or encrypted before it was stored, `encoding`
+//! says so, and those of the stream itself are in `plain_length` and `plain_blake3`; of an encrypted one they would tell
+//! a guess from the truth, so they are in `sealed`, encrypted as the stream is, and there is always a companion.
 
 use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
+use crate::encoding::{self, Encoding};
+use crate::keys::{Identities, Recipients};
 use crate::store::{Object, PutOptions};
 
 /// The note that holds the digest, in the object itself.
 pub const NOTE: &str = "haul-blake3";
 
-/// A companion is no longer than this.
-const MAX_LEN: usize = 4096;
+/// The notes that hold the length and the digest of the stream itself, where it is stored in another form.
+const PLAIN_LEN: &str = "haul-plain-length";
+const PLAIN_DIGEST: &str = "haul-plain-blake3";
+
+/// A companion is no longer than this, with the most recipients that there may be.
+const MAX_LEN: usize = 64 << 10;
 
 /// Version of the form.
 const VERSION: u32 = 1;
@@ -33,12 +43,92 @@ pub struct Proof {
     pub digest: Digest,
 }
 
+/// What is recorded of the stream itself, where it is stored in another form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Plain {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// For all to read.
+    Open(Proof),
+    /// For those who may read the stream.
+    Sealed(String),
+}
+
+/// The [`Proof`] of an encrypted stream, before it is encrypted too.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    length: u64,
+    blake3: String,
+}
+
+impl Plain {
+    /// Seals the proof of a stream.
+    ///
+    /// # Errors
+    /// If it cannot be encrypted.
+    pub(crate) fn seal(proof: Proof, recipients: &Recipients) -> Result<Self> {
+        let sealed = Sealed { length: proof.len, blake3: proof.digest.to_string() };
+        // Text and numbers always become JSON.
+        recipients.seal(&serde_json::to_vec(&sealed).unwrap_or_default()).map(Self::Sealed)
+    }
+
+    /// The proof, if it is there and can be read.
+    pub(crate) fn proof(&self, keys: &Identities) -> Option<Proof> {
+        match self {
+            Self::Unknown => None,
+            Self::Open(proof) => Some(*proof),
+            Self::Sealed(text) => {
+                let sealed: Sealed = serde_json::from_slice(&keys.unseal(text)?).ok()?;
+                Some(Proof { len: sealed.length, digest: Digest::from_hex(&sealed.blake3)? })
+            }
+        }
+    }
+
+    /// The notes of an object that is written in one request.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let Self::Open(proof) = self else { return Vec::new() };
+        let note = |name: &str, value: String| (name.to_owned(), value);
+        vec![note(PLAIN_LEN, proof.len.to_string()), note(PLAIN_DIGEST, proof.digest.to_string())]
+    }
+}
+
+/// What is recorded of an object that haul makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// The object.
+    pub(crate) stored: Proof,
+    /// What was done to the stream before.
+    pub(crate) encoding: Encoding,
+    /// The stream, where that is something else.
+    pub(crate) plain: Plain,
+}
+
+/// What is recorded of an object that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The object.
+    pub(crate) stored: Option<Proof>,
+    /// What was done to the stream before; the words themselves if they are not known.
+    pub(crate) encoding: std::result::Result<Encoding, String>,
+    /// The stream, where that is something else.
+    pub(crate) plain: Plain,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Companion {
     haul: u32,
     length: u64,
     blake3: String,
     etag: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain_length: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain_blake3: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<String>,
 }
 
 /// The name of the companion of an object.
@@ -96,13 +186,32 @@ pub(crate) fn check_free(client: &Client, key: &str, side: Side) -> Result<()> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(client: &Client, key: &str, proof: &Proof, etag: &str, options: &PutOptions) -> Result<()> {
-    let companion = Companion {
+pub(crate) fn write(
+    client: &Client,
+    key: &str,
+    recorded: &Recorded,
+    etag: &str,
+    options: &PutOptions,
+) -> Result<()> {
+    let Recorded { stored, encoding, plain } = recorded;
+    let mut companion = Companion {
         haul: VERSION,
-        length: proof.len,
-        blake3: proof.digest.to_string(),
+        length: stored.len,
+        blake3: stored.digest.to_string(),
         etag: bare(etag).to_owned(),
+        encoding: (!encoding.is_plain()).then(|| encoding.to_string()),
+        plain_length: None,
+        plain_blake3: None,
+        sealed: None,
     };
+    match plain {
+        Plain::Unknown => {}
+        Plain::Open(proof) => {
+            companion.plain_length = Some(proof.len);
+            companion.plain_blake3 = Some(proof.digest.to_string());
+        }
+        Plain::Sealed(text) => companion.sealed = Some(text.clone()),
+    }
     // Text and numbers always become JSON.
     let content = serde_json::to_vec(&companion).unwrap_or_default();
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
@@ -116,32 +225,80 @@ pub fn write(client: &Client, key: &str, proof: &Proof, etag: &str, options: &Pu
     client.write_small(&key_of(key), content, &options).map(drop)
 }
 
-/// The proof of an object: its own note, or its companion. `None` where neither is, or they are of another object.
+/// Records the digest of an object that was written as it came: [`Proof`] of it, and `etag`, the store's mark of it.
+///
+/// # Errors
+/// If that cannot be written.
+pub fn record(client: &Client, key: &str, stored: Proof, etag: &str, options: &PutOptions) -> Result<()> {
+    let recorded = Recorded { stored, encoding: Encoding::default(), plain: Plain::Unknown };
+    write(client, key, &recorded, etag, options)
+}
+
+/// The digest of what an object holds, if it is recorded.
 ///
 /// # Errors
 /// If the store does not say.
-pub fn find(client: &Client, object: &Object) -> Result<Option<Proof>> {
-    if let Some(digest) = object.note(NOTE).and_then(Digest::from_hex) {
-        return Ok(Some(Proof { len: object.len, digest }));
+pub fn digest_of(client: &Client, object: &Object) -> Result<Option<Digest>> {
+    Ok(find(client, object)?.stored.map(|proof| proof.digest))
+}
+
+/// What is recorded of an object: by its own notes, or by its companion. One of another object counts as none.
+///
+/// # Errors
+/// If the store does not say.
+pub(crate) fn find(client: &Client, object: &Object) -> Result<Found> {
+    let noted = noted(object);
+    let whole = noted.stored.is_some() && !matches!(noted.encoding, Ok(encoding) if encoding.encrypted);
+    if whole {
+        return Ok(noted);
     }
     let content = match client.read_small(&key_of(&object.key), MAX_LEN) {
         // Who may not list is told nothing of what is not there.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
         other => other?,
     };
-    Ok(content.and_then(|content| parse(&content, object)))
+    Ok(content.and_then(|content| parse(&content, object)).unwrap_or(noted))
 }
 
-fn parse(content: &[u8], object: &Object) -> Option<Proof> {
-    let (proof, etag) = read(content)?;
-    (etag == bare(&object.etag)).then_some(proof)
+/// What the notes of an object say.
+fn noted(object: &Object) -> Found {
+    let digest = |name: &str| object.note(name).and_then(Digest::from_hex);
+    let plain_len = object.note(PLAIN_LEN).and_then(|text| text.parse().ok());
+    Found {
+        stored: digest(NOTE).map(|digest| Proof { len: object.len, digest }),
+        encoding: encoding_of(object.note(encoding::NOTE)),
+        plain: match (plain_len, digest(PLAIN_DIGEST)) {
+            (Some(len), Some(digest)) => Plain::Open(Proof { len, digest }),
+            _ => Plain::Unknown,
+        },
+    }
+}
+
+fn encoding_of(words: Option<&str>) -> std::result::Result<Encoding, String> {
+    words.map_or(Ok(Encoding::default()), |words| Encoding::parse(words).ok_or_else(|| words.to_owned()))
+}
+
+fn parse(content: &[u8], object: &Object) -> Option<Found> {
+    let (found, etag) = read(content)?;
+    (etag == bare(&object.etag)).then_some(found)
 }
 
 /// What a companion says, and the mark of its object; `None` if it is no companion.
-fn read(content: &[u8]) -> Option<(Proof, String)> {
+fn read(content: &[u8]) -> Option<(Found, String)> {
     let companion: Companion = serde_json::from_slice(content).ok()?;
     let digest = Digest::from_hex(&companion.blake3).filter(|_| companion.haul == VERSION)?;
-    Some((Proof { len: companion.length, digest }, companion.etag))
+    let plain_digest = companion.plain_blake3.as_deref().and_then(Digest::from_hex);
+    let plain = match (companion.plain_length, plain_digest, companion.sealed) {
+        (Some(len), Some(digest), _) => Plain::Open(Proof { len, digest }),
+        (_, _, Some(text)) => Plain::Sealed(text),
+        _ => Plain::Unknown,
+    };
+    let found = Found {
+        stored: Some(Proof { len: companion.length, digest }),
+        encoding: encoding_of(companion.encoding.as_deref()),
+        plain,
+    };
+    Some((found, companion.etag))
 }
 
 /// Some answers have the mark in quotes and some do not.
@@ -152,21 +309,45 @@ fn bare(etag: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haul_codec::frame::Format;
+
+    fn text(etag: &str, more: &str) -> String {
+        let digest = Digest::of(b"abc");
+        format!("{{\"haul\":1,\"length\":3,\"blake3\":\"{digest}\",\"etag\":\"{etag}\"{more}}}")
+    }
 
     #[test]
     fn one_of_another_object_counts_as_none() {
         let object = Object { etag: "\"e-2\"".to_owned(), len: 3, ..Object::default() };
-        let text = |etag: &str| {
-            let digest = Digest::of(b"abc");
-            format!("{{\"haul\":1,\"length\":3,\"blake3\":\"{digest}\",\"etag\":\"{etag}\"}}")
-        };
         let proof = Proof { len: 3, digest: Digest::of(b"abc") };
-        assert_eq!(parse(text("e-2").as_bytes(), &object), Some(proof));
-        assert_eq!(parse(text("e-3").as_bytes(), &object), None);
+        let found = Found { stored: Some(proof), encoding: Ok(Encoding::default()), plain: Plain::Unknown };
+        assert_eq!(parse(text("e-2", "").as_bytes(), &object), Some(found.clone()));
+        assert_eq!(parse(text("e-3", "").as_bytes(), &object), None);
         assert_eq!(parse(b"{}", &object), None);
         // It is a companion all the same, which may be replaced and removed.
-        assert_eq!(read(text("e-3").as_bytes()), Some((proof, "e-3".to_owned())));
-        let later = text("e-2").replace("\"haul\":1", "\"haul\":2");
+        assert_eq!(read(text("e-3", "").as_bytes()), Some((found, "e-3".to_owned())));
+        let later = text("e-2", "").replace("\"haul\":1", "\"haul\":2");
         assert!(read(b"{}").is_none() && read(b"").is_none() && read(later.as_bytes()).is_none());
+    }
+
+    #[test]
+    fn what_was_done_to_the_stream_is_told() {
+        let plain = Proof { len: 9, digest: Digest::of(b"plain") };
+        let more = format!(
+            ",\"encoding\":\"zstd\",\"plain_length\":9,\"plain_blake3\":\"{}\"",
+            Digest::of(b"plain")
+        );
+        let (found, _) = read(text("e", &more).as_bytes()).unwrap();
+        assert_eq!(found.encoding.unwrap().packed, Some(Format::Zstd));
+        assert_eq!(found.plain, Plain::Open(plain));
+        assert_eq!(found.plain.proof(&Identities::default()), Some(plain));
+        let (found, _) = read(text("e", ",\"encoding\":\"br\",\"sealed\":\"x\"").as_bytes()).unwrap();
+        assert_eq!((found.encoding, found.plain), (Err("br".to_owned()), Plain::Sealed("x".to_owned())));
+        let mut metadata = Plain::Open(plain).notes();
+        metadata.push((encoding::NOTE.to_owned(), "lz4".to_owned()));
+        let object = Object { metadata, ..Object::default() };
+        assert_eq!(noted(&object).plain, Plain::Open(plain));
+        assert_eq!(noted(&object).encoding.unwrap().packed, Some(Format::Lz4));
+        assert_eq!(noted(&Object::default()).encoding, Ok(Encoding::default()));
     }
 }

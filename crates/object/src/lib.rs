@@ -3,7 +3,8 @@
 //! Everything here blocks; what is asynchronous is sealed in `runtime`, on few threads. Read the modules
 //! in this order: [`store`] (what a store can do, one request each), `s3`, `gs`, `az` (how it is asked), [`client`] (the same
 //! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`companion`] (where the
-//! digest of a stream is), [`uploads`] (what is known here of uploads that are not complete).
+//! digest of a stream is), [`encoding`] and [`keys`] (streams that are stored packed or encrypted), [`uploads`] (what is
+//! known here of uploads that are not complete).
 //!
 //! An end of a tree stands on [`Client`] too: it lists, reads ranges, and writes parts in any order under an upload id
 //! that outlives the process.
@@ -11,12 +12,15 @@
 mod az;
 pub mod client;
 pub mod companion;
+pub mod encoding;
 mod fault;
 pub mod get;
 mod governor;
 mod gs;
 mod http;
+pub mod keys;
 mod meter;
+mod ordered;
 mod payload;
 mod profile;
 pub mod put;

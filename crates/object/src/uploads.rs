@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
+use crate::encoding::Encoding;
 use crate::store::Upload;
 
 /// What a file says.
@@ -22,6 +23,9 @@ struct Line {
     object: String,
     endpoint: String,
     id: String,
+    /// What is done to the stream before it is stored.
+    #[serde(default)]
+    encoding: String,
 }
 
 /// The file of an upload that this process works on. Dropped without [`Record::done`], it stays for a later run.
@@ -56,7 +60,7 @@ fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
 
 /// Notes an upload, or takes over the file that there is. Where no file can be made, the upload goes on without.
 #[must_use]
-pub fn record(client: &Client, upload: &Upload) -> Option<Record> {
+pub fn record(client: &Client, upload: &Upload, encoding: Encoding) -> Option<Record> {
     let path = path_of(client, upload)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent()?).ok()?;
     let mut options = OpenOptions::new();
@@ -66,6 +70,7 @@ pub fn record(client: &Client, upload: &Upload) -> Option<Record> {
         object: client.name(&upload.key),
         endpoint: client.endpoint().to_owned(),
         id: upload.id.clone(),
+        encoding: encoding.to_string(),
     };
     file.set_len(0).ok()?;
     file.write_all(&serde_json::to_vec(&line).ok()?).ok()?;
@@ -90,6 +95,12 @@ pub fn owner(client: &Client, upload: &Upload) -> Owner {
         Ok(()) => Owner::Ours,
         Err(_) => Owner::Busy,
     }
+}
+
+/// What is known of how the stream of an upload is encoded, in words.
+pub(crate) fn encoding(client: &Client, upload: &Upload) -> Option<String> {
+    let line = fs::read(path_of(client, upload)?).ok()?;
+    serde_json::from_slice::<Line>(&line).ok().map(|line| line.encoding)
 }
 
 /// Forgets an upload that is gone.

@@ -1,6 +1,6 @@
 //! What a test needs of the machine. A test whose needs are not met is skipped loudly, never passed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// One thing that a machine may lack.
@@ -14,6 +14,8 @@ pub enum Need {
     Tmpfs,
     /// The right to mount a file system in user space.
     Fuse,
+    /// The programs of a PostgreSQL server.
+    Postgres,
     /// A program on the `PATH`.
     Program(&'static str),
 }
@@ -31,6 +33,7 @@ impl Need {
             Self::Tmpfs => (!is_root()).then(|| "needs root to mount a tmpfs".to_owned()),
             Self::Fuse => (!is_root() || !Path::new("/dev/fuse").exists())
                 .then(|| "needs root and /dev/fuse to mount a file system in user space".to_owned()),
+            Self::Postgres => postgres_bin().is_none().then(|| "needs PostgreSQL's initdb".to_owned()),
             Self::Program(name) => (!on_path(name)).then(|| format!("needs the program {name}")),
         }
     }
@@ -49,6 +52,16 @@ pub fn on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| found(&dir))
         || ["/usr/sbin", "/sbin"].iter().any(|dir| found(Path::new(dir)))
+}
+
+/// Where the newest PostgreSQL has its programs: Debian keeps those of a server off the `PATH`.
+#[must_use]
+pub fn postgres_bin() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+    found.retain(|bin| bin.join("initdb").is_file() && bin.join("pg_basebackup").is_file());
+    found.sort();
+    found.pop()
 }
 
 /// Runs a tool to its end and gives what it printed.

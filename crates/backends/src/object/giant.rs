@@ -13,6 +13,7 @@ use haul_core::digest::{slice_count, slice_len};
 use haul_core::{Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, Side, Slice, SliceData};
 use haul_object::client::{joined_crc64, run_note};
 use haul_object::companion::{self, Beside, Proof};
+use haul_object::encoding::Encoding;
 use haul_object::uploads::{self, Owner, Record};
 use haul_object::{HeldPart, Payload, PutOptions, Tag, Upload};
 
@@ -166,7 +167,7 @@ impl Giant {
         let new = match sink.uploads.take(sink, &key)? {
             Some((upload, parts)) => {
                 let held = Some(parts.into_iter().map(|part| (part.number, part)).collect());
-                let record = Mutex::new(uploads::record(client, &upload));
+                let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
                 let options = sink.stored.clone();
                 Begun { upload, held, options, record }
             }
@@ -177,7 +178,7 @@ impl Giant {
                     options.metadata.push(run.clone());
                     Ok((client.create(&key, &options)?, options))
                 })?;
-                let record = Mutex::new(uploads::record(client, &upload));
+                let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
                 Begun { upload, held: None, options, record }
             }
         };
@@ -236,7 +237,7 @@ impl Giant {
             sink.notes.note("digest of a large file", cause, &self.entry.path);
             return Ok(());
         }
-        companion::write(client, key, &Proof { len, digest }, &etag, &sink.stored)
+        companion::record(client, key, Proof { len, digest }, &etag, &sink.stored)
     }
 
     /// Gives up the upload.

@@ -131,7 +131,7 @@ fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
         (Compare::Checksum, Some(wanted)) => {
             let client = &sink.tree.client;
             let recorded = match notes::digest(now) {
-                None if now.len > SLICE_LEN => companion::find(client, now)?.map(|proof| proof.digest),
+                None if now.len > SLICE_LEN => companion::digest_of(client, now)?,
                 noted => noted,
             };
             match recorded {

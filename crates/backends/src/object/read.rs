@@ -178,7 +178,7 @@ fn check_giant(
     if checked.recorded.get().is_none() {
         let recorded = match fact.digest {
             Some(digest) => Some(digest),
-            None => companion::find(&source.tree.client, &fact.object)?.map(|proof| proof.digest),
+            None => companion::digest_of(&source.tree.client, &fact.object)?,
         };
         let _ = checked.recorded.set(recorded);
     }

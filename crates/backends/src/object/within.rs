@@ -8,6 +8,7 @@ use haul_core::{
     Answer, Batch, Digest, Entry, ErrorKind, HardLink, Outcome, RelPath, Result, SLICE_LEN, WriteDone,
 };
 use haul_object::client::{joined_crc64, run_note};
+use haul_object::encoding::Encoding;
 use haul_object::uploads;
 use haul_object::{Object, PutOptions, companion};
 
@@ -91,9 +92,7 @@ fn copy(sink: &ObjectSink, from: &Tree, entry: &Entry) -> Result<Option<Digest>>
 /// The digest that is recorded of an object, with it or beside it.
 fn recorded(sink: &ObjectSink, object: &Object) -> Result<Option<Digest>> {
     match notes::digest(object) {
-        None if object.len > SLICE_LEN => {
-            Ok(companion::find(&sink.tree.client, object)?.map(|proof| proof.digest))
-        }
+        None if object.len > SLICE_LEN => companion::digest_of(&sink.tree.client, object),
         noted => Ok(noted),
     }
 }
@@ -117,7 +116,7 @@ fn in_parts(sink: &ObjectSink, object: &Object, to: &str, options: &PutOptions) 
     let mut options = options.clone();
     options.metadata.push(run_note());
     let upload = client.create(to, &options)?;
-    let record = uploads::record(client, &upload);
+    let record = uploads::record(client, &upload, Encoding::default());
     let ranges: Vec<(u32, std::ops::Range<u64>)> = (1..)
         .zip((0..object.len).step_by(RANGE as usize))
         .map(|(number, start)| (number, start..(start + RANGE).min(object.len)))

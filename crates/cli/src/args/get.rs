@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MemoryArgs, OutputArgs, StoreArgs};
+use super::{DecodeArgs, MemoryArgs, OutputArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
   haul get s3://backups/db1.xb db1.xb      interrupted? again: it goes on where it was
   haul get s3://backups/db1 --fifo-dir /tmp/fifo & xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
+  haul get --identity key.txt s3://backups/pg.tar | tar x -C /var/lib/postgresql/data
+
+What was stored packed or encrypted by `haul put` is unpacked and decrypted.
 
 The content is verified against what `haul put` recorded, or else against what the store keeps, before its last bytes
 are handed over: exit code 3 if it differs.";
@@ -29,6 +32,9 @@ pub(crate) struct GetArgs {
     /// Several streams of one backup: each object below SRC goes into a named pipe of its name, which is made in DIR
     #[arg(long, value_name = "DIR", conflicts_with = "file", help_heading = "Several streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
+    /// How it is stored.
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
     /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

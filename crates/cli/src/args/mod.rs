@@ -3,6 +3,7 @@
 mod compress;
 mod copy;
 mod delta;
+mod encode;
 mod fifo;
 mod filter;
 mod full;
@@ -34,6 +35,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
+pub(crate) use encode::{DecodeArgs, EncodeArgs, Frames};
 pub(crate) use fifo::FifoArgs;
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;

@@ -4,13 +4,15 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FifoArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
+use super::{EncodeArgs, FifoArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
 use crate::settings::parse_size;
 
 const EXAMPLES: &str = "\
 Examples:
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
-  haul put s3://backups/db1.sql.zst -- 'mysqldump --all-databases | zstd'
+  haul put --compress zstd s3://backups/db1.sql -- mysqldump --all-databases
+  haul put --compress zstd --encrypt age1… s3://backups/pg.tar -- pg_basebackup -D - -Ft -X fetch
+  haul put s3://backups/db1.sql.gz -- 'mysqldump --all-databases | gzip'
   tar c /srv | haul put s3://backups/srv.tar gs://elsewhere/srv.tar
   haul put s3://backups/db1 --fifo-dir /tmp/fifo --fifo-streams 4 -- \
     xtrabackup --backup --stream --fifo-streams=4 --fifo-dir=/tmp/fifo
@@ -52,6 +54,9 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: Option<u32>,
+    /// How it is stored.
+    #[command(flatten)]
+    pub(crate) encode: EncodeArgs,
     /// What the object is written with.
     #[command(flatten)]
     pub(crate) object: ObjectArgs,

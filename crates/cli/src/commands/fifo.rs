@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_object::get::{GetStatus, Got, Output, get};
+use haul_object::get::{GetSettings, GetStatus, Got, Output, get};
 use haul_object::{Client, Object};
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat};
 
@@ -22,7 +22,7 @@ use super::stream::{Standing, open, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, RequestCounts, Start, Summary};
-use crate::settings::{content_memory, parse_place, store_settings, usage};
+use crate::settings::{content_memory, identities, parse_place, store_settings, usage};
 use crate::signals;
 
 /// How often it is looked whether a reader has come.
@@ -111,7 +111,11 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "there is no object below it");
         return Err(error.on(place.to_string()));
     }
-    let memory = content_memory(&args.memory, keys.len() as u64)?;
+    let get_settings = GetSettings {
+        memory: content_memory(&args.memory, keys.len() as u64, 0)?,
+        raw: args.decode.raw,
+        keys: identities(&args.decode)?,
+    };
     let mut streams = Vec::new();
     for key in keys {
         let client = open_one()?;
@@ -131,7 +135,8 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let flag = cancel.flag();
     let got: Vec<Result<Got>> = watched(&console, look, || {
         let one = |client: &Client, object: &Object, pipe: &Pipe, status: &Arc<GetStatus>| {
-            let ended = pipe.open(&flag).and_then(|fd| get(client, object, Output::open(fd), memory, status));
+            let ended =
+                pipe.open(&flag).and_then(|fd| get(client, object, Output::open(fd), &get_settings, status));
             if ended.is_err() {
                 // Without this stream the others are of no use.
                 flag.store(true, Ordering::Relaxed);
@@ -163,7 +168,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
             Ok(got) => {
                 tell(&console, object, *got);
                 report.totals.copied += 1;
-                report.totals.copied_bytes += object.len;
+                report.totals.copied_bytes += got.len;
             }
             Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted |= !failed,
             Err(error) => {

@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_object::get::{Checked, GetStatus, Got, Output, find, get};
+use haul_object::get::{Checked, GetSettings, GetStatus, Got, Output, find, get};
 use haul_object::{Client, Object};
 
 use super::output::settings;
-use super::stream::{Standing, open, watched};
+use super::stream::{Standing, open, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, RequestCounts, Start, Summary};
-use crate::settings::{content_memory, parse_object, store_settings, usage};
+use crate::settings::{content_memory, identities, parse_object, store_settings, usage};
 use crate::signals;
 
 /// Moves an object to standard output or into a file.
@@ -29,7 +29,11 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         return super::fifo::run(args, folder);
     }
     let place = parse_object(&args.source)?;
-    let memory = content_memory(&args.memory, 1)?;
+    let get_settings = GetSettings {
+        memory: content_memory(&args.memory, 1, 0)?,
+        raw: args.decode.raw,
+        keys: identities(&args.decode)?,
+    };
     let file = args.file.as_deref().map(|path| file(path, &place.key));
     if args.output.json && file.is_none() {
         return Err(usage("print JSON", "the content goes to standard output: name a FILE for it"));
@@ -46,13 +50,15 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let client = open(&place, Side::Source, &store_settings(&args.store), cancel.flag(), Some(&console))?;
     let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
-    match fetch(&client, &place.key, file.as_deref(), memory, &status, &console) {
+    let mut stored = None;
+    match fetch(&client, &place.key, file.as_deref(), &get_settings, &status, &console) {
         // Who closed the pipe has read enough and wants no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((object, got)) => {
             tell(&console, &object, got);
             report.totals.copied = 1;
-            report.totals.copied_bytes = object.len;
+            report.totals.copied_bytes = got.len;
+            stored = stored_as(got.encoding, object.len);
         }
         Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
         Err(error) => {
@@ -67,6 +73,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let mut requests = RequestCounts::default();
     requests.add(client.requests());
     summary.requests = Some(requests);
+    summary.stored = stored;
     Ok(console.finish(summary))
 }
 
@@ -74,13 +81,13 @@ fn fetch(
     client: &Client,
     key: &str,
     file: Option<&Path>,
-    memory: u64,
+    settings: &GetSettings,
     status: &Arc<GetStatus>,
     console: &Console,
 ) -> Result<(Object, Got)> {
     let object = find(client, key)?;
     let output = match file {
-        Some(path) => Output::stage(path, &object)?,
+        Some(path) => Output::stage(path, &object, settings.raw)?,
         None => {
             let fd = std::io::stdout().as_fd().try_clone_to_owned();
             Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?)
@@ -98,12 +105,12 @@ fn fetch(
         let limit = if waits { Limit::Source } else { Limit::Destination };
         Standing { totals, ended: true, limit }
     };
-    let got = watched(console, look, || get(client, &object, output, memory, status))?;
+    let got = watched(console, look, || get(client, &object, output, settings, status))?;
     Ok((object, got))
 }
 
 pub(super) fn tell(console: &Console, object: &Object, got: Got) {
-    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), object.len);
+    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), got.len);
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("nothing is recorded that the content could be verified by: its length is right");
     }

@@ -16,17 +16,17 @@ use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Tota
 use haul_engine::Cancel;
 use haul_object::Client;
 use haul_object::put::{
-    Group, Input, PutOutcome, PutSettings, PutStatus, Target, WITH_OTHERS, count_pipes, put,
+    Encode, Group, Input, PutOutcome, PutSettings, PutStatus, Target, WITH_OTHERS, count_pipes, put,
 };
 
 use super::estimate;
 use super::output::settings;
-use super::stream::{Standing, open, watched};
+use super::stream::{Standing, open, stored_as, watched};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, RequestCounts, Start, Summary};
 use crate::settings::{
-    check_endpoint, content_memory, parse_object, parse_place, put_options, store_settings, usage,
+    check_endpoint, content_memory, encode, parse_object, parse_place, put_options, store_settings, usage,
 };
 use crate::signals;
 
@@ -50,7 +50,9 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     check_endpoint(&args.store, &places)?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
-    let memory = content_memory(&args.memory, count as u64)?;
+    let encode = encode(&args.encode)?;
+    let encoding = encode.encoding();
+    let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let stores = store_settings(&args.store);
     let cancel = Cancel::default();
@@ -109,7 +111,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     };
     let mut requests = RequestCounts::default();
     let mut outcomes = Vec::new();
-    for (names, counts, outcome) in watched(&console, look, || put_all(streams, &put_settings)) {
+    for (names, counts, outcome) in watched(&console, look, || put_all(streams, &encode, &put_settings)) {
         requests.join(counts);
         outcomes.push((names, outcome));
     }
@@ -118,6 +120,8 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(Command::Put, report);
     summary.requests = Some(requests);
+    let stored = statuses.iter().map(|status| status.read.load(Ordering::Relaxed)).sum();
+    summary.stored = stored_as(encoding, stored);
     Ok(console.finish(summary))
 }
 
@@ -172,9 +176,14 @@ fn below(key: &str, name: &str) -> String {
 }
 
 /// Moves all streams at the same time. Gives for each the names of its objects, the requests and the outcome.
-fn put_all(streams: Vec<Stream>, settings: &PutSettings) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
+fn put_all(
+    streams: Vec<Stream>,
+    encode: &Encode,
+    settings: &PutSettings,
+) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
     let one = |mut stream: Stream| {
-        let outcome = put(&mut stream.input, &stream.targets, settings, &stream.status);
+        let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
+        let outcome = outcome.unwrap_or_else(|error| PutOutcome { input: Some(error), targets: Vec::new() });
         let names = stream.targets.iter().map(|target| target.client.name(&target.key)).collect();
         let mut requests = RequestCounts::default();
         stream.targets.iter().for_each(|target| requests.add(target.client.requests()));
@@ -218,8 +227,8 @@ fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &C
                 }
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
-                    report.totals.copied_bytes += stored.proof.len;
-                    console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.proof.len);
+                    report.totals.copied_bytes += stored.len;
+                    console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.len);
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_object::encoding::Encoding;
 use haul_object::{Client, StoreSettings};
 
-use crate::render::Console;
+use crate::render::{Console, Stored};
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -26,6 +27,11 @@ pub(super) struct Standing {
     pub(super) ended: bool,
     /// What holds it back.
     pub(super) limit: Limit,
+}
+
+/// How a stream is stored, if not as it came, for the summary.
+pub(super) fn stored_as(encoding: Encoding, len: u64) -> Option<Stored> {
+    (!encoding.is_plain()).then(|| Stored { encoding: encoding.to_string(), bytes: len })
 }
 
 /// Opens a store; what it has to say is shown.

@@ -14,7 +14,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::summary::Command;
-use super::{Diagnosis, Difference, Lines, Measurement, Planned, RequestCounts, Start, Summary, View, say};
+use super::{
+    Diagnosis, Difference, Lines, Measurement, Planned, RequestCounts, Start, Stored, Summary, View, say,
+};
 
 /// Version of the format: it changes when something is taken away or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -139,6 +141,8 @@ enum Line<'a> {
         metadata: Vec<Metadata<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<RequestCounts>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stored: Option<&'a Stored>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,6 +310,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         failures: failures.collect(),
         metadata: report.notes.iter().map(Metadata::new).collect(),
         requests: summary.requests,
+        stored: summary.stored.as_ref(),
         not_removed: report.not_removed.as_deref(),
         error: report.fatal.as_ref().map(Failed::new),
     }

@@ -37,7 +37,7 @@ pub(crate) use part::PartReporter;
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use requests::RequestCounts;
-pub(crate) use summary::{Command, Summary};
+pub(crate) use summary::{Command, Stored, Summary};
 
 /// A difference between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

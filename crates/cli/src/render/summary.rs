@@ -36,6 +36,15 @@ pub(crate) enum Command {
     Plan,
 }
 
+/// How a stream is stored, if not as it is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Stored {
+    /// What was done to it, in that order: `zstd`, `lz4`, `age`, `zstd,age`.
+    pub(crate) encoding: String,
+    /// What became of it, in bytes.
+    pub(crate) bytes: u64,
+}
+
 /// How a run ended, with all that is to be said of it.
 pub(crate) struct Summary {
     /// The command.
@@ -48,6 +57,8 @@ pub(crate) struct Summary {
     pub(crate) retry: Option<String>,
     /// Requests to object stores.
     pub(crate) requests: Option<RequestCounts>,
+    /// How a stream is stored, if not as it is.
+    pub(crate) stored: Option<Stored>,
     /// Failures by cause.
     pub(super) groups: Vec<Group>,
     /// Failures that were not shown as they happened.
@@ -81,6 +92,7 @@ impl Summary {
             differences: [0; 3],
             retry: None,
             requests: None,
+            stored: None,
             groups: Vec::new(),
             unseen: 0,
             list_failure: None,
@@ -189,7 +201,8 @@ impl Summary {
             return;
         }
         let seconds = self.report.seconds;
-        let speed = if seconds > 0.0 { sent_bytes as f64 / seconds } else { 0.0 };
+        let moved = if self.stored.is_some() { copied_bytes } else { sent_bytes };
+        let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
         let verb = if self.command == Command::Put { "put" } else { "got" };
         let objects = count(copied, "object", "objects");
         lines.push(format!(
@@ -198,6 +211,9 @@ impl Summary {
             duration(seconds),
             rate(speed)
         ));
+        if let Some(stored) = &self.stored {
+            lines.push(format!("  stored as {}: {}", stored.encoding, bytes(stored.bytes)));
+        }
         if resumed_bytes > 0 {
             lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
         }

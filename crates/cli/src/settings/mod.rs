@@ -1,6 +1,7 @@
 //! From words to options: what the command line says, checked and put into the engine's types.
 
 mod compress;
+mod encode;
 mod files_from;
 mod full;
 mod link;
@@ -14,6 +15,7 @@ mod transfer;
 mod words;
 
 pub(crate) use compress::parse_compress;
+pub(crate) use encode::{encode, identities, parse_frames};
 pub(crate) use files_from::{Paths, listed, read_paths};
 pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};

@@ -65,16 +65,20 @@ pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
     }
 }
 
-/// The memory for the content of each of several streams.
+/// The memory for the content of each of several streams, of which `more` bytes are needed for what is done to it.
 ///
 /// # Errors
 /// If it is too little.
-pub(crate) fn content_memory(args: &MemoryArgs, streams: u64) -> Result<u64> {
+pub(crate) fn content_memory(args: &MemoryArgs, streams: u64, more: u64) -> Result<u64> {
     let each = args.max_memory.checked_sub(OVERHEAD).map(|left| left / streams.max(1));
-    each.filter(|each| *each >= LEAST).ok_or_else(|| {
-        let least = (OVERHEAD + LEAST * streams) >> 20;
-        let of = if streams == 1 { "a stream needs".to_owned() } else { format!("{streams} streams need") };
-        usage("obey --max-memory", format!("{of} {least}MiB at least"))
+    each.filter(|each| *each >= LEAST + more).ok_or_else(|| {
+        let least = (OVERHEAD + (LEAST + more) * streams).div_ceil(1 << 20);
+        let what = match (streams, more) {
+            (1, 0) => "a stream needs".to_owned(),
+            (1, _) => "a stream that is stored so needs".to_owned(),
+            _ => format!("{streams} streams need"),
+        };
+        usage("obey --max-memory", format!("{what} {least}MiB at least"))
     })
 }
 
@@ -149,11 +153,12 @@ mod tests {
             assert_eq!(parse_object(OsStr::new(text)).unwrap_err().kind(), ErrorKind::Usage, "{text}");
         }
         assert!(parse_place(OsStr::new("s3://b/a/")).is_ok());
-        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }, 1).is_err());
+        assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }, 1, 0).is_err());
+        assert!(content_memory(&MemoryArgs { max_memory: 64 << 20 }, 1, 1).is_err());
         let default = MemoryArgs { max_memory: 128 << 20 };
-        assert_eq!(content_memory(&default, 1).unwrap(), 88 << 20);
-        assert_eq!(content_memory(&default, 2).unwrap(), 44 << 20);
-        assert!(content_memory(&default, 4).is_err());
+        assert_eq!(content_memory(&default, 1, 0).unwrap(), 88 << 20);
+        assert_eq!(content_memory(&default, 2, 0).unwrap(), 44 << 20);
+        assert!(content_memory(&default, 4, 0).is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod databases;
 mod delta;
 mod digests;
 mod direct;
+mod encoded;
 mod failures;
 mod faults;
 mod filesystems;
@@ -37,6 +38,7 @@ mod output;
 mod pagecache;
 mod paths;
 mod plan;
+mod postgres;
 mod probe;
 mod providers;
 mod reach;
@@ -47,9 +49,11 @@ mod scene;
 mod selection;
 mod sftp;
 mod slow;
+mod small;
 mod space;
 mod store;
 mod stores;
+mod storms;
 mod streams;
 mod sync;
 
@@ -137,7 +141,10 @@ fn main() -> ExitCode {
         streams::cases(),
         stores::cases(),
         objtrees::cases(),
+        storms::cases(),
         backups::cases(),
+        encoded::cases(),
+        postgres::cases(),
         plan::cases(),
         groups::cases(),
         providers::cases(),

@@ -119,7 +119,8 @@ impl Client {
         error.on(self.name(key))
     }
 
-    /// Sends content that the store is to check; where it does not say that it has, its mark is compared.
+    /// Sends content that the store is to check; where it does not say that it has, and its mark is not the MD5 of the
+    /// content, it is sent once more with that.
     fn checked(
         &self,
         body: &Payload,
@@ -139,11 +140,12 @@ impl Client {
             if !known {
                 // It did not look at the checksum. MD5 it checks, and it costs more.
                 self.md5.store(true, Ordering::Relaxed);
-                match tag.md5() {
-                    Some(md5) if md5 == hex(&body.md5()?) => {}
-                    Some(_) => return Err(damaged()),
-                    None => return Err(Fault::new(Class::Damaged, "the store did not check what was sent")),
+                if tag.md5() == Some(hex(&body.md5()?)) {
+                    return Ok(tag);
                 }
+                // Either it was damaged, or its mark is no MD5, as where a key service encrypts: that cannot be told
+                // from the mark, and is found out by the store when it comes with its MD5.
+                return request(Checksum::Md5, at);
             }
             if same { Ok(tag) } else { Err(damaged()) }
         })

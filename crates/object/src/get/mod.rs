@@ -1,27 +1,47 @@
 //! An object as a stream: fetched in parallel, handed over in order, verified before its last bytes are.
 
 mod check;
+mod decode;
 mod output;
+mod stored;
 mod window;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Buffer, Error, ErrorKind, Result, Side};
 
 use crate::client::Client;
-use crate::companion;
+use crate::companion::{self, Found};
+use crate::encoding::{self, Encoding};
+use crate::keys::Identities;
 use crate::store::Object;
 pub use check::{Check, Checked};
+use decode::Decoder;
 pub use output::Output;
-use window::{Piece, Window};
+use stored::Stored;
+use window::Window;
+
+/// How it is read.
+#[derive(Default)]
+pub struct GetSettings {
+    /// Memory for content in bytes, at least 24 MiB.
+    pub memory: u64,
+    /// As it is stored, not as it was.
+    pub raw: bool,
+    /// What decrypts it.
+    pub keys: Identities,
+}
 
 /// Where it stands. Bytes.
 #[derive(Debug, Default)]
 pub struct GetStatus {
-    /// Handed over so far.
+    /// Of what is stored: dealt with so far.
     pub written: AtomicU64,
+    /// Of the stream as it was before it was stored, if that is another.
+    pub plain: AtomicU64,
     /// There from an earlier run.
     pub resumed: AtomicU64,
     /// The store is waited for, not the reader.
@@ -35,6 +55,10 @@ pub struct Got {
     pub checked: Option<Checked>,
     /// Ranges that were slow and asked for once more.
     pub asked_again: u64,
+    /// How it was stored; nothing with [`GetSettings::raw`].
+    pub encoding: Encoding,
+    /// Its length in bytes, as it was handed over.
+    pub len: u64,
 }
 
 /// What is there under `key`.
@@ -48,20 +72,35 @@ pub fn find(client: &Client, key: &str) -> Result<Object> {
     })
 }
 
-/// Moves an object to `output`, with `memory` bytes (at least 24 MiB) for content.
+/// Moves an object to `output`: as it was before it was stored, as far as that is noted.
 ///
 /// # Errors
-/// If it cannot be read or written, or does not verify. Then its last bytes were not handed over.
+/// If it cannot be read or written, decoded, or does not verify. Then its last bytes were not handed over.
 pub fn get(
     client: &Client,
     object: &Object,
     mut output: Output,
-    memory: u64,
+    settings: &GetSettings,
     status: &Arc<GetStatus>,
 ) -> Result<Got> {
+    let mut found = None;
+    let encoded = |found: &Found| !settings.raw && found.encoding != Ok(Encoding::default());
+    if output.there() > 0 {
+        let recorded = companion::find(client, object)?;
+        // Where in what is stored the rest begins is not known.
+        if encoded(&recorded) {
+            output.restart()?;
+        }
+        found = Some(recorded);
+    }
+    // What was noted with it tells how memory is divided; what it is decoded by, the companion may know better.
+    let may_decode = !settings.raw && object.note(encoding::NOTE).is_some();
+    let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
     let window = Window::new(client, object, output.there(), memory);
+    let name = &client.name(&object.key);
+    let mut encoding = Encoding::default();
     let got = thread::scope(|scope| {
-        let recorded = scope.spawn(|| companion::find(client, object));
+        let recorded = scope.spawn(|| found.take().map_or_else(|| companion::find(client, object), Ok));
         for _ in 0..window.threads() {
             let fetcher =
                 thread::Builder::new().name("range".to_owned()).spawn_scoped(scope, || window.fetch());
@@ -70,17 +109,25 @@ pub fn get(
                 return Err(Error::io(Side::Local, "start a thread", &error));
             }
         }
-        let recorded = recorded.join().unwrap_or(Ok(None));
-        let delivered = recorded.and_then(|proof| {
-            let mut check = Check::new(object, proof.as_ref());
-            if proof.is_some_and(|proof| proof.len != object.len) {
+        let lost =
+            || Err(Error::new(ErrorKind::Io, Side::Local, "read", "a thread has ended without a word"));
+        let recorded = recorded.join().unwrap_or_else(|_| lost());
+        let delivered = recorded.and_then(|found| {
+            let mut check = Check::new(object, found.stored.as_ref());
+            if found.stored.is_some_and(|proof| proof.len != object.len) {
                 let cause = "it has another length than was recorded";
-                return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause)
-                    .on(client.name(&object.key)));
+                return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name));
             }
             output.reread(&mut |bytes| check.update(bytes))?;
             status.resumed.store(output.there(), Ordering::Relaxed);
-            deliver(&window, check, &mut output, &client.name(&object.key), status)
+            let checked = Cell::new(None);
+            let mut stored = Stored::new(&window, check, name, status, &checked);
+            if !encoded(&found) {
+                return deliver(&mut stored, &mut output);
+            }
+            encoding = found.encoding.map_err(|words| unknown(&words, name))?;
+            let mut decoder = Decoder::new(stored, encoding, &found.plain, settings)?;
+            deliver(&mut decoder, &mut output)
         });
         window.end();
         delivered
@@ -90,7 +137,9 @@ pub fn get(
             if checked.is_some() {
                 output.finish()?;
             }
-            Ok(Got { checked, asked_again: window.asked_again() })
+            let plain = status.plain.load(Ordering::Relaxed);
+            let len = if encoding.is_plain() { object.len } else { plain };
+            Ok(Got { checked, asked_again: window.asked_again(), encoding, len })
         }
         Err(error) => {
             if error.kind() == ErrorKind::Corrupt {
@@ -101,38 +150,58 @@ pub fn get(
     }
 }
 
-/// Hands over everything but the last range, checks all, and hands over that. `None`: the reader had enough.
-fn deliver(
-    window: &Window<'_>,
-    mut check: Check,
-    output: &mut Output,
-    name: &str,
-    status: &GetStatus,
-) -> Result<Option<Checked>> {
-    let mut write = |piece: &Piece| -> Result<bool> {
-        for buffer in piece {
-            if !output.write(buffer.bytes())? {
+/// A stream in pieces.
+trait Pieces {
+    type Piece: Bytes;
+
+    /// The next one; `None` at the end.
+    fn next(&mut self) -> Result<Option<Self::Piece>>;
+
+    /// After the end: how all of them were checked.
+    fn checked(&mut self) -> Result<Checked>;
+}
+
+/// Some bytes, perhaps in several places.
+trait Bytes {
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool>;
+}
+
+impl Bytes for Vec<Buffer> {
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+        for buffer in self {
+            if !take(buffer.bytes())? {
                 return Ok(false);
             }
-            status.written.fetch_add(buffer.bytes().len() as u64, Ordering::Relaxed);
         }
         Ok(true)
-    };
-    let mut held: Option<Piece> = None;
-    loop {
-        status.waits.store(true, Ordering::Relaxed);
-        let Some(piece) = window.next()? else { break };
-        status.waits.store(false, Ordering::Relaxed);
-        piece.iter().for_each(|buffer| check.update(buffer.bytes()));
+    }
+}
+
+impl Bytes for Vec<u8> {
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+        take(self)
+    }
+}
+
+/// Hands over everything but the last piece, checks all, and hands over that. `None`: the reader had enough.
+fn deliver<P: Pieces>(pieces: &mut P, output: &mut Output) -> Result<Option<Checked>> {
+    let mut held: Option<P::Piece> = None;
+    while let Some(piece) = pieces.next()? {
         if let Some(before) = held.replace(piece)
-            && !write(&before)?
+            && !before.each(&mut |bytes| output.write(bytes))?
         {
             return Ok(None);
         }
     }
-    let checked = check.finish(name)?;
+    let checked = pieces.checked()?;
     match held {
-        Some(last) if !write(&last)? => Ok(None),
+        Some(last) if !last.each(&mut |bytes| output.write(bytes))? => Ok(None),
         _ => Ok(Some(checked)),
     }
+}
+
+fn unknown(words: &str, name: &str) -> Error {
+    let cause = format!("it is stored as `{words}`, which this version does not know");
+    let error = Error::new(ErrorKind::Unsupported, Side::Source, "decode", cause).on(name);
+    error.with_hint("--raw gets what is stored")
 }

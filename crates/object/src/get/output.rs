@@ -32,18 +32,21 @@ impl Output {
         Self { file: File::from(fd), staged: None }
     }
 
-    /// The file at `path`. Until it is complete it has another name beside it, made from its own and the object's
-    /// mark: what an interrupted run left there of the same object is gone on with.
+    /// The file at `path`. Until it is complete it has another name beside it, made from its own, the object's mark and
+    /// whether it is read `raw`: what an interrupted run left there of the same object is gone on with.
     ///
     /// # Errors
     /// If it cannot be made, or another haul is at work on it.
-    pub fn stage(path: &Path, object: &Object) -> Result<Self> {
+    pub fn stage(path: &Path, object: &Object, raw: bool) -> Result<Self> {
         let failed = |operation: &str, error: &io::Error| {
             Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
         };
         let mut name = path.file_name().unwrap_or_default().as_bytes().to_vec();
         name.push(0);
         name.extend_from_slice(object.etag.as_bytes());
+        if raw {
+            name.extend_from_slice(b"\0raw");
+        }
         let digest = Digest::of(&name).to_string();
         let temporary = path.with_file_name(format!(".haul-{}.part", &digest[..16]));
         let mut options = OpenOptions::new();
@@ -63,6 +66,17 @@ impl Output {
     /// Bytes that an earlier run left of the same object.
     pub(super) fn there(&self) -> u64 {
         self.staged.as_ref().map_or(0, |staged| staged.there)
+    }
+
+    /// What an earlier run left is of no use: begins anew.
+    ///
+    /// # Errors
+    /// If the file cannot be cut.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        let cut = self.file.set_len(0);
+        cut.map_err(|error| self.failed("cut", &error))?;
+        self.staged.iter_mut().for_each(|staged| staged.there = 0);
+        Ok(())
     }
 
     /// Hands over what an earlier run left, and stands behind it then.

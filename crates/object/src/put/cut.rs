@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use haul_core::{BufferPool, Digest, Error, ErrorKind, Result, Side};
 
-use super::input::Input;
+use super::encode::Feed;
 use super::plan::Plan;
 use crate::companion::Proof;
 use crate::payload::Payload;
@@ -27,7 +27,7 @@ pub(super) struct Part {
 
 /// Cuts a stream.
 pub(super) struct Cutter<'a> {
-    input: &'a mut Input,
+    feed: Feed<'a>,
     pool: BufferPool,
     plan: Plan,
     /// Parts up to so many bytes are held in memory.
@@ -58,10 +58,10 @@ impl Drop for Place {
 
 impl<'a> Cutter<'a> {
     /// Cuts as planned, with `memory` bytes for content.
-    pub(super) fn new(input: &'a mut Input, plan: Plan, memory: u64) -> Self {
+    pub(super) fn new(feed: Feed<'a>, plan: Plan, memory: u64) -> Self {
         let pool = BufferPool::new(memory);
         Self {
-            input,
+            feed,
             // Two are sent while most of the next one is filled: 32 MiB of the 88 MiB that are the default.
             in_memory: pool.count() as u64 * haul_core::SLICE_LEN * 3 / 8,
             pool,
@@ -85,7 +85,7 @@ impl<'a> Cutter<'a> {
         }
         let Some(size) = self.plan.size(self.next) else {
             // The stream may end exactly here.
-            if self.input.read(&mut [0])? == 0 {
+            if self.feed.read(&mut [0])? == 0 {
                 self.ended = true;
                 return Ok(None);
             }
@@ -100,7 +100,7 @@ impl<'a> Cutter<'a> {
         Ok(part)
     }
 
-    /// What was read so far.
+    /// What was cut so far.
     pub(super) fn proof(&self) -> Proof {
         Proof { len: self.len, digest: Digest(*self.hasher.finalize().as_bytes()) }
     }
@@ -120,9 +120,9 @@ impl<'a> Cutter<'a> {
         self.ended
     }
 
-    /// The stream itself.
-    pub(super) fn input(&mut self) -> &mut Input {
-        self.input
+    /// Where it is cut from.
+    pub(super) fn feed(&mut self) -> &mut Feed<'a> {
+        &mut self.feed
     }
 
     /// A part in memory.
@@ -188,7 +188,7 @@ impl<'a> Cutter<'a> {
         let mut filled = 0;
         if let Some(space) = buffer.grow(room) {
             while filled < room {
-                let read = self.input.read(&mut space[filled..])?;
+                let read = self.feed.read(&mut space[filled..])?;
                 if read == 0 {
                     self.ended = true;
                     break;
@@ -212,8 +212,14 @@ impl<'a> Cutter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::put::encode::Encode;
+    use crate::put::input::Input;
     use std::io::Seek;
     use std::os::fd::OwnedFd;
+
+    fn feed(input: &mut Input) -> Feed<'_> {
+        Feed::new(input, Encode::default(), 0).unwrap().0
+    }
 
     fn cut(len: usize, memory: u64, max_parts: u32) -> (Vec<u64>, Proof, u64) {
         let bytes: Vec<u8> = (0..len).map(|n| (n % 253) as u8).collect();
@@ -221,7 +227,7 @@ mod tests {
         file.write_all(&bytes).unwrap();
         file.rewind().unwrap();
         let mut input = Input::open(OwnedFd::from(file), Arc::default());
-        let mut cutter = Cutter::new(&mut input, Plan::new(max_parts), memory);
+        let mut cutter = Cutter::new(feed(&mut input), Plan::new(max_parts), memory);
         let mut sizes = Vec::new();
         while let Some(part) = cutter.next().unwrap() {
             assert_eq!(part.number as usize, sizes.len() + 1);
@@ -246,7 +252,7 @@ mod tests {
         assert_eq!(cut(24 << 20, 64 << 20, 2).0.len(), 2);
         let file = File::open("/dev/zero").unwrap();
         let mut input = Input::open(OwnedFd::from(file), Arc::default());
-        let mut cutter = Cutter::new(&mut input, Plan::new(2), 64 << 20);
+        let mut cutter = Cutter::new(feed(&mut input), Plan::new(2), 64 << 20);
         assert!(cutter.next().unwrap().is_some() && cutter.next().unwrap().is_some());
         assert!(cutter.next().is_err());
     }

@@ -4,6 +4,7 @@
 //! is one request. Nothing appears under the name before the input is known to be whole.
 
 mod cut;
+mod encode;
 mod estimate;
 mod group;
 mod input;
@@ -18,9 +19,11 @@ use std::thread;
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::client::Client;
-use crate::companion::Proof;
+use crate::companion::{Proof, Recorded};
 use crate::store::PutOptions;
 use cut::Cutter;
+pub use encode::Encode;
+use encode::Feed;
 pub use estimate::{Estimate, estimate};
 pub use group::{Group, WITH_OTHERS, count_pipes};
 pub use input::Input;
@@ -44,7 +47,7 @@ pub struct Target {
 pub struct PutSettings {
     /// What is asked for about the object.
     pub options: PutOptions,
-    /// Memory for content in bytes, at least 24 MiB.
+    /// Memory for content in bytes, at least 24 MiB and what [`Encode::least`] says.
     pub memory: u64,
     /// Parts that the store takes for one object.
     pub max_parts: u32,
@@ -57,8 +60,10 @@ pub struct PutSettings {
 /// Where a stream stands. Bytes.
 #[derive(Debug, Default)]
 pub struct PutStatus {
-    /// Read so far.
+    /// Read so far, in the form in which it is stored.
     pub read: AtomicU64,
+    /// Read so far, as it came.
+    pub plain: AtomicU64,
     /// Whether its end was seen.
     pub ended: AtomicBool,
     /// Taken by the stores, over all targets.
@@ -70,7 +75,9 @@ pub struct PutStatus {
 /// An object that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The stream.
+    /// The length of the stream in bytes.
+    pub len: u64,
+    /// The object: the same, unless it was encoded.
     pub proof: Proof,
     /// Parts that it has; 0 if it went in one request.
     pub parts: u32,
@@ -84,16 +91,22 @@ pub struct PutOutcome {
     pub targets: Vec<Option<Result<Stored>>>,
 }
 
-/// Moves a stream into its targets.
+/// Moves a stream into its targets, encoded as `encode` says.
+///
+/// # Errors
+/// If it cannot begin.
 pub fn put(
     input: &mut Input,
+    encode: Encode,
     targets: &[Target],
     settings: &PutSettings,
     status: &Arc<PutStatus>,
-) -> PutOutcome {
-    let mut cutter = Cutter::new(input, Plan::new(settings.max_parts), settings.memory);
+) -> Result<PutOutcome> {
+    let (feed, memory) = Feed::new(input, encode, settings.memory)?;
+    let encoding = feed.encoding();
+    let mut cutter = Cutter::new(feed, Plan::new(settings.max_parts), settings.memory.saturating_sub(memory));
     let mut ups: Vec<Upstream<'_>> =
-        targets.iter().map(|target| Upstream::new(target, settings, status)).collect();
+        targets.iter().map(|target| Upstream::new(target, settings, encoding, status)).collect();
     let fed = thread::scope(|scope| {
         for up in &mut ups {
             up.prepare();
@@ -103,6 +116,8 @@ pub fn put(
             loop {
                 let part = cutter.next()?;
                 status.read.store(cutter.proof_len(), Ordering::Relaxed);
+                let plain = cutter.feed().plain_len().unwrap_or(cutter.proof_len());
+                status.plain.store(plain, Ordering::Relaxed);
                 let Some(part) = part.map(Arc::new) else { break };
                 if ups.iter().all(Upstream::has_failed) {
                     return Ok(());
@@ -133,7 +148,7 @@ pub fn put(
                 }
                 None => {}
             }
-            cutter.input().finish()
+            cutter.feed().finish()
         };
         let fed = feed();
         for up in &mut ups {
@@ -142,16 +157,26 @@ pub fn put(
         fed
     });
     // All parts were sent, or failed.
-    let (proof, crc64) = (cutter.proof(), cutter.crc64());
+    let made = fed.and_then(|()| recorded(&mut cutter));
+    let (len, crc64) = (cutter.feed().plain_len().unwrap_or(cutter.proof_len()), cutter.crc64());
+    let recorded = made.as_ref().ok();
     let done: Vec<Option<Result<Stored>>> = thread::scope(|scope| {
         let ends = ups.into_iter().map(|up| {
-            let fed = fed.is_ok();
-            scope.spawn(move || if fed { Some(up.commit(proof, crc64)) } else { up.give_up() })
+            scope.spawn(move || match recorded {
+                Some(recorded) => Some(up.commit(recorded, len, crc64)),
+                None => up.give_up(),
+            })
         });
         let ends: Vec<_> = ends.collect();
         ends.into_iter().map(|end| end.join().unwrap_or_else(|_| Some(Err(lost())))).collect()
     });
-    PutOutcome { input: fed.err(), targets: done }
+    Ok(PutOutcome { input: made.err(), targets: done })
+}
+
+/// What is to be recorded of what was cut.
+fn recorded(cutter: &mut Cutter<'_>) -> Result<Recorded> {
+    let (stored, feed) = (cutter.proof(), cutter.feed());
+    Ok(Recorded { stored, encoding: feed.encoding(), plain: feed.plain()? })
 }
 
 /// The stream is one part: one request for each target, once the input is known to be whole.
@@ -161,15 +186,17 @@ fn whole(
     payload: &crate::payload::Payload,
     settings: &PutSettings,
 ) -> Result<()> {
-    cutter.input().finish()?;
-    let proof = cutter.proof();
-    if proof.len == 0 && !settings.allow_empty {
+    cutter.feed().finish()?;
+    let recorded = recorded(cutter)?;
+    let len = cutter.feed().plain_len().unwrap_or(recorded.stored.len);
+    if len == 0 && !settings.allow_empty {
         let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
         return Err(error.with_hint("--allow-empty makes an empty object"));
     }
+    let recorded = &recorded;
     thread::scope(|scope| {
         for up in ups {
-            scope.spawn(move || up.write_whole(payload, proof));
+            scope.spawn(move || up.write_whole(payload, recorded, len));
         }
     });
     Ok(())

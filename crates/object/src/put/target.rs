@@ -12,7 +12,8 @@ use super::cut::Part;
 use super::resume::{Held, begin_or_resume};
 use super::{PutSettings, PutStatus, Stored, Target};
 use crate::client::AT_ONCE;
-use crate::companion::{self, Proof};
+use crate::companion::{self, Plain, Recorded};
+use crate::encoding::{self, Encoding};
 use crate::payload::Payload;
 use crate::store::{PartOf, PutOptions, Tag, Upload};
 use crate::uploads::Record;
@@ -22,6 +23,7 @@ pub(super) struct Upstream<'a> {
     target: &'a Target,
     settings: &'a PutSettings,
     status: &'a Arc<PutStatus>,
+    encoding: Encoding,
     options: PutOptions,
     upload: Option<Arc<Begun>>,
     feed: Option<Sender<Arc<Part>>>,
@@ -60,11 +62,19 @@ impl Shared {
 }
 
 impl<'a> Upstream<'a> {
-    pub(super) fn new(target: &'a Target, settings: &'a PutSettings, status: &'a Arc<PutStatus>) -> Self {
+    pub(super) fn new(
+        target: &'a Target,
+        settings: &'a PutSettings,
+        encoding: Encoding,
+        status: &'a Arc<PutStatus>,
+    ) -> Self {
         let mut options = settings.options.clone();
         options.metadata.push((crate::client::RUN.to_owned(), run_name()));
+        if !encoding.is_plain() {
+            options.metadata.push((encoding::NOTE.to_owned(), encoding.to_string()));
+        }
         let shared = Arc::default();
-        Self { target, settings, status, options, upload: None, feed: None, made: None, shared }
+        Self { target, settings, status, encoding, options, upload: None, feed: None, made: None, shared }
     }
 
     /// Whether it has failed: nothing more is sent.
@@ -100,7 +110,7 @@ impl<'a> Upstream<'a> {
         }
         let target = self.target;
         let begun = companion::check_free(&target.client, &target.key, target.client.side())
-            .and_then(|()| begin_or_resume(target, &self.options, self.settings.resume));
+            .and_then(|()| begin_or_resume(target, &self.options, self.encoding, self.settings.resume));
         let (upload, held, record) = match begun {
             Ok(begun) => begun,
             Err(error) => return self.shared.fail(error),
@@ -148,26 +158,42 @@ impl<'a> Upstream<'a> {
     }
 
     /// The whole stream in one request.
-    pub(super) fn write_whole(&mut self, payload: &Payload, proof: Proof) {
+    pub(super) fn write_whole(&mut self, payload: &Payload, recorded: &Recorded, len: u64) {
         if self.has_failed() {
             return;
         }
-        let mut options = self.options.clone();
-        options.metadata.push((companion::NOTE.to_owned(), proof.digest.to_string()));
-        match self.target.client.put(&self.target.key, payload, &options) {
-            Ok(_) => {
+        match self.try_write_whole(payload, recorded) {
+            Ok(()) => {
                 self.status.sent.fetch_add(payload.len(), Ordering::Relaxed);
-                self.made = Some(Stored { proof, parts: 0 });
+                self.made = Some(Stored { len, proof: recorded.stored, parts: 0 });
             }
             Err(error) => self.shared.fail(error),
         }
+    }
+
+    /// # Errors
+    /// If it cannot be written.
+    fn try_write_whole(&self, payload: &Payload, recorded: &Recorded) -> Result<()> {
+        let (client, key) = (&self.target.client, &self.target.key);
+        let sealed = matches!(recorded.plain, Plain::Sealed(_));
+        if sealed {
+            companion::check_free(client, key, client.side())?;
+        }
+        let mut options = self.options.clone();
+        options.metadata.push((companion::NOTE.to_owned(), recorded.stored.digest.to_string()));
+        options.metadata.extend(recorded.plain.notes());
+        let tag = client.put(key, payload, &options)?;
+        if sealed {
+            companion::write(client, key, recorded, &tag.etag, &self.options)?;
+        }
+        Ok(())
     }
 
     /// Makes the object of its parts. The input was whole.
     ///
     /// # Errors
     /// If a part is not there, or it cannot be made.
-    pub(super) fn commit(mut self, proof: Proof, crc64: u64) -> Result<Stored> {
+    pub(super) fn commit(mut self, recorded: &Recorded, len: u64, crc64: u64) -> Result<Stored> {
         if let Some(made) = self.made {
             return Ok(made);
         }
@@ -181,7 +207,8 @@ impl<'a> Upstream<'a> {
         let tags: Vec<Tag> = std::mem::take(&mut self.shared.lock().tags).into_values().collect();
         let (client, key) = (&self.target.client, &self.target.key);
         let made = if self.options.no_clobber { self.is_free() } else { Ok(()) };
-        let made = made.and_then(|()| client.complete(&begun.upload, &tags, proof.len, crc64, &self.options));
+        let made = made
+            .and_then(|()| client.complete(&begun.upload, &tags, recorded.stored.len, crc64, &self.options));
         let etag = match made {
             Ok(etag) => etag,
             Err(error) => {
@@ -192,15 +219,16 @@ impl<'a> Upstream<'a> {
         if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
             record.done();
         }
-        companion::write(client, key, &proof, &etag, &self.options)?;
-        Ok(Stored { proof, parts: tags.len() as u32 })
+        companion::write(client, key, recorded, &etag, &self.options)?;
+        Ok(Stored { len, proof: recorded.stored, parts: tags.len() as u32 })
     }
 
     /// What was sent of a target that failed: it stays for `--resume` where the store could not be reached, else the
     /// upload is given up.
     fn leave(&self, error: Error) -> Error {
         let Some(begun) = &self.upload else { return error };
-        if error.kind() == ErrorKind::Unreachable {
+        // Encrypted again, it would be another stream.
+        if error.kind() == ErrorKind::Unreachable && !self.encoding.encrypted {
             return error
                 .with_hint("what was sent is kept there: the same command with --resume goes on from it");
         }

@@ -103,6 +103,13 @@ impl Head {
         self.get("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
+    /// Its bytes, with another value of a header.
+    pub(super) fn saying(&self, name: &str, value: &str) -> Vec<u8> {
+        let others = self.headers.iter().filter(|(other, _)| other != name);
+        let lines: Vec<String> = others.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("{}\r\n{}{name}: {value}\r\n\r\n", self.first, lines.concat()).into_bytes()
+    }
+
     pub(super) fn request(&self) -> Request {
         let mut words = self.first.split(' ');
         let method = words.next().unwrap_or_default().to_owned();

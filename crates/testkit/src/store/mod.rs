@@ -1,10 +1,13 @@
-//! An object store for tests: a real one, and something in front of it that makes trouble.
+//! Object stores for tests: a real one, a small one inside the process, and something in front of them that makes
+//! trouble.
 
 mod google;
 mod http;
 mod proxy;
 mod server;
+mod small;
 
 pub use http::Request;
 pub use proxy::{Proxy, Trouble};
 pub use server::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint, fake_gcs};
+pub use small::{Habits, SmallStore};

@@ -29,6 +29,8 @@ pub enum Trouble {
     LoseAnswer,
     /// The answer comes after so long.
     Late(Duration),
+    /// A header of the answer says something else.
+    Lie(&'static str, &'static str),
     /// Its content goes on at so many bytes per second.
     Slow(u64),
 }
@@ -193,7 +195,11 @@ impl Shared {
                 Some(Trouble::Late(time)) => thread::sleep(time),
                 _ => {}
             }
-            to_client.write_all(&if self.google { from_s3(&answer.bytes) } else { answer.bytes.clone() })?;
+            match trouble {
+                Some(Trouble::Lie(name, value)) => to_client.write_all(&answer.saying(name, value))?,
+                _ if self.google => to_client.write_all(&from_s3(&answer.bytes))?,
+                _ => to_client.write_all(&answer.bytes)?,
+            }
             if answer.answer_has_content(&request.method) {
                 pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
             }

@@ -1,0 +1,83 @@
+//! How a stream is stored, from the words about it.
+
+use std::path::PathBuf;
+
+use haul_core::{Compress, Result};
+use haul_object::keys::{Identities, Recipients, is_secret};
+use haul_object::put::Encode;
+
+use super::{parse_compress, usage};
+use crate::args::{DecodeArgs, EncodeArgs, Frames};
+
+/// Reads a value of `put --compress`.
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_frames(text: &str) -> Result<Frames, String> {
+    match parse_compress(text)? {
+        Compress::Never => Ok(Frames(None)),
+        Compress::Always(method) => Ok(Frames(Some(method))),
+        Compress::Auto => Err("it must be none, lz4, zstd or zstd:LEVEL".to_owned()),
+    }
+}
+
+/// What is done to a stream before it is stored.
+///
+/// # Errors
+/// If a recipient is none, or a file cannot be read.
+pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
+    let mut recipients = Recipients::default();
+    for text in &args.encrypt {
+        recipients.add(text).map_err(|cause| {
+            let error = usage("encrypt to a recipient", cause);
+            if is_secret(text) { error } else { error.on(text) }
+        })?;
+    }
+    args.encrypt_file.iter().try_for_each(|path| recipients.add_file(path))?;
+    Ok(Encode { method: args.compress.and_then(|frames| frames.0), recipients })
+}
+
+/// What decrypts a stream: the files that were named, or the one that `AGE_IDENTITY` names.
+///
+/// # Errors
+/// If one holds no key, or a key was given in place of a file.
+pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
+    let mut keys = Identities::default();
+    let variable = std::env::var_os("AGE_IDENTITY").filter(|path| !path.is_empty() && !args.raw);
+    let variable: Vec<PathBuf> = variable.map(PathBuf::from).into_iter().collect();
+    let paths = if args.identity.is_empty() { &variable } else { &args.identity };
+    for path in paths {
+        if path.to_str().is_some_and(is_secret) {
+            let error = usage("read the identity", "a key was given, and not the file that it is in");
+            return Err(error.with_hint("others can see command lines: that key is no secret any more"));
+        }
+        keys.add_file(path)?;
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::Method;
+
+    #[test]
+    fn words_are_ways_to_store() {
+        assert_eq!(parse_frames("zstd:9"), Ok(Frames(Some(Method::Zstd(9)))));
+        assert_eq!(parse_frames("lz4"), Ok(Frames(Some(Method::Lz4))));
+        assert_eq!(parse_frames("none"), Ok(Frames(None)));
+        for bad in ["auto", "gzip", "zstd:99"] {
+            assert!(!parse_frames(bad).unwrap_err().is_empty(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secret_key_on_the_command_line_is_refused_and_not_told() {
+        let secret = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ";
+        let none = EncodeArgs { compress: None, encrypt: Vec::new(), encrypt_file: Vec::new() };
+        let error = encode(&EncodeArgs { encrypt: vec![secret.to_owned()], ..none }).err().unwrap();
+        assert!(!error.to_string().contains(secret));
+        let error = identities(&DecodeArgs { raw: false, identity: vec![PathBuf::from(secret)] });
+        assert!(!error.err().unwrap().to_string().contains(secret));
+    }
+}

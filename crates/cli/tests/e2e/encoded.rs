@@ -1,0 +1,286 @@
+//! Streams that are stored packed and encrypted: the tools that others have read them, and what they wrote comes back.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use haul_testkit::needs::tool;
+use haul_testkit::process::kill;
+use haul_testkit::{Need, Run, content};
+
+use crate::scene::summary;
+use crate::small::{Place, at};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Program("zstd"), Need::Program("lz4"), Need::Program("age"), Need::Program("age-keygen"),
+        Need::Program("b3sum");
+        what_is_packed_other_tools_unpack_and_it_comes_back,
+        what_is_encrypted_age_decrypts_and_it_comes_back,
+        ssh_keys_decrypt_too,
+        what_other_tools_wrote_is_read_where_the_notes_say_so,
+        a_packed_stream_goes_on_where_it_was,
+        what_is_damaged_or_cut_off_is_told_and_not_handed_over,
+        what_cannot_be_read_or_meant_is_said_in_a_line,
+        packing_stays_within_the_memory_that_was_declared,
+    ]
+}
+
+impl Place {
+    /// What a tool makes of bytes.
+    fn through(&self, line: &str, bytes: &[u8]) -> Vec<u8> {
+        let run = Run::new("sh", self.scene.tag()).args(["-c", line]).input(bytes).in_dir(self.scene.path());
+        run.finish().expect_success().stdout
+    }
+
+    /// A key of age in a file, and its recipient.
+    fn key(&self, name: &str) -> (PathBuf, String) {
+        let path = self.scene.join(name);
+        tool(Command::new("age-keygen").arg("-o").arg(&path));
+        let recipient = tool(Command::new("age-keygen").arg("-y").arg(&path));
+        (path, recipient.trim().to_owned())
+    }
+
+    fn companion(&self, key: &str) -> serde_json::Value {
+        serde_json::from_slice(&self.stored(&format!("{key}.haul"))).unwrap()
+    }
+
+    fn b3sum(&self, bytes: &[u8]) -> String {
+        String::from_utf8(self.through("b3sum --no-names", bytes)).unwrap().trim().to_owned()
+    }
+}
+
+/// Bytes of which some get smaller and some do not.
+fn mixed(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    for (number, block) in bytes.chunks_mut(300_000).enumerate() {
+        if number % 3 == 0 {
+            content::fill(number as u64, 0, block);
+        } else {
+            block.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 50 % 97 + number) as u8);
+        }
+    }
+    bytes
+}
+
+fn what_is_packed_other_tools_unpack_and_it_comes_back() {
+    let place = Place::new();
+    let long = mixed(45_000_000);
+    for (how, program) in [("zstd", "zstd"), ("zstd:-5", "zstd"), ("zstd:9", "zstd"), ("lz4", "lz4")] {
+        let streams: [(&str, &[u8]); 3] = [("long", &long), ("small", &long[..1000]), ("empty", &[])];
+        for (name, plain) in streams {
+            let run = place.put(&["--json", "--allow-empty", "--compress", how], name, plain);
+            let said = summary(&run);
+            assert_eq!(said.of("copied_bytes"), plain.len() as u64, "{how}");
+            assert_eq!(said.0["stored"]["encoding"], program);
+            let stored = place.stored(name);
+            assert_eq!(said.0["stored"]["bytes"], stored.len());
+            assert!(name != "long" || stored.len() < plain.len() * 2 / 3, "{how}: {}", stored.len());
+            assert!(place.through(&format!("{program} -dc"), &stored) == plain, "{how} {name}");
+            let run = place.get(&[], name).expect_success();
+            assert!(run.stdout == plain && !run.err().contains("nothing is recorded"), "{how} {name}: {run}");
+            assert!(place.get(&["--raw"], name).expect_success().stdout == stored);
+            assert_eq!(
+                place.store.note(&format!("/bucket/{name}"), "haul-encoding").as_deref(),
+                Some(program)
+            );
+        }
+        let companion = place.companion("long");
+        assert_eq!(companion["plain_length"], long.len());
+        assert_eq!(companion["plain_blake3"], place.b3sum(&long));
+        assert_eq!(companion["blake3"], place.b3sum(&place.stored("long")), "of what is stored");
+        let file = place.scene.join("file");
+        let run = place.haul("get").args(["--json", &at("long")]).arg(&file).finish().expect_success();
+        assert_eq!(summary(&run).of("copied_bytes"), long.len() as u64);
+        assert!(fs::read(&file).unwrap() == long);
+    }
+}
+
+fn what_is_encrypted_age_decrypts_and_it_comes_back() {
+    let place = Place::new();
+    let ((key, recipient), (other, others)) = (place.key("key"), place.key("other"));
+    let list = place.scene.join("list");
+    fs::write(&list, format!("# who may read\n\n{others}\n")).unwrap();
+    let (key, other, list) = (key.to_str().unwrap(), other.to_str().unwrap(), list.to_str().unwrap());
+    let long = mixed(30_000_000);
+    for (name, plain) in [("long", &long[..]), ("small", &long[..1000])] {
+        for (compress, back) in [("none", "cat"), ("zstd", "zstd -dc"), ("lz4", "lz4 -dc")] {
+            let words = ["--compress", compress, "--encrypt", &recipient, "--encrypt-file", list];
+            let run = place.put(&words, name, plain);
+            assert!(run.err().contains("stored as") && run.err().contains("age"), "{run}");
+            let stored = place.stored(name);
+            for key in [key, other] {
+                assert!(
+                    place.through(&format!("age -d -i {key} | {back}"), &stored) == plain,
+                    "{name} {compress}"
+                );
+                assert!(place.get(&["--identity", key], name).expect_success().stdout == plain);
+            }
+            let companion = place.companion(name);
+            assert!(
+                companion["plain_blake3"].is_null() && companion["plain_length"].is_null(),
+                "no secret is told"
+            );
+            assert_eq!(companion["blake3"], place.b3sum(&stored));
+        }
+    }
+    let run = place.haul("get").arg(at("long")).env("AGE_IDENTITY", key).finish().expect_success();
+    assert!(run.stdout == long);
+}
+
+fn ssh_keys_decrypt_too() {
+    let place = Place::new();
+    for kind in ["ed25519", "rsa"] {
+        let key = place.scene.join(kind);
+        tool(Command::new("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f"]).arg(&key));
+        let public = fs::read_to_string(key.with_extension("pub")).unwrap();
+        place.put(&["--encrypt", public.trim()], "x", b"for ssh");
+        let name = key.to_str().unwrap();
+        assert_eq!(place.get(&["--identity", name], "x").expect_success().stdout, b"for ssh");
+        assert_eq!(place.through(&format!("age -d -i {name}"), &place.stored("x")), b"for ssh");
+        tool(Command::new("ssh-keygen").args(["-q", "-p", "-N", "secret", "-f"]).arg(&key));
+        let run = place.get(&["--identity", name], "x").expect_code(2);
+        assert!(run.err().contains("passphrase"), "{run}");
+    }
+}
+
+fn what_other_tools_wrote_is_read_where_the_notes_say_so() {
+    let place = Place::new();
+    let (key, recipient) = place.key("key");
+    let key = key.to_str().unwrap();
+    let plain = mixed(20_000_000);
+    let theirs: [(&str, &str); 7] = [
+        ("zstd", "zstd -c"),
+        ("zstd", "zstd -c --no-check --zstd=wlog=23"),
+        ("zstd", "cat >x; { head -c 7000000 x | zstd -c; tail -c +7000001 x | zstd -c; }"),
+        ("lz4", "lz4 -c"),
+        ("lz4", "lz4 -c -BD -B4"),
+        ("age", &format!("age -r {recipient}")),
+        ("zstd, age", &format!("zstd -c | age -r {recipient}")),
+    ];
+    for (encoding, line) in theirs {
+        let theirs = place.through(line, &plain);
+        place.store.put("/bucket/theirs", &theirs, &[("haul-encoding", encoding)]);
+        let run = place.get(&["--identity", key], "theirs").expect_success();
+        assert!(run.stdout == plain, "{encoding} {line}");
+        assert!(place.get(&["--raw"], "theirs").expect_success().stdout == theirs);
+    }
+}
+
+fn a_packed_stream_goes_on_where_it_was() {
+    let place = Place::new();
+    let file = place.scene.join("content");
+    let plain = mixed(90_000_000);
+    fs::write(&file, &plain).unwrap();
+    let stalled = format!("head -c 80000000 {}; sleep 300", file.display());
+    let mut run =
+        place.haul("put").args(["--compress", "zstd", &at("x"), "--", "sh", "-c", &stalled]).start();
+    run.wait_until("parts are sent", || place.store.parts() >= 2);
+    kill(run.pid());
+    assert!(run.finish().was_killed());
+    // What is known to be of a stream that was packed is not taken for one that was not.
+    let cat = |words: &[&str]| {
+        let run = place.haul("put").args(["--json", "--resume"]).args(words).args([&at("x"), "--", "cat"]);
+        summary(&run.arg(&file).finish().expect_success()).of("resumed_bytes")
+    };
+    assert_eq!(cat(&[]), 0);
+    assert!(place.get(&[], "x").expect_success().stdout == plain);
+    assert!(cat(&["--compress", "zstd"]) >= 2 * (8 << 20));
+    assert!(place.get(&[], "x").expect_success().stdout == plain);
+    assert_eq!(place.store.incomplete(), 0);
+}
+
+fn what_is_damaged_or_cut_off_is_told_and_not_handed_over() {
+    let place = Place::new();
+    let (key, recipient) = place.key("key");
+    let key = key.to_str().unwrap();
+    let plain = mixed(30_000_000);
+    for words in [&["--compress", "zstd"][..], &["--compress", "lz4"], &["--encrypt", &recipient]] {
+        place.put(words, "x", &plain);
+        let stored = place.stored("x");
+        let encoding = place.store.note("/bucket/x", "haul-encoding").unwrap();
+        let mut damaged = stored.clone();
+        damaged[stored.len() / 2] ^= 1;
+        let companion = place.companion("x");
+        let cases: [(&[u8], bool); 4] = [
+            // Nothing is recorded of these: the format itself tells.
+            (&stored[..stored.len() - 100], false),
+            (&stored[..stored.len() / 2], false),
+            (&damaged, false),
+            // The digest of the stream is that of another one.
+            (&stored, true),
+        ];
+        for (theirs, recorded) in cases {
+            let mut notes = vec![("haul-encoding", &encoding[..])];
+            let other = "0".repeat(64);
+            let len = plain.len().to_string();
+            if recorded {
+                notes.extend([("haul-plain-blake3", &other[..]), ("haul-plain-length", &len)]);
+                notes.push(("haul-blake3", companion["blake3"].as_str().unwrap()));
+            }
+            if recorded && encoding == "age" {
+                continue;
+            }
+            place.store.put("/bucket/y", theirs, &notes);
+            let run = place.get(&["--identity", key], "y").expect_code(3);
+            assert!(run.stdout.len() < plain.len() && plain.starts_with(&run.stdout), "{encoding}: {run}");
+            assert_eq!(run.err().lines().filter(|line| line.contains("failed to")).count(), 1, "{run}");
+            let file = place.scene.join("y");
+            let _ = place.haul("get").args(["--identity", key, &at("y")]).arg(&file).finish().expect_code(3);
+            assert!(!file.exists());
+        }
+    }
+}
+
+fn what_cannot_be_read_or_meant_is_said_in_a_line() {
+    let place = Place::new();
+    let ((key, recipient), (other, _)) = (place.key("key"), place.key("other"));
+    let secret = fs::read_to_string(&key).unwrap().lines().last().unwrap().to_owned();
+    place.put(&["--encrypt", &recipient], "x", b"secret");
+    place.store.put("/bucket/unknown", b"x", &[("haul-encoding", "brotli")]);
+    let (other, missing) = (other.to_str().unwrap(), place.scene.join("missing"));
+    let missing = missing.to_str().unwrap();
+    let (x, unknown) = (at("x"), at("unknown"));
+    let cases: [(&[&str], i32, &str); 12] = [
+        (&["get", &x], 2, "no identity was named"),
+        (&["get", "--identity", other, &x], 1, "not encrypted to any of the keys"),
+        (&["get", "--identity", missing, &x], 1, "missing"),
+        (&["get", "--identity", &secret, &x], 2, "a key was given, and not the file"),
+        (&["get", &unknown], 1, "stored as `brotli`"),
+        (&["put", "--encrypt", &secret, &x], 2, "it is a secret key"),
+        (&["put", "--encrypt", "age1nobody", &x], 2, "neither age1"),
+        (&["put", "--encrypt-file", missing, &x], 1, "missing"),
+        (&["put", "--resume", "--encrypt", &recipient, &x], 2, "--resume"),
+        (&["put", "--compress", "gzip", &x], 2, "zstd:LEVEL"),
+        (&["put", "--compress", "auto", &x], 2, "zstd:LEVEL"),
+        (&["put", "--compress", "zstd:19", "--max-memory", "64M", &x], 2, "--max-memory"),
+    ];
+    for (words, code, said) in cases {
+        let run = place.haul(words[0]).args(&words[1..]).input("x").finish();
+        assert_eq!(run.code(), Some(code), "{run}");
+        assert!(run.err().contains(said) && !run.err().contains(&secret) && run.stdout.is_empty(), "{run}");
+    }
+    assert_eq!(place.get(&["--raw"], "unknown").expect_success().stdout, b"x");
+}
+
+fn packing_stays_within_the_memory_that_was_declared() {
+    let place = Place::new();
+    let (key, recipient) = place.key("key");
+    let plain = mixed(100_000_000);
+    let source = place.scene.join("source");
+    fs::write(&source, &plain).unwrap();
+    for (compress, memory) in [("zstd", 128), ("zstd:9", 128), ("lz4", 84)] {
+        let limit = format!("{memory}MiB");
+        let words =
+            ["--max-memory", &limit, "--compress", compress, "--encrypt", &recipient, &at("x"), "--", "cat"];
+        let run = place.haul("put").args(words).arg(&source).watch_memory().finish().expect_success();
+        assert!(run.near_peak <= memory << 20, "{compress}: {} MiB", run.near_peak >> 20);
+        let file = place.scene.join("file");
+        let run =
+            place.haul("get").args(["--max-memory", &limit, "--identity"]).arg(&key).arg(at("x")).arg(&file);
+        let run = run.watch_memory().finish().expect_success();
+        assert!(run.near_peak <= memory << 20, "get {compress}: {} MiB", run.near_peak >> 20);
+        assert!(fs::read(&file).unwrap() == plain);
+    }
+}

@@ -1,0 +1,170 @@
+//! A backup of PostgreSQL as a stream: into an object store, and a server that is started on what comes back.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use haul_testkit::needs::{is_root, postgres_bin, tool};
+use haul_testkit::process::{signal, wait_until};
+use haul_testkit::store::endpoint;
+use haul_testkit::{Need, Proxy, Scratch, Trouble};
+
+use crate::store::Bucket;
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Postgres, Need::Program("weed"), Need::Program("rclone");
+        a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store,
+    ]
+}
+
+/// A program of the server's. It does not run as root, for which Debian has a user.
+fn program(name: &str) -> Command {
+    let path = postgres_bin().expect("it was asked for").join(name);
+    if !is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path);
+    // It looks at where it is, which it may not.
+    command.current_dir("/");
+    command
+}
+
+/// Gives a folder and all in it to who runs the server.
+fn hand_over(path: &Path) {
+    if is_root() {
+        tool(Command::new("chown").args(["-R", "postgres:postgres"]).arg(path));
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// A server on a socket of its own. Ended in order by [`Server::stop`], else killed on drop.
+struct Server {
+    child: Child,
+    // The path of a socket must be short.
+    run: Scratch,
+}
+
+impl Server {
+    fn start(data: &Path) -> Self {
+        let run = Scratch::new();
+        fs::set_permissions(run.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let log = fs::File::create(run.join("log")).unwrap();
+        let sockets = format!("unix_socket_directories={}", run.path().display());
+        let child = program("postgres")
+            .arg("-D")
+            .arg(data)
+            .args(["-c", &sockets, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=32MB"])
+            .args(["-c", "max_wal_senders=4"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut server = Self { child, run };
+        wait_until("the server answers", Duration::from_secs(60), || {
+            let log = || fs::read_to_string(server.run.join("log")).unwrap_or_default();
+            assert!(matches!(server.child.try_wait(), Ok(None)), "the server ended: {}", log());
+            server.client().args(["-c", "select 1"]).output().is_ok_and(|output| output.status.success())
+        });
+        server
+    }
+
+    fn client(&self) -> Command {
+        let mut client = Command::new(postgres_bin().unwrap().join("psql"));
+        client.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", "postgres", "-h"]);
+        client.arg(self.run.path()).stdin(Stdio::null());
+        client
+    }
+
+    fn query(&self, text: &str) -> String {
+        tool(self.client().args(["-c", text]))
+    }
+
+    /// What is in the tables, in short.
+    fn checksums(&self) -> String {
+        let of = |table: &str| {
+            self.query(&format!("select count(*), md5(string_agg(t::text, ',' order by id)) from {table} t"))
+        };
+        ["giant", "small"].map(of).concat()
+    }
+
+    fn stop(mut self) {
+        signal(self.child.id(), rustix::process::Signal::INT);
+        wait_until("the server has ended", Duration::from_secs(60), || {
+            !matches!(self.child.try_wait(), Ok(None))
+        });
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its processes end when it does: at once, not in order.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            signal(self.child.id(), rustix::process::Signal::QUIT);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A folder in the scene for a server's data.
+fn folder(bucket: &Bucket, name: &str) -> PathBuf {
+    let path = bucket.scene.join(name);
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
+    let bucket = Bucket::new();
+    let data = folder(&bucket, "data");
+    hand_over(&data);
+    tool(program("initdb").args(["--no-sync", "-A", "trust", "-U", "postgres", "-D"]).arg(&data));
+    let server = Server::start(&data);
+    server.query(
+        "create table giant as select g as id, md5(g::text) as digest, repeat(md5((g * 7)::text), 10) as filler \
+         from generate_series(1, 100000) g",
+    );
+    server.query("create table small as select g as id, g::text as name from generate_series(1, 500) g");
+    let before = server.checksums();
+    let backup = format!(
+        "{} -D - -Ft -X fetch -c fast -U postgres -h {}",
+        postgres_bin().unwrap().join("pg_basebackup").display(),
+        server.run.path().display(),
+    );
+
+    // The producer is killed when 20 MB have passed: there is no object.
+    let pid = bucket.scene.join("pid");
+    let pid = pid.display();
+    let killed = format!(
+        "{{ echo $BASHPID >{pid}; exec {backup}; }} | {{ head -c 20000000; kill -9 $(cat {pid}); cat; }}"
+    );
+    let run = bucket.haul("put").args([&bucket.at("pg.tar"), "--", &killed]).finish().expect_code(1);
+    assert!(run.err().contains("it failed: exit status: 137"), "{run}");
+    assert!(bucket.names().is_empty() && bucket.incomplete().is_empty());
+
+    // The network is cut once for each part, and it goes on.
+    let cut = Proxy::start(endpoint(), |request, before| {
+        (request.part().is_some() && before == 0).then_some(Trouble::CutContent(500_000))
+    });
+    let run = bucket.through(&cut, "put").args([&bucket.at("pg.tar"), "--", &backup]).finish();
+    let run = run.expect_success();
+    assert!(cut.count(|request| request.part().is_some()) >= 12, "{run}");
+    server.stop();
+
+    let restored = folder(&bucket, "restored");
+    let line = format!(
+        "set -o pipefail; '{}' get {} | tar -x -C '{}'",
+        crate::scene::HAUL,
+        bucket.at("pg.tar"),
+        restored.display()
+    );
+    let _ = bucket.program("bash").args(["-c", &line]).finish().expect_success();
+    hand_over(&restored);
+    let server = Server::start(&restored);
+    assert_eq!(server.checksums(), before);
+    server.stop();
+}

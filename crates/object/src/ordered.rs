@@ -1,0 +1,140 @@
+//! Work on pieces of a stream, on several threads, whose results come in the order of the pieces.
+
+use std::collections::VecDeque;
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use haul_core::{Error, ErrorKind, Result, Side};
+
+/// Pieces that wait besides those that are worked on, so that no thread waits for the one that hands them out.
+const WAITING: usize = 2;
+
+/// Several threads. They end when this is dropped.
+pub(crate) struct Ordered<I, O> {
+    jobs: Option<Sender<(I, Sender<O>)>>,
+    results: VecDeque<Receiver<O>>,
+    depth: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<I: Send + 'static, O: Send + 'static> Ordered<I, O> {
+    /// So many threads, each with a tool of its own.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub(crate) fn start<T: Send + 'static>(
+        name: &str,
+        count: usize,
+        tool: impl Fn() -> T,
+        work: fn(&mut T, I) -> O,
+    ) -> Result<Self> {
+        let depth = depth(count);
+        let (jobs, queue) = bounded::<(I, Sender<O>)>(depth);
+        let mut this = Self { jobs: Some(jobs), results: VecDeque::new(), depth, threads: Vec::new() };
+        for _ in 0..count {
+            let (mut tool, queue) = (tool(), queue.clone());
+            let each = move || {
+                for (piece, result) in queue {
+                    // Nobody waits for it any more if the stream has failed.
+                    let _ = result.send(work(&mut tool, piece));
+                }
+            };
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(each);
+            let thread = thread.map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
+            this.threads.push(thread);
+        }
+        Ok(this)
+    }
+
+    /// Whether as many pieces are under way as there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.results.len() >= self.depth
+    }
+
+    /// Hands over a piece.
+    pub(crate) fn submit(&mut self, piece: I) {
+        let (result, waiting) = bounded(1);
+        if let Some(jobs) = &self.jobs {
+            // It fails if no thread is left; then the result is missed.
+            let _ = jobs.send((piece, result));
+        }
+        self.results.push_back(waiting);
+    }
+
+    /// Puts a result that is there already behind those of the pieces before.
+    pub(crate) fn put(&mut self, done: O) {
+        let (result, waiting) = bounded(1);
+        let _ = result.send(done);
+        self.results.push_back(waiting);
+    }
+
+    /// Waits for the result of the oldest piece; `None` if nothing is under way.
+    ///
+    /// # Errors
+    /// If its thread has ended without one.
+    pub(crate) fn next(&mut self) -> Result<Option<O>> {
+        let Some(result) = self.results.pop_front() else { return Ok(None) };
+        let lost = |_| {
+            Error::new(ErrorKind::Io, Side::Local, "work on the stream", "a thread has ended without a word")
+        };
+        result.recv().map(Some).map_err(lost)
+    }
+}
+
+impl<I, O> Drop for Ordered<I, O> {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // One that panicked has told why.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Pieces that are under way with so many threads.
+pub(crate) fn depth(threads: usize) -> usize {
+    threads + WAITING
+}
+
+/// Threads that fit into `memory` bytes, if each takes `each` and each piece under way `piece`; at least one, and no
+/// more than there are processors.
+pub(crate) fn threads_in(memory: u64, each: u64, piece: u64) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let fit = memory.saturating_sub(piece * WAITING as u64) / (each + piece);
+    usize::try_from(fit).unwrap_or(cores).clamp(1, cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_pieces() {
+        let work = |seen: &mut u64, piece: u64| {
+            *seen += 1;
+            thread::sleep(std::time::Duration::from_millis(piece * 7 % 5));
+            piece * 10
+        };
+        let mut ordered = Ordered::start("test", 3, || 0, work).unwrap();
+        let (mut given, mut taken) = (0, Vec::new());
+        while taken.len() < 50 {
+            while given < 50 && !ordered.is_full() {
+                if given % 7 == 3 {
+                    ordered.put(given * 10);
+                } else {
+                    ordered.submit(given);
+                }
+                given += 1;
+            }
+            taken.extend(ordered.next().unwrap());
+        }
+        assert!(ordered.next().unwrap().is_none());
+        assert!(taken.iter().copied().eq((0..50).map(|piece| piece * 10)));
+    }
+
+    #[test]
+    fn memory_decides_how_many() {
+        assert_eq!(threads_in(0, 1, 1), 1);
+        assert!(threads_in(u64::MAX, 1, 1) >= 1);
+    }
+}

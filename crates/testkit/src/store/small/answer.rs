@@ -1,0 +1,246 @@
+//! What a store answers, as <https://docs.aws.amazon.com/AmazonS3/latest/API/> says.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::held::{Content, Object, Upload, crc64_text, md5_text};
+use super::{Habits, Request, Shared, State};
+
+/// An answer.
+#[derive(Default)]
+pub(super) struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    pub(super) content: Vec<u8>,
+    /// The length that is told where it is not that of the content.
+    len: Option<u64>,
+}
+
+impl Answer {
+    fn new(status: u16) -> Self {
+        Self { status, ..Self::default() }
+    }
+
+    fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    fn xml(root: &str, content: &str) -> Self {
+        Self { content: format!("<{root}>{content}</{root}>").into_bytes(), ..Self::new(200) }
+    }
+
+    fn refusal(status: u16, code: &str) -> Self {
+        let content = format!("<Error><Code>{code}</Code><Message>{code}</Message></Error>");
+        Self { content: content.into_bytes(), ..Self::new(status) }
+    }
+
+    /// Its head as it is sent.
+    pub(super) fn head(&self, method: &str) -> Vec<u8> {
+        let mut text = format!("HTTP/1.1 {} x\r\n", self.status);
+        for (name, value) in &self.headers {
+            let _ = write!(text, "{name}: {value}\r\n");
+        }
+        let len = self.len.filter(|_| method == "HEAD").unwrap_or(self.content.len() as u64);
+        let _ = write!(text, "Content-Length: {len}\r\n\r\n");
+        text.into_bytes()
+    }
+}
+
+/// The answer to a request.
+pub(super) fn to(shared: &Shared, request: &Request, content: Content) -> Answer {
+    let habits = shared.habits;
+    let mut state = shared.lock();
+    let parameter = |name: &str| {
+        let pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_owned())
+    };
+    let upload = parameter("uploadId");
+    let of_bucket = request.path.trim_matches('/').split('/').count() < 2;
+    match (&request.method[..], upload) {
+        ("PUT", None) => put(&mut state, request, content, habits),
+        ("PUT", Some(id)) => put_part(&mut state, request, &id, content, habits),
+        ("POST", None) if request.has("uploads") => begin(&mut state, request),
+        ("POST", Some(id)) => complete(&mut state, request, &id, &content, habits),
+        ("DELETE", Some(id)) => match state.uploads.remove(&id) {
+            Some(_) => Answer::new(204),
+            None => Answer::refusal(404, "NoSuchUpload"),
+        },
+        ("DELETE", None) => {
+            state.objects.remove(&request.path);
+            Answer::new(204)
+        }
+        ("GET", Some(id)) => parts(&state, &id, habits),
+        ("GET", None) if request.has("uploads") => uploads(&state, request),
+        ("GET", None) if of_bucket => list(&state, request, &parameter("prefix").unwrap_or_default(), habits),
+        ("GET" | "HEAD", None) => get(&state, request, habits),
+        _ => Answer::refusal(501, "NotImplemented"),
+    }
+}
+
+/// What is wrong with content, by the checksums that came with it.
+fn damaged(request: &Request, content: &Content, habits: Habits) -> Option<Answer> {
+    let differs = |name: &str, found: String| request.header(name).is_some_and(|expected| expected != found);
+    let crc64 = habits.crc64 && differs("x-amz-checksum-crc64nvme", crc64_text(content.crc64));
+    let bad = crc64 || differs("content-md5", md5_text(content.md5));
+    bad.then(|| Answer::refusal(400, "BadDigest"))
+}
+
+/// An answer that content has come.
+fn taken(content: &Content, habits: Habits) -> Answer {
+    let answer = Answer::new(200).header("ETag", format!("\"{}\"", content.etag(habits)));
+    if !habits.crc64 {
+        return answer;
+    }
+    answer.header("x-amz-checksum-crc64nvme", crc64_text(content.crc64))
+}
+
+fn occupied(state: &State, request: &Request) -> bool {
+    request.header("if-none-match") == Some("*") && state.objects.contains_key(&request.path)
+}
+
+fn notes(request: &Request) -> Vec<(String, String)> {
+    let is_note = |name: &str| name.starts_with("x-amz-meta-") || name == "content-type";
+    request.headers.iter().filter(|(name, _)| is_note(name)).cloned().collect()
+}
+
+fn put(state: &mut State, request: &Request, content: Content, habits: Habits) -> Answer {
+    if let Some(refusal) = damaged(request, &content, habits) {
+        return refusal;
+    }
+    if occupied(state, request) {
+        return Answer::refusal(412, "PreconditionFailed");
+    }
+    let answer = taken(&content, habits);
+    state.objects.insert(request.path.clone(), Object::whole(content, notes(request)));
+    answer
+}
+
+fn begin(state: &mut State, request: &Request) -> Answer {
+    state.begun += 1;
+    let id = format!("upload-{}", state.begun);
+    let upload = Upload {
+        path: request.path.clone(),
+        headers: notes(request),
+        parts: std::collections::BTreeMap::new(),
+    };
+    state.uploads.insert(id.clone(), upload);
+    Answer::xml("InitiateMultipartUploadResult", &format!("<UploadId>{id}</UploadId>"))
+}
+
+fn put_part(state: &mut State, request: &Request, id: &str, content: Content, habits: Habits) -> Answer {
+    let Some(upload) = state.uploads.get_mut(id) else { return Answer::refusal(404, "NoSuchUpload") };
+    let Some(number) = request.part().filter(|number| (1..=habits.max_parts).contains(number)) else {
+        return Answer::refusal(400, "InvalidArgument");
+    };
+    if let Some(refusal) = damaged(request, &content, habits) {
+        return refusal;
+    }
+    let answer = taken(&content, habits);
+    upload.parts.insert(number, content);
+    answer
+}
+
+fn complete(state: &mut State, request: &Request, id: &str, content: &Content, habits: Habits) -> Answer {
+    let Some(upload) = state.uploads.get(id) else { return Answer::refusal(404, "NoSuchUpload") };
+    if occupied(state, request) {
+        return Answer::refusal(412, "PreconditionFailed");
+    }
+    let text = content.bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let text = text.unwrap_or_default();
+    let parts = text.split("<Part>").skip(1).filter_map(|part| {
+        let etag = between(part, "ETag")?.replace("&quot;", "\"");
+        Some((between(part, "PartNumber")?.parse().ok()?, etag.trim_matches('"').to_owned()))
+    });
+    let object = match upload.complete(&parts.collect::<Vec<_>>(), habits) {
+        Ok(object) => object,
+        Err(code) => return Answer::refusal(400, code),
+    };
+    let expected = request.header("x-amz-checksum-crc64nvme").filter(|_| habits.crc64);
+    if expected.is_some_and(|expected| expected != crc64_text(object.content.crc64)) {
+        return Answer::refusal(400, "BadDigest");
+    }
+    let etag = object.etag(habits);
+    let path = upload.path.clone();
+    state.objects.insert(path, object);
+    state.uploads.remove(id);
+    Answer::xml("CompleteMultipartUploadResult", &format!("<ETag>&quot;{etag}&quot;</ETag>"))
+}
+
+fn parts(state: &State, id: &str, habits: Habits) -> Answer {
+    let Some(upload) = state.uploads.get(id) else { return Answer::refusal(404, "NoSuchUpload") };
+    let mut text = "<IsTruncated>false</IsTruncated>".to_owned();
+    for (number, part) in &upload.parts {
+        let checksum = format!("<ChecksumCRC64NVME>{}</ChecksumCRC64NVME>", crc64_text(part.crc64));
+        let checksum = if habits.crc64 { &checksum[..] } else { "" };
+        let (len, etag) = (part.len, part.etag(habits));
+        let _ = write!(
+            text,
+            "<Part><PartNumber>{number}</PartNumber><Size>{len}</Size><ETag>&quot;{etag}&quot;</ETag>{checksum}</Part>"
+        );
+    }
+    Answer::xml("ListPartsResult", &text)
+}
+
+fn uploads(state: &State, request: &Request) -> Answer {
+    let bucket = format!("{}/", request.path.trim_end_matches('/'));
+    let mut text = String::new();
+    for (id, upload) in &state.uploads {
+        if let Some(key) = upload.path.strip_prefix(&bucket) {
+            let _ = write!(text, "<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>");
+        }
+    }
+    Answer::xml("ListMultipartUploadsResult", &text)
+}
+
+fn list(state: &State, request: &Request, prefix: &str, habits: Habits) -> Answer {
+    let bucket = format!("{}/", request.path.trim_end_matches('/'));
+    let mut text = String::new();
+    for (path, object) in &state.objects {
+        if let Some(key) = path.strip_prefix(&bucket).filter(|key| key.starts_with(prefix)) {
+            let (len, etag) = (object.content.len, object.etag(habits));
+            let _ =
+                write!(text, "<Contents><Key>{key}</Key><Size>{len}</Size><ETag>{etag}</ETag></Contents>");
+        }
+    }
+    Answer::xml("ListBucketResult", &text)
+}
+
+fn get(state: &State, request: &Request, habits: Habits) -> Answer {
+    let Some(object) = state.objects.get(&request.path) else { return Answer::refusal(404, "NoSuchKey") };
+    let etag = format!("\"{}\"", object.etag(habits));
+    if request.header("if-match").is_some_and(|wanted| wanted != etag) {
+        return Answer::refusal(412, "PreconditionFailed");
+    }
+    let len = object.content.len;
+    let mut answer = Answer::new(200).header("ETag", etag);
+    answer.headers.extend(object.headers.iter().cloned());
+    if habits.crc64 {
+        let checksum = crc64_text(object.content.crc64);
+        answer =
+            answer.header("x-amz-checksum-crc64nvme", checksum).header("x-amz-checksum-type", "FULL_OBJECT");
+    }
+    if request.method == "HEAD" {
+        answer.len = Some(len);
+        return answer;
+    }
+    let Some(bytes) = object.content.bytes.as_ref().map(Arc::clone) else {
+        return Answer::refusal(500, "InternalError");
+    };
+    let range = request.header("range").and_then(|text| text.strip_prefix("bytes=")?.split_once('-'));
+    let Some((start, end)) = range else {
+        answer.content = bytes.to_vec();
+        return answer;
+    };
+    let start = start.parse().unwrap_or(0_usize);
+    let end = end.parse().map_or(bytes.len(), |end: usize| (end + 1).min(bytes.len()));
+    let Some(content) = bytes.get(start..end) else { return Answer::refusal(416, "InvalidRange") };
+    answer.content = content.to_vec();
+    answer.status = 206;
+    answer.header("Content-Range", format!("bytes {start}-{}/{len}", end.saturating_sub(1)))
+}
+
+fn between<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    rest.split_once(&format!("</{tag}>")).map(|(value, _)| value)
+}
