@@ -91,6 +91,17 @@ fn xattrs_of(text: &str) -> Option<Vec<Xattr>> {
     text.split(',').map(one).collect()
 }
 
+/// Whether something is noted of a file or folder.
+pub(super) fn are_there(object: &Object) -> bool {
+    object.note("mode").is_some()
+}
+
+/// Whether it is the kind of folder that is noted.
+pub(super) fn is_folder(object: &Object) -> bool {
+    let mode = object.note("mode").and_then(|text| u32::from_str_radix(text, 8).ok());
+    mode.is_some_and(|mode| mode & KIND == 0o040_000)
+}
+
 /// What an object stands for. What is not noted is that of a plain file or, with `folder`, folder of this user's, made
 /// when the object was.
 pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {

@@ -40,7 +40,7 @@ fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
         Ok(there) => there.is_some(),
         Err(Unknown) => entry.path.is_root() && sink.tree.client.look(&sink.tree.key(&entry.path))?.is_some(),
     };
-    let own = if seen.folder == Ok(false) { None } else { sink.tree.client.look(&key)? };
+    let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
     if own.as_ref().is_some_and(|object| notes::is_same(object, entry)) && !in_the_way {
         return Ok(Answer::Same);
     }
@@ -52,7 +52,7 @@ fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
         if in_the_way {
             remove(sink, &[sink.tree.key(&entry.path)])?;
         }
-        write(sink, entry, &key, Payload::from_bytes(Vec::new()))?;
+        write_folder(sink, entry, &key)?;
     }
     Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
 }
@@ -149,7 +149,11 @@ fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         page => page?,
     };
-    Ok(!page.prefixes.is_empty() || page.objects.iter().any(|object| !inside || object.key != folder))
+    Ok(!page.prefixes.is_empty()
+        || page
+            .objects
+            .iter()
+            .any(|object| !inside || object.key != folder && object.key != companion::key_of(&folder)))
 }
 
 /// An empty folder in the way of something else gives way; one with something in it does not.
@@ -159,11 +163,30 @@ fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
         let error = sink.tree.error(ErrorKind::Io, "replace", path, cause);
         return Err(error.with_hint("move the folder away, or give another destination"));
     }
-    if sink.options.dry_run { Ok(()) } else { remove(sink, &[sink.tree.folder(path)]) }
+    if sink.options.dry_run {
+        Ok(())
+    } else {
+        let folder = sink.tree.folder(path);
+        remove(sink, &[companion::key_of(&folder), folder])
+    }
 }
 
 fn remove(sink: &ObjectSink, keys: &[String]) -> Result<()> {
     sink.tree.client.remove(keys)?.pop().map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Writes a folder's own object. Whether the store keeps notes with such is found out with the first.
+fn write_folder(sink: &ObjectSink, entry: &Entry, key: &str) -> Result<()> {
+    let nothing = || Payload::from_bytes(Vec::new());
+    write(sink, entry, key, nothing())?;
+    let keeps = match sink.keeps_folders.get() {
+        Some(keeps) => *keeps,
+        None => {
+            let keeps = sink.tree.client.look(key)?.is_some_and(|object| notes::are_there(&object));
+            *sink.keeps_folders.get_or_init(|| keeps)
+        }
+    };
+    if keeps { Ok(()) } else { write(sink, entry, &companion::key_of(key), nothing()) }
 }
 
 fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: Payload) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haul_core::{
     Answer, Batch, BatchData, BufferPool, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
@@ -33,6 +33,8 @@ pub(super) struct ObjectSink {
     pub(super) from: Option<Tree>,
     /// What objects are written with.
     pub(super) stored: PutOptions,
+    /// Whether the store keeps notes with the objects of folders, once that was seen.
+    pub(super) keeps_folders: OnceLock<bool>,
     pub(super) pages: Pages,
     pub(super) notes: Notes,
     pub(super) uploads: Uploads,
@@ -61,6 +63,7 @@ impl ObjectSink {
             options,
             from,
             stored,
+            keeps_folders: OnceLock::new(),
             pages: Pages::default(),
             notes: Notes::default(),
             uploads: Uploads::default(),
@@ -205,7 +208,8 @@ impl Sink for ObjectSink {
                 (Some(page), Ok(name)) => page.seen(&name).object != Ok(None),
                 _ => false,
             };
-            let mut keys = vec![self.tree.folder(path), key.clone()];
+            let folder = self.tree.folder(path);
+            let mut keys = vec![companion::key_of(&folder), folder, key.clone()];
             if companion && companion::beside(client, &key)? == Beside::Companion {
                 keys.push(companion::key_of(&key));
             }

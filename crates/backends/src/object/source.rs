@@ -73,9 +73,7 @@ impl ObjectSource {
     /// What is known of a folder, asked of the store; remembered.
     pub(super) fn ask_folder(&self, path: &RelPath) -> Result<Option<Arc<Fact>>> {
         let folder = self.tree.folder(path);
-        if !folder.is_empty()
-            && let Some(object) = self.tree.client.look(&folder)?
-        {
+        if let Some(object) = self.tree.look_folder(path)? {
             return Ok(Some(self.learn(path, object, true)));
         }
         let page = self.tree.client.list(&folder, true, None)?;

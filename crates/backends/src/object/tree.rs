@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
-use haul_object::Client;
+use haul_object::{Client, Object, companion};
 
 use super::names::{BadKey, decode, encode};
+use super::notes;
 
 /// A root in a bucket.
 pub(super) struct Tree {
@@ -92,6 +93,24 @@ impl Tree {
             key.push('/');
         }
         key
+    }
+
+    /// What is noted of the folder at `path`: with its own object or, as some stores keep nothing with that, in the object
+    /// `.haul` in it. `None` if it has no object of its own.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub(super) fn look_folder(&self, path: &RelPath) -> Result<Option<Object>> {
+        let key = self.folder(path);
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let Some(own) = self.client.look(&key)? else { return Ok(None) };
+        if notes::are_there(&own) {
+            return Ok(Some(own));
+        }
+        let beside = self.client.look(&companion::key_of(&key))?.filter(notes::is_folder);
+        Ok(Some(beside.unwrap_or(own)))
     }
 
     /// The path that a key means, which begins with [`Tree::folder`] of the root.

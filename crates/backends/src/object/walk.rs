@@ -13,9 +13,9 @@ use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, Sc
 use haul_object::companion::{self, Beside};
 use haul_object::{Object, Page};
 
-use super::Detail;
 use super::source::ObjectSource;
 use super::tree::{At, Tree};
+use super::{Detail, notes};
 
 /// Listings side by side.
 const THREADS: usize = 8;
@@ -297,20 +297,22 @@ impl Walk<'_> {
         let client = &self.tree().client;
         if let Some(object) = object.filter(|object| !folder && object.len <= COMPANION)
             && let Some(owner) = object.key.strip_suffix(".haul")
-            && companion::beside(client, owner)? == Beside::Companion
         {
-            return Ok(None);
+            let is_ours = if owner.ends_with('/') {
+                client.look(&object.key)?.is_some_and(|object| notes::is_folder(&object))
+            } else {
+                companion::beside(client, owner)? == Beside::Companion
+            };
+            if is_ours {
+                return Ok(None);
+            }
         }
         let learn = |object: Object| Some(self.source.learn(path, object, folder).entry.clone());
         match (self.source.detail, object) {
             (Detail::Names, object) => Ok(learn(object.unwrap_or(first).clone())),
-            (Detail::Full, Some(object)) => Ok(client.look(&object.key)?.and_then(learn)),
+            (Detail::Full, Some(object)) if !folder => Ok(client.look(&object.key)?.and_then(learn)),
             // Not all stores list a folder's own object.
-            (Detail::Full, None) => {
-                let key = self.tree().folder(path);
-                let own = if key.is_empty() { None } else { client.look(&key)? };
-                Ok(learn(own.unwrap_or_else(|| first.clone())))
-            }
+            (Detail::Full, _) => Ok(learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone()))),
         }
     }
 

@@ -114,7 +114,8 @@ impl Bucket {
         if up {
             Self::rclone(&["copy", "--metadata", &dir, &path]);
         } else {
-            Self::rclone_from(&["copy", "--metadata"], &path, &dir);
+            // What haul keeps beside objects is left out.
+            Self::rclone_from(&["copy", "--metadata", "--exclude", "*.haul"], &path, &dir);
         }
     }
 
