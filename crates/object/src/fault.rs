@@ -130,7 +130,7 @@ fn class_of(status: u16, code: &str) -> Class {
             Class::Condition
         }
         "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => Class::Final,
-        "NotImplemented" | "APINotImplemented" | "MethodNotAllowed" | "UnsupportedOperation" => {
+        "NotImplemented" | "FeatureNotSupported" | "MethodNotAllowed" | "UnsupportedOperation" => {
             Class::Unsupported
         }
         "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull" | "InsufficientCapacity" => Class::Full,
