@@ -130,7 +130,9 @@ fn class_of(status: u16, code: &str) -> Class {
             Class::Condition
         }
         "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => Class::Final,
-        "NotImplemented" | "MethodNotAllowed" | "UnsupportedOperation" => Class::Unsupported,
+        "NotImplemented" | "FeatureNotSupported" | "MethodNotAllowed" | "UnsupportedOperation" => {
+            Class::Unsupported
+        }
         "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull" | "InsufficientCapacity" => Class::Full,
         "RequestTimeout" | "InternalError" | "OperationAborted" | "IncompleteBody" => Class::Again,
         _ => match status {

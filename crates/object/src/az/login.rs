@@ -124,6 +124,9 @@ impl Signer for Login {
             Some(code) if fault.code.is_empty() => Fault::answer(status, code, ""),
             _ => fault,
         };
+        // Azurite's words for Md5Mismatch.
+        let damaged = fault.code == "InvalidOperation" && fault.message.contains("MD5 doesn't match");
+        let fault = if damaged { Fault { class: Class::Damaged, ..fault } } else { fault };
         if matches!(fault.class, Class::Expired | Class::Login) {
             *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }

@@ -195,5 +195,5 @@ fn damaged() -> Fault {
 
 /// Whether a refusal may be for headers that the store does not know.
 fn refuses_checksums(fault: &Fault) -> bool {
-    matches!(fault.class, Class::Final | Class::Unsupported) && matches!(fault.status, 400 | 501)
+    fault.class == Class::Unsupported || fault.class == Class::Final && fault.status == 400
 }
