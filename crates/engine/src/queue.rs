@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn giants_are_asked_about_before_they_are_handed_out() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 40 * SLICE_LEN), vec![3..5], true);
+        queue.add_giant(file("g", 40 * SLICE_LEN), Vec::from([3..4, 4..5]), true);
         let mut slices = Vec::new();
         let mut asked = || {
             let question = queue.take_question().unwrap();
