@@ -247,12 +247,13 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
 
 fn what_hangs_is_named_and_the_rest_goes_on() {
     let cases = [
-        (Op::Create, "01/10", true, "write"),
-        (Op::Flush, "02/05", true, "finish"),
-        (Op::Read, "03/03", false, "read"),
-        (Op::Getattr, "04/04", false, "look at"),
+        (Op::Create, "01/10", true, "write", 1),
+        (Op::Flush, "02/05", true, "finish", 1),
+        // The kernel reads once more by itself what it could not read ahead.
+        (Op::Read, "03/03", false, "read", 0),
+        (Op::Getattr, "04/04", false, "look at", 1),
     ];
-    for (op, path, at_target, operation) in cases {
+    for (op, path, at_target, operation, code) in cases {
         let scene = Scene::new();
         let source = many(&scene, 10);
         let behind = scene.join("behind");
@@ -271,9 +272,9 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
         // Else neither the program could end nor this test.
         slow.release();
         assert!(told, "it is not named: {}", run.stdout());
-        let run = run.finish().expect_code(1);
-        assert_eq!(failed(&run), BTreeSet::from([path.to_owned()]), "{run}");
-        assert_eq!(summary(&run).of("failed"), 1, "{run}");
+        let run = run.finish().expect_code(code);
+        let wanted: BTreeSet<String> = (code == 1).then(|| path.to_owned()).into_iter().collect();
+        assert_eq!(failed(&run), wanted, "{run}");
     }
 }
 
