@@ -89,6 +89,7 @@ impl Source for LocalSource {
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
+        let _doing = self.root.doing("read", &entry.path);
         Some(self.reader.file(&self.root, entry).and_then(|file| {
             file.file.try_clone().map_err(|e| {
                 haul_core::Error::io(self.root.side(), "open", &e).on(self.root.shown(&entry.path))
