@@ -110,7 +110,7 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen) -> Result<Answer> {
         _ => Vec::new(),
     };
     if !options.dry_run {
-        write(sink, entry, &key, Payload::from_bytes(content))?;
+        write(sink, entry, &key, &Payload::from_bytes(content))?;
     }
     Ok(Answer::Made)
 }
@@ -178,7 +178,7 @@ fn remove(sink: &ObjectSink, keys: &[String]) -> Result<()> {
 /// Writes a folder's own object. Whether the store keeps notes with such is found out with the first.
 fn write_folder(sink: &ObjectSink, entry: &Entry, key: &str) -> Result<()> {
     let nothing = || Payload::from_bytes(Vec::new());
-    write(sink, entry, key, nothing())?;
+    write(sink, entry, key, &nothing())?;
     let keeps = match sink.keeps_folders.get() {
         Some(keeps) => *keeps,
         None => {
@@ -186,9 +186,9 @@ fn write_folder(sink: &ObjectSink, entry: &Entry, key: &str) -> Result<()> {
             *sink.keeps_folders.get_or_init(|| keeps)
         }
     };
-    if keeps { Ok(()) } else { write(sink, entry, &companion::key_of(key), nothing()) }
+    if keeps { Ok(()) } else { write(sink, entry, &companion::key_of(key), &nothing()) }
 }
 
-fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: Payload) -> Result<()> {
-    sink.noted(entry, None, |options| sink.tree.client.write_object(key, &content, options).map(drop))
+fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: &Payload) -> Result<()> {
+    sink.noted(entry, None, |options| sink.tree.client.write_object(key, content, options).map(drop))
 }
