@@ -74,6 +74,11 @@ impl Ends {
         }
         let (cancel, note) = (Arc::clone(&self.cancel), Arc::clone(&self.note));
         let client = Arc::new(haul_object::open(place, side, &self.link.stores, cancel, note)?);
+        // That nobody may come in is told once, not for each object. Who may not list may still write.
+        match client.list(&place.key, true, None) {
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => return Err(error),
+            _ => {}
+        }
         self.stores.push((bucket, side, Arc::clone(&client)));
         Ok(client)
     }

@@ -167,7 +167,7 @@ fn usage_errors_are_exit_2_and_touch_nothing() {
         &["copy", "--streams", "0", from, &to],
         &["copy", "", &to],
         &["copy", from, ""],
-        &["copy", from, "s3://bucket/key"],
+        &["copy", from, "s3://bucket/../key"],
         &["copy", from, ":/x"],
         &["copy", from, from],
         &["sync", from, from, &to],
