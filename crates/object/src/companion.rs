@@ -29,7 +29,7 @@ const PLAIN_LEN: &str = "haul-plain-length";
 const PLAIN_DIGEST: &str = "haul-plain-blake3";
 
 /// A companion is no longer than this, with the most recipients that there may be.
-const MAX_LEN: usize = 64 << 10;
+pub const MAX_LEN: usize = 64 << 10;
 
 /// Version of the form.
 const VERSION: u32 = 1;

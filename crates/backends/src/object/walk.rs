@@ -20,8 +20,7 @@ use super::{Detail, notes};
 /// Listings side by side.
 const THREADS: usize = 8;
 
-/// Longer objects are no companions.
-const COMPANION: u64 = 4096;
+const EMPTY: &str = "its name ends in an empty component";
 
 struct Walk<'a> {
     source: &'a ObjectSource,
@@ -295,7 +294,7 @@ impl Walk<'_> {
         first: &Object,
     ) -> Result<Option<Entry>> {
         let client = &self.tree().client;
-        if let Some(object) = object.filter(|object| !folder && object.len <= COMPANION)
+        if let Some(object) = object.filter(|object| !folder && object.len <= companion::MAX_LEN as u64)
             && let Some(owner) = object.key.strip_suffix(".haul")
         {
             let is_ours = if owner.ends_with('/') {
@@ -338,7 +337,7 @@ impl Found {
         }
         let path = match tree.path(name) {
             Ok(path) if !path.is_root() => path,
-            Ok(_) => return self.refuse(tree, folder, &object.key, "its name ends in an empty component"),
+            Ok(_) => return self.refuse(tree, folder, &object.key, EMPTY),
             Err(bad) => return self.refuse(tree, folder, &object.key, &bad.to_string()),
         };
         let mut above = path.parent();
@@ -412,10 +411,10 @@ impl Found {
                         self.refuse_one(tree, folder, &double);
                     }
                     match tree.path(name) {
-                        Ok(path) => folders.push(path),
-                        Err(bad) => {
-                            let cause = format!("{bad}; nothing below it is taken");
-                            self.refuse(tree, folder, &key, &cause);
+                        Ok(path) if !path.is_root() => folders.push(path),
+                        bad => {
+                            let bad = bad.map_or_else(|bad| bad.to_string(), |_| EMPTY.to_owned());
+                            self.refuse(tree, folder, &key, &format!("{bad}; nothing below it is taken"));
                         }
                     }
                 }

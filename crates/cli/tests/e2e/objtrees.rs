@@ -218,8 +218,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
     bucket.rclone_copy(false, &seen, "t");
     // rclone knows nothing of folders.
     let told = differences(source.path(), &seen);
-    let told: Vec<_> =
-        told.iter().filter(|line| !line.starts_with(".d")).collect();
+    let told: Vec<_> = told.iter().filter(|line| !line.starts_with(".d")).collect();
     assert!(told.is_empty(), "{told:#?}");
     // The other way round.
     bucket.rclone_copy(true, source.path(), "theirs");
