@@ -1,8 +1,8 @@
 //! Arbitrary bytes as the journal of a staged file, and as the damaged tail of a whole one.
 #![no_main]
 
-use haul_backends::local::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
 use haul_core::entry::Identity;
+use haul_core::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
 use haul_core::{ChainingValue, Timestamp};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let identity = Identity { len: 1 << 30, mtime: Timestamp { sec: 1, nsec: 2 }, ino: 3 };
     let header = Header { identity, staged_ino: 4 };
     let mut journal = header.encode().to_vec();
-    let seed = u32::from_le_bytes([journal[48], journal[49], journal[50], journal[51]]);
+    let seed = header.seed();
     for index in 0..3 {
         journal.extend(encode_record(seed, index, &ChainingValue([index as u8; 32])));
     }

@@ -13,6 +13,7 @@ pub mod entry;
 pub mod error;
 pub mod event;
 pub mod filter;
+pub mod journal;
 pub mod limit;
 pub mod location;
 pub mod ops;

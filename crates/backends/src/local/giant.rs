@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use haul_core::digest::slice_len;
+use haul_core::journal::Header;
 use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, Slice, SliceData};
 
 use super::delta;
-use super::journal::{self, Header, Journal};
+use super::journal::{self, Journal};
 use super::root::Root;
 use super::stage::{Over, Staged, journal_of, overwrite, remove};
 

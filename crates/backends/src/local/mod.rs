@@ -17,7 +17,7 @@ mod digest;
 mod direct;
 mod distant;
 mod giant;
-pub mod journal;
+mod journal;
 mod meta;
 mod nice;
 mod offer;

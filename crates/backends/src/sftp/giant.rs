@@ -1,6 +1,6 @@
 //! Files of several slices: staged slice by slice, on any connection, with a journal beside them.
 //!
-//! The journal is the one of local files ([`crate::local::journal`]); as SFTP tells no inodes, it names none. Nothing
+//! The journal is the one of local files ([`haul_core::journal`]); as SFTP tells no inodes, it names none. Nothing
 //! but the first slices of a run makes the staged file: a slice that is sent again after its file got its name finds
 //! no staged file, and makes none.
 
@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::journal::{self, HEADER_LEN, Header, RECORD_LEN};
 use haul_core::{
     ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, SLICE_LEN, Slice, SliceData,
 };
@@ -19,7 +20,6 @@ use super::read::{self, ask_for, take_answers};
 use super::sink::SftpSink;
 use super::small::{gave_back_other, take_writes, write_extents};
 use super::wave::Wave;
-use crate::local::journal::{self, HEADER_LEN, Header, RECORD_LEN};
 use crate::local::stage::{JOURNAL, PART, known_ranges, staging_name};
 
 /// A giant file that is being staged.
@@ -319,13 +319,13 @@ fn record(conn: &Arc<Conn>, giant: &Giant) {
             return;
         }
     }
-    let head = giant.header().encode();
-    let seed = crc32c::crc32c(&head[..HEADER_LEN - 4]);
+    let header = giant.header();
+    let seed = header.seed();
     let mut at = (HEADER_LEN + progress.recorded * RECORD_LEN) as u64;
     let mut bytes = Vec::new();
     if progress.recorded == 0 {
         at = 0;
-        bytes.extend(head);
+        bytes.extend(header.encode());
     }
     for (index, value) in &progress.records[progress.recorded..] {
         bytes.extend(journal::encode_record(seed, *index, value));

@@ -1,0 +1,144 @@
+//! Which slices of a staged file are durable: the form of the journal beside it.
+//!
+//! One journal stands beside each staged giant file. It is appended to only after the slices that it names were
+//! synced, so a record is never ahead of the data. Layout, little-endian:
+//!
+//! * header, [`HEADER_LEN`] bytes: magic `HAULJNL1`, length of the file (u64), its modification time at the source
+//!   (i64 seconds, u32 nanoseconds), its inode at the source (u64), the inode of the staged file (u64), the length
+//!   of a slice (u32), CRC-32C of all before;
+//! * records of [`RECORD_LEN`] bytes: index of the slice (u32), its BLAKE3 chaining value (32 bytes), CRC-32C of
+//!   the header's CRC and all before in the record (u32), so that no record of another journal is taken for one.
+//!
+//! Reading stops at the first record that does not check out: a torn or damaged journal costs the slices after
+//! that point, which are sent again, never correctness.
+
+use crate::digest::{ChainingValue, SLICE_LEN};
+use crate::entry::{Identity, Timestamp};
+
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 52;
+/// Bytes of one record.
+pub const RECORD_LEN: usize = 40;
+
+const MAGIC: &[u8; 8] = b"HAULJNL1";
+
+/// What a journal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The state of the source file that the slices are of.
+    pub identity: Identity,
+    /// The inode of the staged file that holds them.
+    pub staged_ino: u64,
+}
+
+impl Header {
+    /// Its bytes on disk.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(MAGIC);
+        put(&self.identity.len.to_le_bytes());
+        put(&self.identity.mtime.sec.to_le_bytes());
+        put(&self.identity.mtime.nsec.to_le_bytes());
+        put(&self.identity.ino.to_le_bytes());
+        put(&self.staged_ino.to_le_bytes());
+        put(&(SLICE_LEN as u32).to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..HEADER_LEN - 4]);
+        bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// What its records are tied to it by: the checksum at its end.
+    #[must_use]
+    pub fn seed(&self) -> u32 {
+        crc32c::crc32c(&self.encode()[..HEADER_LEN - 4])
+    }
+}
+
+/// The bytes of one record in the journal whose header has this [`Header::seed`].
+#[must_use]
+pub fn encode_record(seed: u32, index: u32, value: &ChainingValue) -> [u8; RECORD_LEN] {
+    let mut bytes = [0; RECORD_LEN];
+    bytes[..4].copy_from_slice(&index.to_le_bytes());
+    bytes[4..36].copy_from_slice(&value.0);
+    let crc = crc32c::crc32c_append(seed, &bytes[..36]);
+    bytes[36..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Reads a journal as far as it is whole. `None` if not even the header is.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
+    let (head, records) = bytes.split_first_chunk::<HEADER_LEN>()?;
+    let u32_at = |at: usize| head[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
+    let u64_at = |at: usize| head[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
+    let seed = u32_at(HEADER_LEN - 4)?;
+    if !head.starts_with(MAGIC)
+        || crc32c::crc32c(&head[..HEADER_LEN - 4]) != seed
+        || u64::from(u32_at(44)?) != SLICE_LEN
+    {
+        return None;
+    }
+    let header = Header {
+        identity: Identity {
+            len: u64_at(8)?,
+            mtime: Timestamp { sec: u64_at(16)?.cast_signed(), nsec: u32_at(24)? },
+            ino: u64_at(28)?,
+        },
+        staged_ino: u64_at(36)?,
+    };
+    let mut found = Vec::new();
+    for record in records.chunks_exact(RECORD_LEN) {
+        let (Some(index), Some(value)) = (record.first_chunk(), record[4..].first_chunk()) else { break };
+        let (index, value) = (u32::from_le_bytes(*index), ChainingValue(*value));
+        if record != encode_record(seed, index, &value) {
+            break;
+        }
+        found.push((index, value));
+    }
+    Some((header, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Header, Vec<u8>) {
+        let identity = Identity { len: 50_000_000, mtime: Timestamp { sec: -5, nsec: 123_456_789 }, ino: 42 };
+        let header = Header { identity, staged_ino: 77 };
+        let (mut bytes, seed) = (header.encode().to_vec(), header.seed());
+        for index in 0..5 {
+            bytes.extend(encode_record(seed, index, &ChainingValue([index as u8; 32])));
+        }
+        (header, bytes)
+    }
+
+    #[test]
+    fn reads_back_what_was_written() {
+        let (header, bytes) = sample();
+        let (read, records) = decode(&bytes).unwrap();
+        assert_eq!(read, header);
+        assert_eq!(records.len(), 5);
+        assert_eq!(records[3], (3, ChainingValue([3; 32])));
+    }
+
+    #[test]
+    fn a_torn_or_damaged_tail_is_cut() {
+        let (_, bytes) = sample();
+        for end in 0..bytes.len() {
+            let whole = end.checked_sub(HEADER_LEN).map(|n| n / RECORD_LEN);
+            assert_eq!(decode(&bytes[..end]).map(|(_, r)| r.len()), whole, "cut at {end}");
+        }
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            let left = at.checked_sub(HEADER_LEN).map(|n| n / RECORD_LEN);
+            assert_eq!(decode(&bad).map(|(_, r)| r.len()), left, "flipped at {at}");
+        }
+    }
+}
