@@ -283,7 +283,7 @@ mod tests {
             cases: vec![case],
         };
         let rows = rows(&record);
-        assert_eq!(rows[1][1..8], ["haul", "2.00", "100", "–", "–", "–", "2.25×"].map(str::to_owned));
+        assert_eq!(rows[1][1..9], ["haul", "2.00", "100", "–", "–", "–", "–", "2.25×"].map(str::to_owned));
         assert_eq!(rows[2][2], "4.50");
         assert_eq!(rows[3][2], "1 timeout");
         assert!(markdown(&record).contains("| haul | 2.00 |"));

@@ -61,7 +61,7 @@ fn ends(run: Run) -> Summary {
 }
 
 fn a_hard_tree_comes_back_whole() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::hard(bucket.scene.join("src"), 1);
     let copy = bucket.scene.join("dst");
     let there = ends(push(&bucket, source.path(), "t/"));
@@ -95,7 +95,7 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
     let seed = Random::any_seed();
     eprintln!("kill loop: TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), seed, &[33 << 20, (9 << 20) + 5], 1500);
     let (proxy, back) = (slow(), bucket.scene.join("dst"));
     for up in [true, false] {
@@ -134,7 +134,7 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
 }
 
 fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     source.file("giant", (80 << 20) + 3);
     source.time("giant", 1_600_000_000, 123_456_789);
@@ -167,7 +167,7 @@ fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
 }
 
 fn trouble_on_the_way_up_and_down_harms_nothing() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 1, &[(21 << 20) + 1], 300);
     let proxy = proxy(|request, before| {
         let number = request.path.bytes().map(u32::from).sum::<u32>() + request.part().unwrap_or(0);
@@ -190,7 +190,7 @@ fn trouble_on_the_way_up_and_down_harms_nothing() {
 }
 
 fn what_was_flipped_in_the_store_is_not_taken() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     source.file("small", 5000);
     source.file("giant", 10 << 20);
@@ -207,7 +207,7 @@ fn what_was_flipped_in_the_store_is_not_taken() {
 }
 
 fn other_clients_read_the_tree_and_theirs_is_read() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 3, &[(9 << 20) + 1], 60);
     source.file(std::ffi::OsStr::from_bytes(b"odd/invalid \xff utf8"), 10);
     source.file("odd/\u{201b}quote", 10);
@@ -232,7 +232,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
 }
 
 fn a_second_run_asks_little_and_sends_nothing() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     for folder in 0..6 {
         source.many(format!("d{folder}"), 50, 1..2000);
@@ -262,7 +262,7 @@ fn a_second_run_asks_little_and_sends_nothing() {
 }
 
 fn sync_removes_what_is_too_much_on_both_sides() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
     source.many("gone/below", 20, 0..100);
     source.file("gone/giant", 9 << 20);
@@ -285,7 +285,7 @@ fn sync_removes_what_is_too_much_on_both_sides() {
 }
 
 fn a_file_and_a_folder_change_places() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     source.file("was-file", 10);
     source.dir("was-empty");
@@ -307,7 +307,7 @@ fn a_file_and_a_folder_change_places() {
 }
 
 fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     bucket.put("t/good", b"good");
     let object =
         |key: &str| format!("<Contents><Key>{key}</Key><Size>4</Size><ETag>&quot;e&quot;</ETag></Contents>");
@@ -339,7 +339,7 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
 }
 
 fn a_store_copies_within_itself() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
     let _ = ends(push(&bucket, source.path(), "a/"));
     let watched = proxy(|_, _| None);
@@ -362,7 +362,7 @@ fn a_store_copies_within_itself() {
     let run = copy(bucket.haul("sync"), bucket.at("a/"), bucket.at("a/b/")).finish().expect_code(2);
     assert!(run.said().contains("the destination lies in the source"), "{run}");
     // Between two buckets it passes through here.
-    let other = Bucket::new();
+    let other = Bucket::made();
     let _ = ends(copy(bucket.haul("copy"), bucket.at("a/"), other.at("")));
     let back = bucket.scene.join("other");
     let _ = ends(pull(&other, "", &back));
@@ -371,7 +371,7 @@ fn a_store_copies_within_itself() {
 }
 
 fn trees_are_verified_and_hashed_where_they_are() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 6, &[(9 << 20) + 1], 50);
     let _ = ends(push(&bucket, source.path(), "t/"));
     let verify =
@@ -398,7 +398,7 @@ fn trees_are_verified_and_hashed_where_they_are() {
 }
 
 fn between_ssh_and_a_store_all_passes_through_here() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
     let far = |path: &Path| bucket.scene.far(joined(&[path.as_os_str().as_bytes(), b"/"]));
     let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);

@@ -25,6 +25,13 @@ impl Bucket {
         Self { scene, name: name.replace('_', "-x") + "0" }
     }
 
+    /// One that is there before anything is written to it: whole trees are looked for first.
+    pub(crate) fn made() -> Self {
+        let bucket = Self::new();
+        drop(Self::rclone(&["mkdir", &bucket.name]));
+        bucket
+    }
+
     /// The name of the bucket.
     pub(crate) fn name(&self) -> &str {
         &self.name
