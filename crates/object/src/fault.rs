@@ -65,8 +65,10 @@ impl Fault {
             _ => "the store gave no reason",
         };
         let message = if message.is_empty() { fallback } else { message };
+        // Azurite gives a signature that does not fit the code of what may not be done.
+        let unknown = code == "AuthorizationFailure" && message.contains("failed to authenticate");
         Self {
-            class: class_of(status, code),
+            class: if unknown { Class::Login } else { class_of(status, code) },
             code: code.to_owned(),
             message: message.trim_end_matches('.').to_owned(),
             status,

@@ -289,8 +289,7 @@ fn azure_is_asked_by_key_signature_or_connection_string() {
     let _ = with(&[("AZURE_STORAGE_CONNECTION_STRING", &string)]).expect_success();
     let _ = with(&[address, ("AZURE_STORAGE_SAS_TOKEN", sas())]).expect_success();
     let wrong = AZURE_KEY.replace("Eby8", "Abcd");
-    // Azure says AuthenticationFailed (exit 4); Azurite says AuthorizationFailure, as Azure does to whom it knows.
-    let run = with(&[address, ("AZURE_STORAGE_KEY", &wrong)]).expect_code(1);
+    let run = with(&[address, ("AZURE_STORAGE_KEY", &wrong)]).expect_code(4);
     assert!(run.err().contains("hint: credentials come from AZURE_STORAGE"), "{run}");
     let run = with(&[]).expect_code(2);
     assert!(run.err().contains("AZURE_STORAGE_ACCOUNT"), "{run}");
