@@ -1,0 +1,59 @@
+//! Tests of the writing end.
+
+use std::os::unix::fs::MetadataExt;
+
+use haul_core::digest::SliceHasher;
+use haul_core::{Batch, BufferPool, EntryKind, Extent, Timestamp};
+
+use super::super::place::Base;
+use super::*;
+
+fn entry(len: u64) -> Arc<Entry> {
+    let time = Timestamp { sec: 1_000_000_000, nsec: 1 };
+    Arc::new(Entry {
+        mtime: time,
+        atime: time,
+        mode: 0o640,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        allocated: 4096,
+        ..Entry::new(RelPath::new(b"f").unwrap(), EntryKind::File, len)
+    })
+}
+
+fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
+    let entry = entry(content.len() as u64);
+    let mut hasher = SliceHasher::new(entry.len, 0);
+    hasher.update(content);
+    let extents = vec![Extent::data(0, content.len() as u32)];
+    let mut buffer = BufferPool::new(1 << 20).take();
+    buffer.grow(content.len()).unwrap().copy_from_slice(content);
+    let data = BatchData {
+        batch: Arc::new(Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index: 0 }], again }),
+        slices: vec![Ok(SliceData { extents, value: hasher.finish() })],
+        content: buffer,
+        at_hand: false,
+    };
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
+    sink.flush();
+    receiver.recv().unwrap().remove(0).unwrap()
+}
+
+#[test]
+fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let root =
+        Root::new(Base { dir: dir.path().into(), name: b".".to_vec() }, Side::Destination, Arc::default());
+    let options = SinkOptions::default();
+    let sink = LocalSink::new(root, options, BufferPool::new(1 << 20)).unwrap();
+    let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();
+    let first = write(&sink, b"one", false);
+    assert_eq!(first, Outcome::Committed(Some(Digest::of(b"one"))));
+    let there = inode();
+    assert_eq!(write(&sink, b"one", true), first);
+    assert_eq!(inode(), there, "it was not written again");
+    assert_eq!(write(&sink, b"two", true), Outcome::Committed(Some(Digest::of(b"two"))));
+    assert_ne!(inode(), there, "it has other content");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
