@@ -22,7 +22,6 @@ mod put;
 mod refused;
 mod rm;
 mod transfer;
-mod trees;
 mod verify;
 
 #[cfg(test)]
@@ -46,7 +45,7 @@ pub(crate) use limits::LimitArgs;
 pub(crate) use link::LinkArgs;
 pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
-pub(crate) use object::{MemoryArgs, ObjectArgs, StoreArgs};
+pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
 pub(crate) use output::OutputArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use probe::ProbeArgs;
@@ -54,7 +53,6 @@ pub(crate) use put::PutArgs;
 pub(crate) use refused::explain;
 pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
-pub(crate) use trees::{StoreEndArgs, StoredArgs};
 pub(crate) use verify::VerifyArgs;
 
 const ABOUT: &str =

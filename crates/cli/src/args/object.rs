@@ -5,9 +5,9 @@ use clap::builder::NonEmptyStringValueParser;
 
 use crate::settings::{parse_pair, parse_size};
 
-/// Options for object stores.
+/// Where a store is.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct StoreArgs {
+pub(crate) struct AddressArgs {
     /// The address of the store, if it is not the provider's: https://HOST or http://HOST:PORT
     ///
     /// Without it AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and `endpoint_url` in ~/.aws/config count for s3://,
@@ -18,10 +18,28 @@ pub(crate) struct StoreArgs {
     /// The region [default: AWS_REGION, AWS_DEFAULT_REGION, ~/.aws/config, or what the store says]
     #[arg(long, value_name = "NAME", help_heading = "Object stores")]
     pub(crate) region: Option<String>,
+}
+
+/// How a store is reached by what moves single objects.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    pub(crate) address: AddressArgs,
     /// Fail when nothing has gone through to or from a store for so long; until then each request is tried again
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
           value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Object stores")]
     pub(crate) timeout: u32,
+}
+
+/// How a store is reached where the other end may be a machine, to which `--timeout` belongs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreEndArgs {
+    #[command(flatten)]
+    pub(crate) address: AddressArgs,
+    /// Fail when nothing has gone through to or from a store for so long; until then each request is tried again
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Object stores")]
+    pub(crate) store_timeout: u32,
 }
 
 /// How much memory a stream takes.
@@ -33,19 +51,28 @@ pub(crate) struct MemoryArgs {
     pub(crate) max_memory: u64,
 }
 
-/// What an object is written with.
+/// What all objects of a run are written with.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ObjectArgs {
+pub(crate) struct StoredArgs {
     /// The storage class, as the store calls it: STANDARD_IA, GLACIER_IR …; at Azure Hot, Cool, Cold, Archive
     #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new(),
-          help_heading = "The object")]
+          help_heading = "Object stores")]
     pub(crate) storage_class: Option<String>,
     /// How the store encrypts it: AES256, aws:kms or aws:kms:dsse; at Google kms
-    #[arg(long, value_name = "HOW", help_heading = "The object")]
+    #[arg(long, value_name = "HOW", value_parser = NonEmptyStringValueParser::new(),
+          help_heading = "Object stores")]
     pub(crate) sse: Option<String>,
     /// The key that it is encrypted with
-    #[arg(long, value_name = "KEY", requires = "sse", help_heading = "The object")]
+    #[arg(long, value_name = "KEY", requires = "sse", value_parser = NonEmptyStringValueParser::new(),
+          help_heading = "Object stores")]
     pub(crate) sse_kms_key_id: Option<String>,
+}
+
+/// What one object is written with.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ObjectArgs {
+    #[command(flatten)]
+    pub(crate) stored: StoredArgs,
     /// A header to keep with it: 'Content-Type: application/zstd'; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = |text: &str| parse_pair(text, ':'),
           help_heading = "The object")]

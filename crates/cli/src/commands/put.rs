@@ -47,14 +47,14 @@ struct Stream {
 pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
     let places = destinations(args)?;
-    check_endpoint(&args.store, &places)?;
+    check_endpoint(&args.store.address, &places)?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
     let encode = encode(&args.encode)?;
     let encoding = encode.encoding();
     let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
-    let stores = store_settings(&args.store);
+    let stores = store_settings(&args.store.address, args.store.timeout);
     let cancel = Cancel::default();
     let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
         let open_one = |place| {

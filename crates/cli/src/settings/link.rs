@@ -8,7 +8,7 @@ use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 
-use super::{usage, words::split_words};
+use super::{store_settings, stored_options, usage, words::split_words};
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
@@ -114,22 +114,13 @@ impl LinkSettings {
 
     /// With object stores reached by these words.
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs) -> Self {
-        self.stores = StoreSettings {
-            endpoint: args.endpoint.clone(),
-            region: args.region.clone(),
-            timeout: Duration::from_secs(args.store_timeout.into()),
-        };
+        self.stores = store_settings(&args.address, args.store_timeout);
         self
     }
 
     /// With objects written by these words.
     pub(crate) fn storing(mut self, args: &StoredArgs) -> Self {
-        self.stored = PutOptions {
-            storage_class: args.storage_class.clone(),
-            sse: args.sse.clone(),
-            sse_kms_key_id: args.sse_kms_key_id.clone(),
-            ..PutOptions::default()
-        };
+        self.stored = stored_options(args);
         self
     }
 

@@ -21,6 +21,7 @@ pub(crate) use full::parse_on_full;
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use object::{
     check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_settings,
+    stored_options,
 };
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::{parse_part, parse_size};

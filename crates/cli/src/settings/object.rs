@@ -9,7 +9,7 @@ use haul_object::put::OVERHEAD;
 use haul_object::{PutOptions, StoreSettings};
 
 use super::usage;
-use crate::args::{MemoryArgs, ObjectArgs, StoreArgs};
+use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoredArgs};
 
 /// The least memory for content: a part in the making and two on their way.
 const LEAST: u64 = 24 << 20;
@@ -56,12 +56,22 @@ pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
     Ok(place)
 }
 
-/// How stores are reached.
-pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
+/// How stores are reached. `timeout` is in seconds.
+pub(crate) fn store_settings(address: &AddressArgs, timeout: u32) -> StoreSettings {
     StoreSettings {
-        endpoint: args.endpoint.clone(),
-        region: args.region.clone(),
-        timeout: Duration::from_secs(args.timeout.into()),
+        endpoint: address.endpoint.clone(),
+        region: address.region.clone(),
+        timeout: Duration::from_secs(timeout.into()),
+    }
+}
+
+/// What the words for all objects of a run ask of each.
+pub(crate) fn stored_options(args: &StoredArgs) -> PutOptions {
+    PutOptions {
+        storage_class: args.storage_class.clone(),
+        sse: args.sse.clone(),
+        sse_kms_key_id: args.sse_kms_key_id.clone(),
+        ..PutOptions::default()
     }
 }
 
@@ -86,7 +96,7 @@ pub(crate) fn content_memory(args: &MemoryArgs, streams: u64, more: u64) -> Resu
 ///
 /// # Errors
 /// If not.
-pub(crate) fn check_endpoint(args: &StoreArgs, places: &[ObjectPlace]) -> Result<()> {
+pub(crate) fn check_endpoint(args: &AddressArgs, places: &[ObjectPlace]) -> Result<()> {
     if args.endpoint.is_some() && places.iter().any(|place| place.kind != places[0].kind) {
         let error = usage("use --endpoint", "the destinations are of several providers");
         return Err(error
@@ -124,15 +134,7 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
     if let Some((name, _)) = metadata.iter().find(|(name, _)| name.starts_with("haul-")) {
         return Err(usage("note it", "names that begin with `haul-` are haul's own").on(name.as_bytes()));
     }
-    Ok(PutOptions {
-        headers,
-        metadata,
-        tags: args.tag.clone(),
-        storage_class: args.storage_class.clone(),
-        sse: args.sse.clone(),
-        sse_kms_key_id: args.sse_kms_key_id.clone(),
-        no_clobber,
-    })
+    Ok(PutOptions { headers, metadata, tags: args.tag.clone(), no_clobber, ..stored_options(&args.stored) })
 }
 
 #[cfg(test)]
@@ -164,9 +166,7 @@ mod tests {
     #[test]
     fn headers_that_are_haul_s_own_are_refused() {
         let none = ObjectArgs {
-            storage_class: None,
-            sse: None,
-            sse_kms_key_id: None,
+            stored: StoredArgs { storage_class: None, sse: None, sse_kms_key_id: None },
             header: Vec::new(),
             metadata: Vec::new(),
             tag: Vec::new(),
