@@ -4,6 +4,7 @@ mod bootstrap;
 mod cache;
 mod digests;
 mod dirs;
+mod frontier;
 mod left_behind;
 pub mod local;
 pub mod object;

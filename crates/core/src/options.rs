@@ -1,8 +1,11 @@
 //! What the two ends are told to do. These travel to the far end as they are.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::delta::Delta;
+use crate::entry::Entry;
 use crate::filter::Rule;
 use crate::path::RelPath;
 
@@ -21,6 +24,30 @@ pub struct ScanOptions {
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
     pub owner_names: bool,
+}
+
+impl ScanOptions {
+    /// Whether it is a file of a size that is left out.
+    #[must_use]
+    pub fn is_wrong_size(&self, entry: &Entry) -> bool {
+        entry.is_file()
+            && (self.min_size.is_some_and(|min| entry.len < min)
+                || self.max_size.is_some_and(|max| entry.len > max))
+    }
+
+    /// The directories above the starts that are no starts themselves, in order.
+    #[must_use]
+    pub fn above_starts(&self) -> Vec<RelPath> {
+        let mut above = BTreeSet::new();
+        for start in &self.starts {
+            let mut at = start.parent();
+            while let Some(path) = at {
+                at = path.parent();
+                above.insert(path);
+            }
+        }
+        above.into_iter().filter(|path| !self.starts.contains(path)).collect()
+    }
 }
 
 /// When a file at the destination counts as the same.

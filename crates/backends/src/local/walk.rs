@@ -264,10 +264,7 @@ impl Walk<'_> {
             }
         };
         let options = self.options;
-        let wrong_size = entry.is_file()
-            && (options.min_size.is_some_and(|min| entry.len < min)
-                || options.max_size.is_some_and(|max| entry.len > max));
-        if wrong_size || filter::excludes(&options.rules, &path, entry.is_dir()) {
+        if options.is_wrong_size(&entry) || filter::excludes(&options.rules, &path, entry.is_dir()) {
             batch.excluded += 1;
             return;
         }

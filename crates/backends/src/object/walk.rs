@@ -5,8 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
@@ -16,6 +14,7 @@ use haul_object::{Object, Page};
 use super::source::ObjectSource;
 use super::tree::{At, Tree};
 use super::{Detail, notes};
+use crate::frontier::Frontier;
 
 /// Listings side by side.
 const THREADS: usize = 8;
@@ -26,18 +25,7 @@ struct Walk<'a> {
     source: &'a ObjectSource,
     options: &'a ScanOptions,
     visit: ScanVisit<'a>,
-    stack: Mutex<Stack>,
-    more: Condvar,
-    stopped: AtomicBool,
-}
-
-#[derive(Default)]
-struct Stack {
-    work: Vec<Work>,
-    /// Threads that are listing and may add more.
-    busy: usize,
-    /// What ended the walk.
-    failed: Option<Error>,
+    work: Frontier<Work>,
 }
 
 /// Something to be listed.
@@ -64,14 +52,7 @@ pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisi
         let error = Error::new(ErrorKind::Usage, source.tree.side, "obey --one-file-system", cause);
         return Err(error.with_hint("leave it out"));
     }
-    let walk = Walk {
-        source,
-        options,
-        visit,
-        stack: Mutex::default(),
-        more: Condvar::new(),
-        stopped: AtomicBool::new(false),
-    };
+    let walk = Walk { source, options, visit, work: Frontier::new() };
     let first = walk.starts()?;
     if (first.entries.len() + first.errors.len() > 0 || first.excluded > 0) && (walk.visit)(first).is_break()
     {
@@ -82,7 +63,7 @@ pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisi
             scope.spawn(|| walk.run());
         }
     });
-    walk.stack.into_inner().unwrap_or_else(PoisonError::into_inner).failed.map_or(Ok(()), Err)
+    walk.work.end()
 }
 
 /// A folder without an object of its own: it has the time of the first object in it.
@@ -95,34 +76,22 @@ impl Walk<'_> {
         &self.source.tree
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stack> {
-        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The starts that are no folders, and the folders above them; folders are told when they are listed.
     fn starts(&self) -> Result<ScanBatch> {
         let mut batch = ScanBatch::default();
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
-                At::Folder => self.lock().work.push(Work::Folder(RelPath::root())),
+                At::Folder => self.work.add([Work::Folder(RelPath::root())]),
                 At::Object => self.start(&RelPath::root(), &mut batch),
                 At::Nothing => self.missing(&RelPath::root(), &mut batch),
             }
             return Ok(batch);
         }
-        let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
-        let mut above = BTreeSet::new();
-        for start in &starts {
-            let mut at = start.parent();
-            while let Some(path) = at {
-                at = path.parent();
-                above.insert(path);
-            }
-        }
-        let above: Vec<RelPath> = above.into_iter().filter(|path| !starts.contains(path)).collect();
+        let above = self.options.above_starts();
         for found in self.source.look.each(&above, |path| self.source.ask_folder(path)) {
             batch.entries.extend(found.ok().flatten().map(|fact| fact.entry.clone()));
         }
+        let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
         for start in starts {
             self.start(start, &mut batch);
         }
@@ -136,7 +105,7 @@ impl Walk<'_> {
                 if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
                     batch.excluded += 1;
                 } else if is_dir {
-                    self.lock().work.push(Work::Folder(path.clone()));
+                    self.work.add([Work::Folder(path.clone())]);
                 } else {
                     batch.entries.push(fact.entry.clone());
                 }
@@ -153,35 +122,11 @@ impl Walk<'_> {
     }
 
     fn run(&self) {
-        loop {
-            let mut stack = self.lock();
-            let work = loop {
-                if self.stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                if let Some(work) = stack.work.pop() {
-                    stack.busy += 1;
-                    break work;
-                }
-                if stack.busy == 0 {
-                    self.more.notify_all();
-                    return;
-                }
-                stack = self.more.wait(stack).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(stack);
-            let done = match work {
+        while let Some(work) = self.work.take(|_| 1, || ()) {
+            self.work.done(work.into_iter().try_for_each(|work| match work {
                 Work::Folder(folder) => self.folder(&folder),
                 Work::Names { folder, next, held } => self.names(&folder, next.as_deref(), held),
-            };
-            let mut stack = self.lock();
-            stack.busy -= 1;
-            if let Err(error) = done {
-                stack.failed.get_or_insert(error);
-                self.stopped.store(true, Ordering::Relaxed);
-            }
-            drop(stack);
-            self.more.notify_all();
+            }));
         }
     }
 
@@ -213,22 +158,14 @@ impl Walk<'_> {
         }
         let after = page.next.clone();
         let (folders, held) = found.take_names(self.tree(), folder, page, held);
-        let mut stack = self.lock();
-        if after.is_some() {
-            // Below the folders that come out of this page, so that those are done first and the stack stays short.
-            stack.work.push(Work::Names { folder: folder.clone(), next: after, held });
+        let (out, folders): (Vec<_>, Vec<_>) =
+            folders.into_iter().partition(|folder| filter::excludes(&self.options.rules, folder, true));
+        if !out.is_empty() {
+            self.hand_over(ScanBatch { excluded: out.len() as u64, ..ScanBatch::default() });
         }
-        for folder in folders {
-            if filter::excludes(&self.options.rules, &folder, true) {
-                drop(stack);
-                self.hand_over(ScanBatch { excluded: 1, ..ScanBatch::default() });
-                stack = self.lock();
-            } else {
-                stack.work.push(Work::Folder(folder));
-            }
-        }
-        drop(stack);
-        self.more.notify_all();
+        // Below the folders that come out of this page, so that those are done first and what waits stays little.
+        let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });
+        self.work.add(rest.into_iter().chain(folders.into_iter().map(Work::Folder)));
         self.tell(found, &first)
     }
 
@@ -266,10 +203,7 @@ impl Walk<'_> {
         for ((path, ..), told) in all.into_iter().zip(told) {
             match told {
                 Ok(Some(entry)) => {
-                    let wrong_size = entry.is_file()
-                        && (self.options.min_size.is_some_and(|min| entry.len < min)
-                            || self.options.max_size.is_some_and(|max| entry.len > max));
-                    if wrong_size {
+                    if self.options.is_wrong_size(&entry) {
                         batch.excluded += 1;
                     } else {
                         batch.entries.push(entry);
@@ -318,8 +252,7 @@ impl Walk<'_> {
     fn hand_over(&self, batch: ScanBatch) {
         let empty = batch.entries.is_empty() && batch.errors.is_empty() && batch.excluded == 0;
         if !empty && let ControlFlow::Break(()) = (self.visit)(batch) {
-            self.stopped.store(true, Ordering::Relaxed);
-            self.more.notify_all();
+            self.work.stop();
         }
     }
 }

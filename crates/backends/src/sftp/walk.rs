@@ -1,10 +1,9 @@
 //! A walk over folders at the server: many listings side by side, many answers ahead.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use haul_core::source::ScanVisit;
 use haul_core::{
@@ -15,6 +14,7 @@ use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Names, Request};
 use super::tree::{self, KIND, Tree};
 use super::wave::Wave;
+use crate::frontier::Frontier;
 use crate::local::stage::is_staging_name;
 
 /// Entries handed over at a time.
@@ -31,18 +31,7 @@ struct Walk<'a> {
     tree: &'a Tree,
     options: &'a ScanOptions,
     visit: ScanVisit<'a>,
-    stack: Mutex<Stack>,
-    more: Condvar,
-    stopped: AtomicBool,
-}
-
-#[derive(Default)]
-struct Stack {
-    dirs: Vec<RelPath>,
-    /// Threads that are listing and may add more.
-    busy: usize,
-    /// What ended the walk.
-    failed: Option<Error>,
+    folders: Frontier<RelPath>,
 }
 
 /// Walks below the root of `tree`.
@@ -55,14 +44,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
     if options.owner_names {
         tree.pool().note("SFTP tells owners by number only: --owner-by-name has no effect on this source");
     }
-    let walk = Walk {
-        tree,
-        options,
-        visit,
-        stack: Mutex::default(),
-        more: Condvar::new(),
-        stopped: AtomicBool::new(false),
-    };
+    let walk = Walk { tree, options, visit, folders: Frontier::new() };
     let first = walk.starts()?;
     if (walk.visit)(first).is_break() {
         return Ok(());
@@ -72,7 +54,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
             scope.spawn(|| walk.run());
         }
     });
-    walk.stack.into_inner().unwrap_or_else(PoisonError::into_inner).failed.map_or(Ok(()), Err)
+    walk.folders.end()
 }
 
 impl Walk<'_> {
@@ -80,22 +62,14 @@ impl Walk<'_> {
     fn starts(&self) -> Result<ScanBatch> {
         let starts =
             if self.options.starts.is_empty() { vec![RelPath::root()] } else { self.options.starts.clone() };
-        let mut above = BTreeSet::new();
-        for start in &starts {
-            let mut at = start.parent();
-            while let Some(path) = at {
-                at = path.parent();
-                above.insert(path);
-            }
-        }
-        let above: Vec<RelPath> = above.into_iter().filter(|path| !starts.contains(path)).collect();
+        let above = self.options.above_starts();
         let mut batch = ScanBatch::default();
         batch.entries.extend(entries_at(self.tree, &above)?.into_iter().filter_map(|found| found.ok()?));
         for (path, found) in starts.iter().zip(entries_at(self.tree, &starts)?) {
             match found {
                 Ok(Some(entry)) if !start_excluded(self.options, &entry) => {
                     if entry.is_dir() {
-                        self.lock().dirs.push(path.clone());
+                        self.folders.add([path.clone()]);
                     }
                     batch.entries.push(entry);
                 }
@@ -111,61 +85,24 @@ impl Walk<'_> {
         Ok(batch)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stack> {
-        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn run(&self) {
         let mut batch = ScanBatch::default();
-        loop {
-            let mut stack = self.lock();
-            let dirs = loop {
-                if self.stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                if !stack.dirs.is_empty() {
-                    // A fair share, so that the other threads have something to do too.
-                    let share = (stack.dirs.len() / THREADS).clamp(1, SIDE_BY_SIDE);
-                    let from = stack.dirs.len() - share;
-                    stack.busy += 1;
-                    break stack.dirs.split_off(from);
-                }
-                if stack.busy == 0 {
-                    self.more.notify_all();
-                    drop(stack);
-                    self.hand_over(&mut batch, 0);
-                    return;
-                }
-                if !batch.entries.is_empty() || !batch.errors.is_empty() {
-                    drop(stack);
-                    self.hand_over(&mut batch, 0);
-                    stack = self.lock();
-                    continue;
-                }
-                stack = self.more.wait(stack).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(stack);
-            let listed = self.list(&dirs, &mut batch);
-            let mut stack = self.lock();
-            stack.busy -= 1;
-            if let Err(error) = listed {
-                stack.failed.get_or_insert(error);
-                self.stopped.store(true, Ordering::Relaxed);
-            }
-            drop(stack);
-            self.more.notify_all();
+        // A fair share, so that the other threads have something to do too.
+        let share = |len: usize| (len / THREADS).min(SIDE_BY_SIDE);
+        while let Some(dirs) = self.folders.take(share, || self.hand_over(&mut batch, 0)) {
+            self.folders.done(self.list(&dirs, &mut batch));
             self.hand_over(&mut batch, BATCH);
         }
+        self.hand_over(&mut batch, 0);
     }
 
     fn hand_over(&self, batch: &mut ScanBatch, at_least: usize) {
         let count = batch.entries.len() + batch.errors.len();
-        if count < at_least || count == 0 && batch.excluded == 0 {
+        if count < at_least || count == 0 && batch.excluded == 0 || self.folders.is_stopped() {
             return;
         }
         if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
-            self.stopped.store(true, Ordering::Relaxed);
-            self.more.notify_all();
+            self.folders.stop();
         }
     }
 
@@ -182,7 +119,7 @@ impl Walk<'_> {
                 names.retain(|(name, _)| told[at].insert(hasher.hash_one(name)));
                 self.names(conn, &dirs[at], names, &mut batch)?;
                 self.hand_over(&mut batch, BATCH);
-                Ok(!self.stopped.load(Ordering::Relaxed))
+                Ok(!self.folders.is_stopped())
             })
         })?;
         let batch = batch.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -221,16 +158,14 @@ impl Walk<'_> {
         for (path, entry) in complete(self.tree, conn, found)? {
             match entry {
                 Ok(Some(entry)) => {
-                    let wrong_size = entry.is_file()
-                        && (options.min_size.is_some_and(|min| entry.len < min)
-                            || options.max_size.is_some_and(|max| entry.len > max));
-                    if wrong_size || filter::excludes(&options.rules, &path, entry.is_dir()) {
+                    if options.is_wrong_size(&entry)
+                        || filter::excludes(&options.rules, &path, entry.is_dir())
+                    {
                         batch.excluded += 1;
                         continue;
                     }
                     if entry.is_dir() {
-                        self.lock().dirs.push(path);
-                        self.more.notify_one();
+                        self.folders.add([path]);
                     }
                     batch.entries.push(entry);
                 }
