@@ -202,6 +202,21 @@ impl Http {
         })
     }
 
+    /// Asks for all of an object of `limit` bytes at most.
+    pub(crate) fn small(
+        &self,
+        signer: &impl Signer,
+        key: &str,
+        limit: usize,
+        at: &Activity<'_>,
+    ) -> Answer<Vec<u8>> {
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
+        let mut content = Vec::new();
+        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
+        self.stream(signer, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
+        Ok(content)
+    }
+
     /// Asks for a range of an object that bears `etag`, where one is given, and hands over all of it.
     pub(crate) fn range(
         &self,

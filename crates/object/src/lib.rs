@@ -19,6 +19,7 @@ mod governor;
 mod gs;
 mod http;
 pub mod keys;
+mod login;
 mod meter;
 mod ordered;
 mod payload;

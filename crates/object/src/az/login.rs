@@ -1,6 +1,6 @@
 //! Who asks: a key, a shared access signature, or tokens by the usual chain, each renewed before it runs out.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use object_store::azure::{
     AzureAccessKey, AzureAuthorizer, AzureConfigKey, AzureCredential, MicrosoftAzure, MicrosoftAzureBuilder,
@@ -12,12 +12,13 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use super::place::Place;
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Signed, Signer, unsendable, variable};
+use crate::login::Found;
 use crate::store::Answer;
 
 /// What signs requests for a container.
 pub(super) struct Login {
     pub(super) place: Place,
-    state: Mutex<Option<Source>>,
+    found: Found<Source>,
 }
 
 #[derive(Clone)]
@@ -31,18 +32,11 @@ enum Source {
 impl Login {
     /// Nothing is looked at yet.
     pub(super) fn new(place: Place) -> Self {
-        Self { place, state: Mutex::new(None) }
+        Self { place, found: Found::default() }
     }
 
     async fn credential(&self) -> Result<Arc<AzureCredential>, Fault> {
-        let source = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*state {
-                Some(source) => source.clone(),
-                None => state.insert(self.find()?).clone(),
-            }
-        };
-        match source {
+        match self.found.or_find(|| self.find())? {
             Source::Fixed(credential) => Ok(credential),
             Source::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
                 Fault::new(
@@ -128,7 +122,7 @@ impl Signer for Login {
         let damaged = fault.code == "InvalidOperation" && fault.message.contains("MD5 doesn't match");
         let fault = if damaged { Fault { class: Class::Damaged, ..fault } } else { fault };
         if matches!(fault.class, Class::Expired | Class::Login) {
-            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.found.forget();
         }
         // Azure tells in many lines what it signed.
         let message = fault.message.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();

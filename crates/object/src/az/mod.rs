@@ -89,11 +89,7 @@ impl Store for Azure {
     }
 
     fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key));
-        let mut content = Vec::new();
-        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
-        self.http.stream(&self.login, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
-        Ok(content)
+        self.http.small(&self.login, key, limit, at)
     }
 
     fn put(

@@ -4,20 +4,21 @@
 //! person), the one that `gcloud auth application-default login` writes, and the metadata server.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use serde::Deserialize;
 
 use crate::fault::{Class, Fault};
 use crate::http::variable;
+use crate::login::Found;
 
 /// Where tokens come from.
 pub(super) struct Chain {
     bucket: String,
     /// The address is not Google's own: an emulator wants no token.
     elsewhere: bool,
-    state: Mutex<Option<Source>>,
+    found: Found<Source>,
 }
 
 #[derive(Clone)]
@@ -39,24 +40,17 @@ struct Kind {
 impl Chain {
     /// Nothing is looked at yet.
     pub(super) fn new(bucket: &str, elsewhere: bool) -> Self {
-        Self { bucket: bucket.to_owned(), elsewhere, state: Mutex::new(None) }
+        Self { bucket: bucket.to_owned(), elsewhere, found: Found::default() }
     }
 
     /// Forgets what was read, because it is refused.
     pub(super) fn forget(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.found.forget();
     }
 
     /// The token as it is now; `None` where nobody asks for one.
     pub(super) async fn get(&self) -> Result<Option<String>, Fault> {
-        let source = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*state {
-                Some(source) => source.clone(),
-                None => state.insert(self.find()?).clone(),
-            }
-        };
-        match source {
+        match self.found.or_find(|| self.find())? {
             Source::Nobody => Ok(None),
             Source::Fixed(token) => Ok(Some(token.to_string())),
             Source::Renewed(store) => match store.credentials().get_credential().await {

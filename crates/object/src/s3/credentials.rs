@@ -3,7 +3,7 @@
 //! The environment, the profile (`roles.rs`), then what the library knows: web identity, the container's role, the
 //! instance's role, each renewed before it runs out.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
@@ -11,13 +11,14 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
 use super::roles;
 use crate::fault::{Class, Fault};
 use crate::http::variable;
+use crate::login::Found;
 use crate::profile::Profile;
 
 /// Where credentials come from.
 pub(super) struct Chain {
     bucket: String,
     region: String,
-    state: Mutex<Option<Source>>,
+    found: Found<Source>,
     /// Held by the one who asks for all.
     asking: tokio::sync::Mutex<()>,
 }
@@ -36,14 +37,14 @@ impl Chain {
         Self {
             bucket: bucket.to_owned(),
             region: region.to_owned(),
-            state: Mutex::new(None),
+            found: Found::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Forgets what was read, because it is refused: the environment of a process does not change, but files do.
+    /// Forgets what was read, because it is refused.
     pub(super) fn forget(&self) {
-        *self.lock() = None;
+        self.found.forget();
     }
 
     /// The credentials as they are now.
@@ -56,7 +57,7 @@ impl Chain {
                     Some(source) => source,
                     None => {
                         let found = self.find().await?;
-                        *self.lock() = Some(found.clone());
+                        self.found.keep(found.clone());
                         found
                     }
                 }
@@ -72,15 +73,11 @@ impl Chain {
 
     /// What was found before, if it is good for a while yet.
     fn held(&self) -> Option<Source> {
-        let source = self.lock().clone()?;
+        let source = self.found.get()?;
         match &source {
             Source::Fixed(_, Some(until)) if !lasts(until) => None,
             _ => Some(source),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Source>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn find(&self) -> Result<Source, Fault> {

@@ -89,7 +89,7 @@ impl<D: Dialect> Store for S3<D> {
     }
 
     fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        self.get_object(key, limit, at)
+        self.http.small(&self.dialect, key, limit, at)
     }
 
     fn put(

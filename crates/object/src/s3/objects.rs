@@ -51,14 +51,6 @@ impl<D: Dialect> S3<D> {
         self.http.range(&self.dialect, call, range, etag, take, at)
     }
 
-    pub(super) fn get_object(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key));
-        let mut content = Vec::new();
-        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
-        self.http.stream(&self.dialect, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
-        Ok(content)
-    }
-
     pub(super) fn put_object(
         &self,
         key: &str,
