@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use age::stream::{StreamReader, StreamWriter};
 use age::{DecryptError, Decryptor, Encryptor, ssh, x25519};
@@ -113,15 +113,22 @@ impl Recipients {
     }
 }
 
+type Key = Box<dyn age::Identity + Send + Sync>;
+
 /// Secret keys.
 #[derive(Default)]
-pub struct Identities(Vec<Box<dyn age::Identity + Send + Sync>>);
+pub struct Identities {
+    keys: Vec<Key>,
+    /// The file of those that are used where none was named.
+    usual: Option<PathBuf>,
+    read: OnceLock<Vec<Key>>,
+}
 
 impl Identities {
-    /// Whether there are none.
+    /// Those in a file that is read when something turns out to be encrypted, and not before.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn usual(path: PathBuf) -> Self {
+        Self { usual: Some(path), ..Self::default() }
     }
 
     /// Adds those in a file: as `age-keygen` writes them, or a private key of ssh without a passphrase.
@@ -129,40 +136,24 @@ impl Identities {
     /// # Errors
     /// If it cannot be read, or holds something else. Nothing of what it holds is told.
     pub fn add_file(&mut self, path: &Path) -> Result<()> {
-        let bad = |cause: &str| {
-            let error = Error::new(ErrorKind::Usage, Side::Local, "read the identity", cause);
-            error.on(path.as_os_str().as_bytes())
-        };
-        let text = read(path, "read the identity")?;
-        if text.trim_start().starts_with("-----BEGIN AGE ENCRYPTED")
-            || text.starts_with("age-encryption.org/")
-        {
-            let error = bad("the file is encrypted itself");
-            return Err(error.with_hint("hand it over decrypted: --identity <(age -d FILE)"));
-        }
-        if text.trim_start().starts_with("-----BEGIN") {
-            return match ssh::Identity::from_buffer(text.as_bytes(), None) {
-                Ok(key @ ssh::Identity::Unencrypted(_)) => {
-                    self.0.push(Box::new(key));
-                    Ok(())
-                }
-                Ok(ssh::Identity::Encrypted(_)) => {
-                    let error = bad("the key is protected by a passphrase");
-                    Err(error.with_hint("a copy without one is made by `ssh-keygen -p -N ''`"))
-                }
-                Ok(ssh::Identity::Unsupported(_)) => Err(bad("keys of this kind cannot decrypt")),
-                Err(_) => Err(bad("it is no private key of ssh")),
-            };
-        }
-        let before = self.0.len();
-        for (number, line) in text.lines().map(str::trim).enumerate() {
-            if !line.is_empty() && !line.starts_with('#') {
-                let key = x25519::Identity::from_str(line)
-                    .map_err(|_| bad(&format!("line {} is no secret key of age", number + 1)))?;
-                self.0.push(Box::new(key));
+        self.keys.append(&mut read_keys(path)?);
+        Ok(())
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// As [`Identities::add_file`].
+    fn all(&self) -> Result<Vec<&dyn age::Identity>> {
+        let usual: &[Key] = match (&self.usual, self.read.get()) {
+            (None, _) => &[],
+            (_, Some(read)) => read,
+            (Some(path), None) => {
+                let read = read_keys(path)?;
+                self.read.get_or_init(|| read)
             }
-        }
-        if self.0.len() > before { Ok(()) } else { Err(bad("there is no key in it")) }
+        };
+        Ok(self.keys.iter().chain(usual).map(|key| &**key as &dyn age::Identity).collect())
     }
 
     /// Decrypts what `from` gives. `failed` makes an error of one of reading.
@@ -176,7 +167,8 @@ impl Identities {
         failed: &dyn Fn(std::io::Error) -> Error,
     ) -> Result<StreamReader<R>> {
         let error = |kind, cause: &str| Error::new(kind, Side::Source, "decrypt", cause).on(name);
-        if self.is_empty() {
+        let keys = self.all()?;
+        if keys.is_empty() {
             return Err(error(ErrorKind::Usage, "it is encrypted, and no identity was named")
                 .with_hint("--identity FILE or AGE_IDENTITY=FILE names the key; --raw gets what is stored"));
         }
@@ -192,19 +184,53 @@ impl Identities {
             let error = error(ErrorKind::Unsupported, "it is encrypted by a passphrase");
             return Err(error.with_hint("`haul get --raw` and `age -d` read it"));
         }
-        let keys = self.0.iter().map(|key| &**key as &dyn age::Identity);
-        decryptor.decrypt(keys).map_err(told)
+        decryptor.decrypt(keys.into_iter()).map_err(told)
     }
 
     /// Decrypts a few bytes that [`Recipients::seal`] made; `None` if they are something else.
     pub(crate) fn unseal(&self, text: &str) -> Option<Vec<u8>> {
         let sealed = STANDARD.decode(text).ok()?;
-        let keys = self.0.iter().map(|key| &**key as &dyn age::Identity);
         let mut bytes = Vec::new();
         let decryptor = Decryptor::new_buffered(&sealed[..]).ok()?;
-        decryptor.decrypt(keys).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
+        decryptor.decrypt(self.all().ok()?.into_iter()).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
+}
+
+/// The secret keys in a file.
+///
+/// # Errors
+/// As [`Identities::add_file`].
+fn read_keys(path: &Path) -> Result<Vec<Key>> {
+    let bad = |cause: &str| {
+        let error = Error::new(ErrorKind::Usage, Side::Local, "read the identity", cause);
+        error.on(path.as_os_str().as_bytes())
+    };
+    let text = read(path, "read the identity")?;
+    if text.trim_start().starts_with("-----BEGIN AGE ENCRYPTED") || text.starts_with("age-encryption.org/") {
+        let error = bad("the file is encrypted itself");
+        return Err(error.with_hint("hand it over decrypted: --identity <(age -d FILE)"));
+    }
+    if text.trim_start().starts_with("-----BEGIN") {
+        return match ssh::Identity::from_buffer(text.as_bytes(), None) {
+            Ok(key @ ssh::Identity::Unencrypted(_)) => Ok(vec![Box::new(key)]),
+            Ok(ssh::Identity::Encrypted(_)) => {
+                let error = bad("the key is protected by a passphrase");
+                Err(error.with_hint("a copy without one is made by `ssh-keygen -p -N ''`"))
+            }
+            Ok(ssh::Identity::Unsupported(_)) => Err(bad("keys of this kind cannot decrypt")),
+            Err(_) => Err(bad("it is no private key of ssh")),
+        };
+    }
+    let mut keys: Vec<Key> = Vec::new();
+    for (number, line) in text.lines().map(str::trim).enumerate() {
+        if !line.is_empty() && !line.starts_with('#') {
+            let key = x25519::Identity::from_str(line)
+                .map_err(|_| bad(&format!("line {} is no secret key of age", number + 1)))?;
+            keys.push(Box::new(key));
+        }
+    }
+    if keys.is_empty() { Err(bad("there is no key in it")) } else { Ok(keys) }
 }
 
 /// The text of a file of keys, which may be a pipe.

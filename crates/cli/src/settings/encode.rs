@@ -1,7 +1,5 @@
 //! How a stream is stored, from the words about it.
 
-use std::path::PathBuf;
-
 use haul_core::{Compress, Result};
 use haul_object::keys::{Identities, Recipients, is_secret};
 use haul_object::put::Encode;
@@ -37,16 +35,18 @@ pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
     Ok(Encode { method: args.compress.and_then(|frames| frames.0), recipients })
 }
 
-/// What decrypts a stream: the files that were named, or the one that `AGE_IDENTITY` names.
+/// What decrypts a stream: the files that were named, or the one that `AGE_IDENTITY` names, which concerns only those
+/// who get something encrypted.
 ///
 /// # Errors
-/// If one holds no key, or a key was given in place of a file.
+/// If one that was named holds no key, or a key was given in place of a file.
 pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
+    if args.identity.is_empty() {
+        let usual = std::env::var_os("AGE_IDENTITY").filter(|path| !path.is_empty());
+        return Ok(usual.map(|path| Identities::usual(path.into())).unwrap_or_default());
+    }
     let mut keys = Identities::default();
-    let variable = std::env::var_os("AGE_IDENTITY").filter(|path| !path.is_empty() && !args.raw);
-    let variable: Vec<PathBuf> = variable.map(PathBuf::from).into_iter().collect();
-    let paths = if args.identity.is_empty() { &variable } else { &args.identity };
-    for path in paths {
+    for path in &args.identity {
         if path.to_str().is_some_and(is_secret) {
             let error = usage("read the identity", "a key was given, and not the file that it is in");
             return Err(error.with_hint("others can see command lines: that key is no secret any more"));
@@ -77,7 +77,7 @@ mod tests {
         let none = EncodeArgs { compress: None, encrypt: Vec::new(), encrypt_file: Vec::new() };
         let error = encode(&EncodeArgs { encrypt: vec![secret.to_owned()], ..none }).err().unwrap();
         assert!(!error.to_string().contains(secret));
-        let error = identities(&DecodeArgs { raw: false, identity: vec![PathBuf::from(secret)] });
+        let error = identities(&DecodeArgs { raw: false, identity: vec![secret.into()] });
         assert!(!error.err().unwrap().to_string().contains(secret));
     }
 }

@@ -127,6 +127,12 @@ fn what_is_encrypted_age_decrypts_and_it_comes_back() {
     }
     let run = place.haul("get").arg(at("long")).env("AGE_IDENTITY", key).finish().expect_success();
     assert!(run.stdout == long);
+    // A key that is not there concerns only those who need one.
+    place.put(&[], "plain", b"for all");
+    let without = |name: &str| place.haul("get").arg(at(name)).env("AGE_IDENTITY", "/nowhere/key").finish();
+    assert!(without("plain").expect_success().stdout == b"for all");
+    let refused = without("long").expect_code(1);
+    assert!(refused.err().contains("/nowhere/key"), "{refused}");
 }
 
 fn ssh_keys_decrypt_too() {
