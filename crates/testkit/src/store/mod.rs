@@ -3,6 +3,7 @@
 
 mod google;
 mod http;
+mod listener;
 mod proxy;
 mod server;
 mod small;

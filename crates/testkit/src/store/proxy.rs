@@ -1,14 +1,14 @@
 //! What stands between haul and a store: it hands on, and makes the trouble that a test wants.
 
 use std::io::{self, BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::google::{from_s3, to_s3};
 use super::http::{Request, pass, read_head};
+use super::listener::Listener;
 
 /// What happens to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,11 @@ struct Shared {
     plan: Plan,
     seen: Mutex<Vec<Request>>,
     answered: Mutex<Vec<Request>>,
-    ended: AtomicBool,
 }
 
 /// A proxy on a port of its own. It takes no new connections once it is dropped.
 pub struct Proxy {
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -84,35 +83,21 @@ impl Proxy {
         google: bool,
         plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().unwrap();
-        let plan = Box::new(plan);
         let shared = Arc::new(Shared {
             upstream,
             google,
-            plan,
+            plan: Box::new(plan),
             seen: Mutex::default(),
             answered: Mutex::default(),
-            ended: AtomicBool::new(false),
         });
         let each = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                if each.ended.load(Ordering::Relaxed) {
-                    return;
-                }
-                let shared = Arc::clone(&each);
-                // A connection that fails is what the client has to deal with.
-                thread::spawn(move || drop(shared.serve(&client)));
-            }
-        });
-        Self { address, shared }
+        Self { listener: Listener::start(move |client| each.serve(client)), shared }
     }
 
     /// As an endpoint.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.listener.endpoint()
     }
 
     /// All requests so far, in the order in which their heads came.
@@ -135,20 +120,12 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.shared.ended.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
 impl Shared {
     fn serve(&self, client: &TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
         let store = TcpStream::connect(self.upstream)?;
         store.set_nodelay(true)?;
         let result = self.exchange(client, &store);
-        let _ = client.shutdown(Shutdown::Both);
         let _ = store.shutdown(Shutdown::Both);
         result
     }

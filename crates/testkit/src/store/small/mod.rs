@@ -9,12 +9,11 @@ mod held;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use super::http::{Request, read_head};
+use super::listener::Listener;
 use held::{Content, Object, Upload};
 
 /// What is kept in any case, in bytes: what is noted beside an object.
@@ -41,7 +40,7 @@ impl Default for Habits {
 
 /// A store on a port of its own. It takes no new connections once it is dropped.
 pub struct SmallStore {
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -57,7 +56,6 @@ struct State {
 struct Shared {
     habits: Habits,
     state: Mutex<State>,
-    ended: AtomicBool,
 }
 
 impl SmallStore {
@@ -67,36 +65,21 @@ impl SmallStore {
     /// If no port is free.
     #[must_use]
     pub fn start(habits: Habits) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { habits, state: Mutex::default(), ended: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { habits, state: Mutex::default() });
         let each = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                if each.ended.load(Ordering::Relaxed) {
-                    return;
-                }
-                let shared = Arc::clone(&each);
-                // A connection that fails is what the client has to deal with.
-                thread::spawn(move || {
-                    let _ = shared.serve(&client);
-                    let _ = client.shutdown(Shutdown::Both);
-                });
-            }
-        });
-        Self { address, shared }
+        Self { listener: Listener::start(move |client| each.serve(client)), shared }
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// As an endpoint.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.listener.endpoint()
     }
 
     /// The length of the object at `/BUCKET/KEY`, and the parts that it was made of.
@@ -137,13 +120,6 @@ impl SmallStore {
     #[must_use]
     pub fn incomplete(&self) -> usize {
         self.shared.lock().uploads.len()
-    }
-}
-
-impl Drop for SmallStore {
-    fn drop(&mut self) {
-        self.shared.ended.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(self.address);
     }
 }
 
