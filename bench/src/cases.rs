@@ -136,264 +136,174 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// A copy with a side that is slow.
-const fn slow(
-    name: &'static str,
-    about: &'static str,
-    (data, quick): (&'static Dataset, &'static Dataset),
-    slow: Slow,
-    passes: Passes,
-    tools: &'static [&'static str],
-) -> Case {
-    Case {
-        name,
-        about,
-        data,
-        quick,
-        store: Store::Memory,
-        route: Route::Local,
-        link: None,
-        slow: Some(slow),
-        passes,
-        tools,
-        timeout: minutes(10),
-    }
-}
+/// A database directory over a link: what most cases are, but for what they say.
+const PUSH: Case = Case {
+    name: "",
+    about: "",
+    data: &DB,
+    quick: &DB_QUICK,
+    store: Store::Memory,
+    route: Route::Push,
+    link: None,
+    slow: None,
+    passes: Passes::First,
+    tools: REMOTE,
+    timeout: minutes(10),
+};
+
+/// Over a link on which packing decides.
+const PACKED: Case = Case { link: mbit(100, 10), tools: PACKING, timeout: minutes(5), ..PUSH };
+
+/// From one place of a disk to another.
+const ON_DISK: Case =
+    Case { store: Store::Disk, route: Route::Local, tools: LOCAL, timeout: minutes(5), ..PUSH };
 
 /// How the time and the memory grow with the entries.
-const fn entries(name: &'static str, about: &'static str, data: &'static Dataset) -> Case {
-    Case {
-        name,
-        about,
-        data,
-        quick: &MILLION_QUICK,
-        store: Store::Memory,
-        route: Route::Local,
-        link: None,
-        slow: None,
-        passes: Passes::Both,
-        tools: &["haul", "haul sync", "cp -a"],
-        timeout: minutes(10),
-    }
-}
+const ENTRIES: Case = Case {
+    quick: &MILLION_QUICK,
+    route: Route::Local,
+    passes: Passes::Both,
+    tools: &["haul", "haul sync", "cp -a"],
+    ..PUSH
+};
+
+/// Onto a file system that answers late, in folders.
+const MOUNT: Case = Case {
+    data: &MANY,
+    quick: &MANY_QUICK,
+    route: Route::Local,
+    slow: Some(Slow::Target(MS2)),
+    tools: MOUNTED,
+    ..PUSH
+};
 
 const MS2: Duration = Duration::from_millis(2);
 
 /// All cases.
 pub(crate) static CASES: &[Case] = &[
-    Case {
-        name: "wan1g",
-        about: "a database directory of 2 GB over a long line",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
-        link: gbit(1, 60),
-        slow: None,
-        passes: Passes::First,
-        tools: REMOTE,
-        timeout: minutes(10),
-    },
-    Case {
-        name: "wan5g",
-        about: "the same over a long and fast line",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
-        link: gbit(5, 60),
-        slow: None,
-        passes: Passes::First,
-        tools: REMOTE,
-        timeout: minutes(10),
-    },
+    Case { name: "wan1g", about: "a database directory of 2 GB over a long line", link: gbit(1, 60), ..PUSH },
+    Case { name: "wan5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PUSH },
     Case {
         name: "loss1g",
         about: "the same over a long line that loses one segment in ten thousand",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
         link: lossy(1, 100, 0.0001),
-        slow: None,
-        passes: Passes::First,
-        tools: REMOTE,
-        timeout: minutes(10),
+        ..PUSH
     },
     Case {
         name: "pull5g",
         about: "as wan5g, from the far machine to the near one",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Memory,
         route: Route::Pull,
         link: gbit(5, 60),
-        slow: None,
-        passes: Passes::First,
-        tools: REMOTE,
-        timeout: minutes(10),
+        ..PUSH
     },
     Case {
         name: "text100m",
         about: "one log of 738 MB over a slow line",
         data: &LOG,
         quick: &LOG_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
-        link: mbit(100, 10),
-        slow: None,
-        passes: Passes::First,
-        tools: PACKING,
-        timeout: minutes(5),
+        ..PACKED
     },
     Case {
         name: "textpull100m",
         about: "as text100m, from the far machine to the near one",
         data: &LOG,
         quick: &LOG_QUICK,
-        store: Store::Memory,
         route: Route::Pull,
-        link: mbit(100, 10),
-        slow: None,
-        passes: Passes::First,
-        tools: PACKING,
-        timeout: minutes(5),
+        ..PACKED
     },
     Case {
         name: "noise100m",
         about: "200 MB that nothing makes smaller over a slow line",
         data: &NOISE_FILE,
         quick: &NOISE_FILE_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
-        link: mbit(100, 10),
-        slow: None,
-        passes: Passes::First,
-        tools: PACKING,
-        timeout: minutes(5),
+        ..PACKED
     },
     Case {
         name: "lan",
         about: "the same without delay: what the tools cost",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
         link: gbit(40, 0),
-        slow: None,
-        passes: Passes::First,
-        tools: REMOTE,
         timeout: minutes(5),
+        ..PUSH
     },
     Case {
         name: "local",
         about: "one file of 1 GB and 12,200 small ones on one disk",
         data: &MIXED,
         quick: &MIXED_QUICK,
-        store: Store::Disk,
-        route: Route::Local,
-        link: None,
-        slow: None,
-        passes: Passes::First,
-        tools: LOCAL,
-        timeout: minutes(5),
+        ..ON_DISK
     },
     Case {
         name: "local-small",
         about: "12,200 small files in 122 folders on one disk",
         data: &MANY,
         quick: &MANY_QUICK,
-        store: Store::Disk,
-        route: Route::Local,
-        link: None,
-        slow: None,
-        passes: Passes::First,
-        tools: LOCAL,
-        timeout: minutes(5),
+        ..ON_DISK
     },
-    Case {
-        name: "local-db",
-        about: "a database directory of 2 GB on one disk",
-        data: &DB,
-        quick: &DB_QUICK,
-        store: Store::Disk,
-        route: Route::Local,
-        link: None,
-        slow: None,
-        passes: Passes::First,
-        tools: LOCAL,
-        timeout: minutes(5),
-    },
+    Case { name: "local-db", about: "a database directory of 2 GB on one disk", ..ON_DISK },
     Case {
         name: "nothing",
         about: "122,000 small files that are all there already, over a long line",
         data: &SMALL,
         quick: &SMALL_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
         link: gbit(1, 60),
-        slow: None,
         passes: Passes::Again,
         tools: &["haul", "rsync"],
-        timeout: minutes(10),
+        ..PUSH
     },
     Case {
         name: "delta",
         about: "one file of 1 GiB of which 1 % of the 16 KiB pages changed, over a long line",
         data: &IMAGE,
         quick: &IMAGE_QUICK,
-        store: Store::Memory,
-        route: Route::Push,
         link: gbit(1, 60),
-        slow: None,
         passes: Passes::Changed,
         tools: &["haul", "haul --inplace", "haul --delta off", "rsync", "rsync --inplace"],
         timeout: minutes(5),
+        ..PUSH
     },
-    entries("ten-thousand", "10,000 tiny files within one machine, and once more", &TEN_THOUSAND),
-    entries("hundred-thousand", "100,000 of them", &HUNDRED_THOUSAND),
-    entries("million", "1,000,000 of them", &MILLION),
-    entries("giant-folder", "1,000,000 of them in one folder", &ONE_FOLDER),
-    slow(
-        "small-slow",
-        "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",
-        (&MANY, &MANY_QUICK),
-        Slow::Target(MS2),
-        Passes::First,
-        MOUNTED,
-    ),
-    slow(
-        "small-cold",
-        "the same from such a file system",
-        (&MANY, &MANY_QUICK),
-        Slow::Source(MS2),
-        Passes::First,
-        MOUNTED,
-    ),
-    slow(
-        "small-again",
-        "the same onto such a file system, where all is there already",
-        (&MANY, &MANY_QUICK),
-        Slow::Target(MS2),
-        Passes::Again,
-        &["haul", "fpsync -n 32", "rclone local", "rsync"],
-    ),
-    slow(
-        "deep-slow",
-        "8,000 smaller files in a deep tree onto a file system that takes 0.7 ms for each request",
-        (&DEEP, &DEEP_QUICK),
-        Slow::Target(Duration::from_micros(700)),
-        Passes::First,
-        MOUNTED,
-    ),
-    slow(
-        "wide-slow",
-        "12,200 small files in one folder onto a file system that takes 2 ms for each request",
-        (&WIDE, &WIDE_QUICK),
-        Slow::Target(MS2),
-        Passes::First,
-        &["haul", "fpsync -n 32", "rclone local", "cp -r"],
-    ),
+    Case {
+        name: "ten-thousand",
+        about: "10,000 tiny files within one machine, and once more",
+        data: &TEN_THOUSAND,
+        ..ENTRIES
+    },
+    Case { name: "hundred-thousand", about: "100,000 of them", data: &HUNDRED_THOUSAND, ..ENTRIES },
+    Case { name: "million", about: "1,000,000 of them", data: &MILLION, ..ENTRIES },
+    Case { name: "giant-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
+    Case {
+        name: "small-slow",
+        about: "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",
+        ..MOUNT
+    },
+    Case {
+        name: "small-cold",
+        about: "the same from such a file system",
+        slow: Some(Slow::Source(MS2)),
+        ..MOUNT
+    },
+    Case {
+        name: "small-again",
+        about: "the same onto such a file system, where all is there already",
+        passes: Passes::Again,
+        tools: &["haul", "fpsync -n 32", "rclone local", "rsync"],
+        ..MOUNT
+    },
+    Case {
+        name: "deep-slow",
+        about: "8,000 smaller files in a deep tree onto a file system that takes 0.7 ms for each request",
+        data: &DEEP,
+        quick: &DEEP_QUICK,
+        slow: Some(Slow::Target(Duration::from_micros(700))),
+        ..MOUNT
+    },
+    Case {
+        name: "wide-slow",
+        about: "12,200 small files in one folder onto a file system that takes 2 ms for each request",
+        data: &WIDE,
+        quick: &WIDE_QUICK,
+        tools: &["haul", "fpsync -n 32", "rclone local", "cp -r"],
+        ..MOUNT
+    },
 ];
 
 impl Case {

@@ -108,14 +108,20 @@ mod tests {
         (0..3).map(|number| Seen { number, moved, due: moved + SLICE, owes: SLICE }).collect()
     }
 
-    #[test]
-    fn a_lane_that_is_far_slower_is_given_up_at_the_end() {
+    /// Three busy lanes that were watched for a second, of which the last hardly moved, and how they stand then.
+    fn one_slow() -> (Stragglers, Vec<Seen>) {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
         stragglers.watch(0.1, &busy(1000));
         let mut now = busy(10_000_000);
         now[2].moved = 100_000;
         stragglers.watch(1.0, &now);
+        (stragglers, now)
+    }
+
+    #[test]
+    fn a_lane_that_is_far_slower_is_given_up_at_the_end() {
+        let (mut stragglers, now) = one_slow();
         assert_eq!(stragglers.find(&now, 0.06), None, "nobody else is free");
         assert_eq!(stragglers.find(&lanes(12_000_000, 100_000), 0.06), Some(2));
         assert_eq!(
@@ -163,12 +169,7 @@ mod tests {
 
     #[test]
     fn no_more_are_given_up_than_a_request_may_be_lost_on() {
-        let mut stragglers = Stragglers::default();
-        stragglers.watch(0.0, &busy(0));
-        stragglers.watch(0.1, &busy(1000));
-        let mut now = busy(10_000_000);
-        now[2].moved = 100_000;
-        stragglers.watch(1.0, &now);
+        let (mut stragglers, _) = one_slow();
         let found = (0..20).filter(|_| stragglers.find(&lanes(12_000_000, 100_000), 0.06).is_some()).count();
         assert_eq!(found, MOST as usize);
     }
