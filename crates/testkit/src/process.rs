@@ -24,12 +24,21 @@ use rustix::process::{Pid, Signal, kill_process};
 pub const TAG: &str = "TESTKIT_TAG";
 
 /// Asks until `done` says so. Fails, with `what` was waited for, when that takes longer than `limit`.
-pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, limit: Duration, done: impl FnMut() -> bool) {
+    assert!(comes_true(limit, done), "waited for {limit:?} until {what}");
+}
+
+/// Asks until `done` says so, and says whether it did before `limit` was over.
+#[must_use]
+pub fn comes_true(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < limit, "waited for {limit:?} until {what}");
+        if begun.elapsed() >= limit {
+            return false;
+        }
         thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 /// The processes that carry this tag and have not ended.

@@ -5,8 +5,8 @@
 //! second grow with it, and shrinks to where they last did when they no longer do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Scope};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A rate is measured over at least this time, and over [`OPERATIONS`] for each seat.
@@ -17,10 +17,14 @@ const OPERATIONS: u64 = 2;
 const HELPED: f64 = 1.08;
 /// Windows after which a step up that did not help is tried again.
 const PATIENCE: u32 = 24;
+/// When nothing was begun for so long and no seat is free, one more is called.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// Threads that do one kind of work for one end.
 pub(crate) struct Crew {
     state: Mutex<State>,
+    /// A seat became free, or there are more.
+    changed: Condvar,
     most: usize,
 }
 
@@ -73,6 +77,7 @@ pub(crate) struct Seat<'a>(&'a Crew);
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.0.lock().taken -= 1;
+        self.0.changed.notify_one();
     }
 }
 
@@ -87,7 +92,7 @@ impl Crew {
     pub(crate) fn growing(least: usize, most: usize) -> Self {
         let climb = Climb { before: None, rest: 0 };
         let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
-        Self { state: Mutex::new(state), most }
+        Self { state: Mutex::new(state), changed: Condvar::new(), most }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -127,6 +132,7 @@ impl Crew {
                     let rate = state.done as f64 / elapsed.as_secs_f64();
                     let seats = state.seats;
                     state.seats = state.climb.next(seats, rate, self.most);
+                    self.changed.notify_all();
                 }
                 (state.since, state.done, state.full) = (Instant::now(), 0, 0);
             }
@@ -140,10 +146,43 @@ impl Crew {
             return items.iter().map(work).collect();
         }
         let job = Job { crew: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
-        std::thread::scope(|scope| job.take_part(scope, self.own_seat(), true));
+        thread::scope(|scope| {
+            // Who asks does not work: it calls more as seats become free, also when those who work are all stuck.
+            let call = |seat, stays| {
+                let job = &job;
+                thread::Builder::new().spawn_scoped(scope, move || job.take_part(seat, stays)).is_ok()
+            };
+            if !call(self.own_seat(), true) {
+                // Where no thread can be had, who is there does it all.
+                return job.take_part(self.own_seat(), true);
+            }
+            while !job.is_all_taken() {
+                let before = job.next.load(Ordering::Relaxed);
+                let seat = self.wait_for_seat(|| job.is_all_taken());
+                if job.is_all_taken() {
+                    break;
+                }
+                if let Some(seat) = seat {
+                    call(seat, false);
+                } else if job.next.load(Ordering::Relaxed) == before {
+                    call(self.own_seat(), true);
+                }
+            }
+        });
         let mut done = job.done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// A seat as soon as one is free; none when it is `over` first, or [`STUCK`] is.
+    fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
+        let full = |state: &mut State| state.taken >= state.seats && !over();
+        let state = self.changed.wait_timeout_while(self.lock(), STUCK, full);
+        let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
+        (state.taken < state.seats && !over()).then(|| {
+            state.taken += 1;
+            Seat(self)
+        })
     }
 }
 
@@ -157,19 +196,22 @@ struct Job<'a, T, R, W> {
 }
 
 impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
-    /// Works until nothing is left; calls others for what is, one at a time.
-    fn take_part<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, seat: Seat<'scope>, stays: bool) {
+    /// Whether nothing is left to begin with.
+    fn is_all_taken(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.items.len()
+    }
+
+    /// Works until nothing is left, or, unless it `stays`, there are too many.
+    fn take_part(&self, seat: Seat<'_>, stays: bool) {
         let mut answers = Vec::new();
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = self.items.get(at) else { break };
-            if at + 1 < self.items.len()
-                && let Some(seat) = self.crew.seat()
-            {
-                // Where no thread can be had, who is there does it all.
-                let _ =
-                    thread::Builder::new().spawn_scoped(scope, move || self.take_part(scope, seat, false));
+            if at + 1 >= self.items.len() {
+                // Who waits for a seat looks again.
+                drop(self.crew.lock());
+                self.crew.changed.notify_all();
             }
+            let Some(item) = self.items.get(at) else { break };
             answers.push((at, (self.work)(item)));
             if self.crew.done() && !stays {
                 break;
@@ -207,6 +249,23 @@ mod tests {
             }
             assert!(reached.contains(&seats), "{seats} for a server of {most}");
         }
+    }
+
+    #[test]
+    fn what_is_stuck_holds_up_nothing_else() {
+        let crew = Crew::growing(2, 2);
+        let rest = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..40).collect();
+        crew.each(&items, |item| {
+            if *item < 3 {
+                while rest.load(Ordering::Relaxed) < items.len() - 3 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            } else {
+                rest.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!((rest.into_inner(), crew.lock().taken), (37, 0));
     }
 
     #[test]

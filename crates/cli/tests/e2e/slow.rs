@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_slowfs::{Action, Fault, Mount, Op, Options};
-use haul_testkit::process::{kill, wait_until};
+use haul_testkit::process::{comes_true, kill, wait_until};
 use haul_testkit::tree::list;
 use haul_testkit::{Need, Random, Tree, assert_same_tree};
 use rustix::io::Errno;
@@ -235,10 +235,15 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
             };
             list(source.path()).iter().filter(|path| source.join(path).is_file() && there(path)).count()
         };
-        wait_until("all others are there", Duration::from_secs(60), || {
-            slow.hanging() == 1 && complete() >= 599
-        });
+        let come = comes_true(Duration::from_secs(60), || slow.hanging() == 1 && complete() >= 599);
+        let (hanging, there) = (slow.hanging(), complete());
+        // Else neither the program could end nor this test.
         slow.release();
+        assert!(
+            come,
+            "{op:?}: {hanging} requests hang, and {there} of 599 files are there\n{}",
+            run.stdout()
+        );
         let run = run.finish().expect_code(1);
         assert_eq!(failed(&run), BTreeSet::from(["01/10".to_owned()]), "{run}");
         assert_eq!(summary(&run).of("copied"), 599);
@@ -263,12 +268,7 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
         slow.faults().add(Fault::once(op, path, Action::Hang));
         let run = scene.copy(Way::Local, from, to).args(["--timeout", "1"]).start();
         let named = format!("{operation} {}", slow.join(path).display());
-        let is_named = || run.stdout().contains(&named);
-        let begun = Instant::now();
-        while !is_named() && begun.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let told = is_named();
+        let told = comes_true(Duration::from_secs(60), || run.stdout().contains(&named));
         // Else neither the program could end nor this test.
         slow.release();
         assert!(told, "it is not named: {}", run.stdout());
