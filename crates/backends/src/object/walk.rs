@@ -18,6 +18,8 @@ use crate::frontier::Frontier;
 
 /// Listings side by side.
 const THREADS: usize = 8;
+/// Objects that are asked for before they are told, so that the first are moved while the next are asked for.
+const ASKED: usize = 256;
 
 const EMPTY: &str = "its name ends in an empty component";
 
@@ -196,23 +198,24 @@ impl Walk<'_> {
             }
             all.push((path, Some(object), false));
         }
-        let told = self
-            .source
-            .look
-            .each(&all, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
-        for ((path, ..), told) in all.into_iter().zip(told) {
-            match told {
-                Ok(Some(entry)) => {
-                    if self.options.is_wrong_size(&entry) {
-                        batch.excluded += 1;
-                    } else {
-                        batch.entries.push(entry);
-                    }
+        for some in all.chunks(ASKED) {
+            let told = self
+                .source
+                .look
+                .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
+            for ((path, ..), told) in some.iter().zip(told) {
+                match told {
+                    Ok(Some(entry)) if self.options.is_wrong_size(&entry) => batch.excluded += 1,
+                    Ok(Some(entry)) => batch.entries.push(entry),
+                    // It vanished since it was listed, or is what haul keeps beside an object.
+                    Ok(None) => {}
+                    Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                    Err(error) => batch.errors.push(Failure { path: path.clone(), error }),
                 }
-                // It vanished since it was listed, or is what haul keeps beside an object.
-                Ok(None) => {}
-                Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
-                Err(error) => batch.errors.push(Failure { path, error }),
+            }
+            self.hand_over(std::mem::take(&mut batch));
+            if self.work.is_stopped() {
+                break;
             }
         }
         self.hand_over(batch);
