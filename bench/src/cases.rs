@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dataset::{
     DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK, MANY,
     MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL,
-    SMALL_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
+    SMALL_QUICK, STREAM, STREAM_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -28,6 +28,15 @@ pub(crate) enum Store {
     Memory,
     /// Below `--disk-dir`.
     Disk,
+}
+
+/// What is at the far end of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Far {
+    /// A machine with an sshd.
+    Machine,
+    /// An object store.
+    Bucket,
 }
 
 /// Which side of a copy is behind a file system that answers late.
@@ -78,6 +87,8 @@ pub(crate) struct Case {
     pub(crate) route: Route,
     /// The link; none for a copy within one machine.
     pub(crate) link: Option<LinkSpec>,
+    /// What is at its other end.
+    pub(crate) far: Far,
     /// Which side is slow; none unless it says so.
     pub(crate) slow: Option<Slow>,
     /// Which copies are reported.
@@ -112,6 +123,9 @@ const MOUNTED: &[&str] =
 /// For copies on one disk.
 const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
 
+/// For object stores.
+const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];
+
 /// For links where packing decides.
 const PACKING: &[&str] =
     &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
@@ -145,6 +159,7 @@ const PUSH: Case = Case {
     store: Store::Memory,
     route: Route::Push,
     link: None,
+    far: Far::Machine,
     slow: None,
     passes: Passes::First,
     tools: REMOTE,
@@ -153,6 +168,22 @@ const PUSH: Case = Case {
 
 /// Over a link on which packing decides.
 const PACKED: Case = Case { link: mbit(100, 10), tools: PACKING, timeout: minutes(5), ..PUSH };
+
+/// A stream into an object store.
+const PUT: Case = Case {
+    data: &STREAM,
+    quick: &STREAM_QUICK,
+    far: Far::Bucket,
+    tools: CLIENTS,
+    timeout: minutes(5),
+    ..PUSH
+};
+
+/// A stream out of one.
+const GET: Case = Case { route: Route::Pull, ..PUT };
+
+/// Small files into one.
+const OBJECTS: Case = Case { data: &MANY, quick: &MANY_QUICK, link: gbit(1, 20), ..PUT };
 
 /// From one place of a disk to another.
 const ON_DISK: Case =
@@ -261,6 +292,19 @@ pub(crate) static CASES: &[Case] = &[
         timeout: minutes(5),
         ..PUSH
     },
+    Case {
+        name: "put5g",
+        about: "800 MB into an object store over a long and fast line",
+        link: gbit(5, 60),
+        ..PUT
+    },
+    Case { name: "get5g", about: "the same out of it, to a pipe", link: gbit(5, 60), ..GET },
+    Case { name: "put1g", about: "800 MB into an object store over a long line", link: gbit(1, 60), ..PUT },
+    Case { name: "get1g", about: "the same out of it, to a pipe", link: gbit(1, 60), ..GET },
+    Case { name: "put-lan", about: "800 MB into an object store without delay", link: gbit(40, 0), ..PUT },
+    Case { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
+    Case { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
+    Case { name: "objects-down", about: "the same out of it", route: Route::Pull, ..OBJECTS },
     Case {
         name: "ten-thousand",
         about: "10,000 tiny files within one machine, and once more",

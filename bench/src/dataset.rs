@@ -155,6 +155,13 @@ pub(crate) const NOISE_FILE: Dataset =
 pub(crate) const NOISE_FILE_QUICK: Dataset =
     Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
 
+/// A stream that nothing makes smaller.
+pub(crate) const STREAM: Dataset =
+    Dataset { name: "stream", groups: &[group("blob", 1, 0, (800 * MB, 800 * MB), Content::Random)] };
+/// The same, small.
+pub(crate) const STREAM_QUICK: Dataset =
+    Dataset { name: "stream-quick", groups: &[group("blob", 1, 0, (30 * MB, 30 * MB), Content::Random)] };
+
 /// One image of a disk.
 pub(crate) const IMAGE: Dataset =
     Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), Content::Pages)] };
@@ -211,6 +218,14 @@ impl Group {
 }
 
 impl Dataset {
+    /// The path of its only file, if it has no other.
+    pub(crate) fn only_file(&self) -> Option<String> {
+        match self.groups {
+            [Group { files: 1, folder, per_folder: 0, .. }] => Some(format!("{folder}/000000.dat")),
+            _ => None,
+        }
+    }
+
     /// About how many bytes the tree takes on disk, files in whole blocks and their inodes.
     pub(crate) fn footprint(&self) -> u64 {
         let one = |g: &Group| g.files as u64 * ((g.size.0 + g.size.1) / 2 / 4096 + 2) * 4096;

@@ -7,7 +7,9 @@
 //! haul-bench link --rate 1g --rtt 60ms -- ping -c 3 10.77.0.2
 //! ```
 
+mod bucket;
 mod cases;
+mod clients;
 mod dataset;
 mod leftovers;
 mod link;

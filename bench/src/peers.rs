@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::bucket::BucketAccess;
 use crate::cases::Route;
+use crate::clients;
 use crate::sshd::SshAccess;
 
 /// How exact the copies of a tool are by the options it is run with.
@@ -46,8 +48,12 @@ pub(crate) struct Job<'a> {
     pub(crate) source: &'a str,
     /// Where to; does not exist at a first pass, its parent does.
     pub(crate) target: &'a str,
-    /// How the far machine is reached; none for a copy within one machine.
+    /// How the far machine is reached; none where there is none.
     pub(crate) ssh: Option<&'a SshAccess>,
+    /// The object store that is source or target: that of the two which begins with `s3://`.
+    pub(crate) bucket: Option<&'a BucketAccess>,
+    /// The only file below the source, where there is one.
+    pub(crate) file: Option<&'a str>,
     /// The program haul.
     pub(crate) haul: &'a str,
     /// More options for haul.
@@ -88,6 +94,7 @@ impl Tool {
         let option = match program {
             "scp" => "-V",
             "mscp" => "-h",
+            "s5cmd" => "version",
             _ => "--version",
         };
         let program = if program == "scp" { "ssh" } else { program };
@@ -140,6 +147,11 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("tar", &["tar"], Keeps::Everything, Promise::Copied, tar_local),
     tool("cp -r", &["cp"], Keeps::Contents, Promise::Copied, |job| cp(job, "-r", false)),
     tool("cp -a", &["cp"], Keeps::Everything, Promise::Copied, |job| cp(job, "-a", false)),
+    tool("haul to or from a store", &[], Keeps::Contents, Promise::Copied, clients::haul),
+    tool("aws", &["aws"], Keeps::Contents, Promise::Copied, clients::aws),
+    tool("s5cmd", &["s5cmd"], Keeps::Contents, Promise::Copied, clients::s5cmd),
+    tool("rclone s3", &["rclone"], Keeps::Contents, Promise::Copied, clients::rclone),
+    tool("mc", &["mc"], Keeps::Contents, Promise::Copied, clients::mc),
     tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, "-a", true)),
 ];
 
@@ -162,7 +174,8 @@ pub(crate) fn which(program: &str) -> Option<std::path::PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
-fn near(command: String) -> Option<Plan> {
+/// A command on the near machine and nothing else.
+pub(crate) fn near(command: String) -> Option<Plan> {
     Some(Plan { near: command, listener: None })
 }
 
@@ -356,6 +369,8 @@ mod tests {
             source: "/a",
             target: "/b",
             ssh: Some(&ssh),
+            bucket: None,
+            file: None,
             haul: "/bin/haul",
             haul_args: "",
         };

@@ -126,8 +126,13 @@ pub(crate) fn kill(pid: u32, signal: Signal) {
 
 /// Runs a command that belongs to no measurement; its standard output.
 pub(crate) fn run_aside(text: &str, log: &Path, stop: &Stop) -> Result<String> {
+    run_aside_in(None, text, log, stop)
+}
+
+/// The same in a namespace.
+pub(crate) fn run_aside_in(netns: Option<&Netns>, text: &str, log: &Path, stop: &Stop) -> Result<String> {
     let _ = std::fs::remove_file(log);
-    let mut running = Running::shell(text, Place { netns: None, side: None, log })?;
+    let mut running = Running::shell(text, Place { netns, side: None, log })?;
     loop {
         stop.check()?;
         if let Some((_, status)) = running.wait_for(Duration::from_millis(50))? {

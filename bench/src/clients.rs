@@ -1,0 +1,92 @@
+//! How the clients of object stores are told to move a stream or a tree.
+
+use crate::bucket::BucketAccess;
+use crate::cases::Route;
+use crate::peers::{Job, Plan, near};
+
+/// The words of one client.
+struct Words {
+    /// From standard input to an object.
+    put: String,
+    /// From an object to standard output.
+    get: String,
+    /// A tree, from one place to another.
+    tree: String,
+}
+
+/// The plan for a job with a bucket: a stream where the data are one file.
+fn plan(job: &Job, words: impl Fn(&str, &str) -> Words) -> Option<Plan> {
+    let bucket = job.bucket?;
+    let (source, target) = (job.source, job.target);
+    let command = match (job.route, job.file) {
+        (Route::Push, Some(file)) => {
+            format!("cat {source}/{file} | {}", words("", &format!("{target}/{file}")).put)
+        }
+        (Route::Pull, Some(file)) => {
+            let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let get = words(&format!("{source}/{file}"), "").get;
+            format!("mkdir -p {target}/{folder} && {get} | cat > {target}/{file}")
+        }
+        (Route::Push | Route::Pull, None) => words(source, target).tree,
+        (Route::Local, _) => return None,
+    };
+    near(bucket.with(&command))
+}
+
+pub(crate) fn haul(job: &Job) -> Option<Plan> {
+    let (haul, more) = (job.haul, job.haul_args);
+    plan(job, |source, target| Words {
+        put: format!("{haul} put -q {more} {target}"),
+        get: format!("{haul} get -q {more} {source}"),
+        tree: format!("{haul} copy -q {more} {source}/ {target}/"),
+    })
+}
+
+pub(crate) fn aws(job: &Job) -> Option<Plan> {
+    plan(job, |source, target| Words {
+        put: format!("aws s3 cp --quiet - {target}"),
+        get: format!("aws s3 cp --quiet {source} -"),
+        tree: format!("aws s3 cp --quiet --recursive {source} {target}"),
+    })
+}
+
+pub(crate) fn s5cmd(job: &Job) -> Option<Plan> {
+    plan(job, |source, target| {
+        let from = if source.starts_with("s3://") { format!("'{source}/*'") } else { format!("{source}/") };
+        Words {
+            put: format!("s5cmd --log error pipe -c 32 -p 16 {target}"),
+            get: format!("s5cmd --log error cat -c 32 -p 16 {source}"),
+            tree: format!("s5cmd --log error --numworkers 256 cp {from} {target}/"),
+        }
+    })
+}
+
+pub(crate) fn rclone(job: &Job) -> Option<Plan> {
+    plan(job, |source, target| {
+        let at = |place: &str| {
+            if place.starts_with("s3://") { BucketAccess::rclone(place) } else { place.to_owned() }
+        };
+        let (from, to) = (at(source), at(target));
+        Words {
+            put: format!("rclone rcat -q --s3-upload-concurrency 32 --s3-chunk-size 16M {to}"),
+            get: format!("rclone cat -q {from}"),
+            tree: format!("rclone copy -q --transfers 64 --checkers 64 {from} {to}"),
+        }
+    })
+}
+
+pub(crate) fn mc(job: &Job) -> Option<Plan> {
+    plan(job, |source, target| {
+        let at = |place: &str| match place.strip_prefix("s3://") {
+            Some(path) => format!("bench/{path}"),
+            None => place.to_owned(),
+        };
+        let (from, to) = (at(source), at(target));
+        let mc = "export MC_HOST_bench=http://$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY@${AWS_ENDPOINT_URL#http://}; mc";
+        Words {
+            put: format!("({mc} pipe --quiet {to})"),
+            get: format!("({mc} cat {from})"),
+            tree: format!("{mc} mirror --quiet {from} {to}"),
+        }
+    })
+}
