@@ -130,6 +130,11 @@ impl<'a> Bucket<'a> {
         self.rclone(&format!("copy --transfers 16 {tree} {}", BucketAccess::rclone(bucket)))
     }
 
+    /// Puts a file into a bucket, with what haul notes of it.
+    pub(crate) fn put(&self, haul: &str, file: &str, object: &str) -> Result<()> {
+        self.aside(&format!("{haul} put -q {object} < {file}"))
+    }
+
     /// Copies what is in a bucket into a folder, without what haul keeps beside objects.
     pub(crate) fn take(&self, bucket: &str, folder: &str) -> Result<()> {
         let from = BucketAccess::rclone(bucket);
@@ -138,7 +143,10 @@ impl<'a> Bucket<'a> {
 
     /// Runs rclone beside the store, where there is no link between.
     fn rclone(&self, words: &str) -> Result<()> {
-        let text = self.access.with(&format!("rclone -q {words}"));
-        run_aside_in(Some(self.link.far()), &text, &self.log, self.stop).map(drop)
+        self.aside(&format!("rclone -q {words}"))
+    }
+
+    fn aside(&self, command: &str) -> Result<()> {
+        run_aside_in(Some(self.link.far()), &self.access.with(command), &self.log, self.stop).map(drop)
     }
 }

@@ -87,7 +87,14 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         file: file.as_deref(),
     };
     if let Some(bucket) = bucket.as_ref().filter(|_| case.route == Route::Pull) {
-        bucket.fill(SOURCE, utf8(&tree.path)?)?;
+        let tree = utf8(&tree.path)?;
+        match (&settings.haul, &file) {
+            // So that it can be verified by what is noted with it.
+            (Some(haul), Some(file)) => {
+                bucket.put(haul, &format!("{tree}/{file}"), &format!("{SOURCE}/{file}"))?;
+            }
+            _ => bucket.fill(SOURCE, tree)?,
+        }
     }
     if case.store == Store::Disk {
         let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());

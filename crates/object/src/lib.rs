@@ -23,6 +23,7 @@ mod login;
 mod meter;
 mod ordered;
 mod payload;
+mod pipe;
 mod profile;
 pub mod put;
 mod runtime;

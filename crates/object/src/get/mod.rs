@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use haul_core::{Buffer, Error, ErrorKind, Result, Side};
+use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::client::Client;
 use crate::companion::{self, Found};
@@ -152,7 +152,7 @@ pub fn get(
 
 /// A stream in pieces.
 trait Pieces {
-    type Piece: Bytes;
+    type Piece: AsRef<[u8]>;
 
     /// The next one; `None` at the end.
     fn next(&mut self) -> Result<Option<Self::Piece>>;
@@ -161,41 +161,19 @@ trait Pieces {
     fn checked(&mut self) -> Result<Checked>;
 }
 
-/// Some bytes, perhaps in several places.
-trait Bytes {
-    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool>;
-}
-
-impl Bytes for Vec<Buffer> {
-    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
-        for buffer in self {
-            if !take(buffer.bytes())? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-impl Bytes for Vec<u8> {
-    fn each(&self, take: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
-        take(self)
-    }
-}
-
 /// Hands over everything but the last piece, checks all, and hands over that. `None`: the reader had enough.
 fn deliver<P: Pieces>(pieces: &mut P, output: &mut Output) -> Result<Option<Checked>> {
     let mut held: Option<P::Piece> = None;
     while let Some(piece) = pieces.next()? {
         if let Some(before) = held.replace(piece)
-            && !before.each(&mut |bytes| output.write(bytes))?
+            && !output.write(before.as_ref())?
         {
             return Ok(None);
         }
     }
     let checked = pieces.checked()?;
     match held {
-        Some(last) if !last.each(&mut |bytes| output.write(bytes))? => Ok(None),
+        Some(last) if !output.write(last.as_ref())? => Ok(None),
         _ => Ok(Some(checked)),
     }
 }

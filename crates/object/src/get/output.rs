@@ -29,6 +29,7 @@ impl Output {
     /// What is already open, as standard output.
     #[must_use]
     pub fn open(fd: OwnedFd) -> Self {
+        crate::pipe::widen(&fd);
         Self { file: File::from(fd), staged: None }
     }
 

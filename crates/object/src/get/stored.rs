@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::Ordering;
 
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Buffer, Error, ErrorKind, Result, Side};
 
 use super::check::{Check, Checked};
-use super::window::{Piece, Window};
+use super::window::Window;
 use super::{GetStatus, Pieces};
 
 /// The object as it is stored.
@@ -18,9 +18,9 @@ pub(super) struct Stored<'a> {
     pub(super) name: &'a str,
     pub(super) status: &'a GetStatus,
     pub(super) checked: &'a Cell<Option<Checked>>,
-    piece: Piece,
-    /// The buffer of the piece that is read, and how much of it was.
-    at: (usize, usize),
+    piece: Option<Buffer>,
+    /// How much of the piece was read.
+    at: usize,
 }
 
 impl<'a> Stored<'a> {
@@ -32,23 +32,21 @@ impl<'a> Stored<'a> {
         status: &'a GetStatus,
         checked: &'a Cell<Option<Checked>>,
     ) -> Self {
-        Self { window, check: Some(check), name, status, checked, piece: Piece::new(), at: (0, 0) }
+        Self { window, check: Some(check), name, status, checked, piece: None, at: 0 }
     }
 
     /// The next piece; `None` at the end.
     ///
     /// # Errors
     /// If it cannot be fetched, or what came is not what is recorded.
-    fn next_piece(&mut self) -> Result<Option<Piece>> {
+    fn next_piece(&mut self) -> Result<Option<Buffer>> {
         self.status.waits.store(true, Ordering::Relaxed);
         let piece = self.window.next()?;
         self.status.waits.store(false, Ordering::Relaxed);
         match (&piece, &mut self.check) {
             (Some(piece), Some(check)) => {
-                for buffer in piece {
-                    check.update(buffer.bytes());
-                    self.status.written.fetch_add(buffer.bytes().len() as u64, Ordering::Relaxed);
-                }
+                check.update(piece.bytes());
+                self.status.written.fetch_add(piece.bytes().len() as u64, Ordering::Relaxed);
             }
             (None, check) => {
                 if let Some(check) = check.take() {
@@ -62,9 +60,9 @@ impl<'a> Stored<'a> {
 }
 
 impl Pieces for Stored<'_> {
-    type Piece = Piece;
+    type Piece = Buffer;
 
-    fn next(&mut self) -> Result<Option<Piece>> {
+    fn next(&mut self) -> Result<Option<Buffer>> {
         self.next_piece()
     }
 
@@ -76,27 +74,16 @@ impl Pieces for Stored<'_> {
 
 impl BufRead for Stored<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let bytes = |piece: &Piece, (buffer, at): (usize, usize)| {
-            piece.get(buffer).map_or(0, |buffer| buffer.bytes().len() - at)
-        };
-        while bytes(&self.piece, self.at) == 0 {
-            if self.at.0 + 1 < self.piece.len() {
-                self.at = (self.at.0 + 1, 0);
-                continue;
-            }
-            // Its buffers go back before others are waited for.
-            (self.piece, self.at) = (Piece::new(), (0, 0));
-            match self.next_piece() {
-                Ok(Some(piece)) => self.piece = piece,
-                Ok(None) => return Ok(&[]),
-                Err(error) => return Err(io::Error::other(error)),
-            }
+        if self.piece.as_ref().is_none_or(|piece| piece.bytes().len() == self.at) {
+            // Its buffer goes back before another is waited for.
+            (self.piece, self.at) = (None, 0);
+            self.piece = self.next_piece().map_err(io::Error::other)?;
         }
-        Ok(&self.piece[self.at.0].bytes()[self.at.1..])
+        Ok(self.piece.as_ref().map_or(&[], |piece| &piece.bytes()[self.at..]))
     }
 
     fn consume(&mut self, len: usize) {
-        self.at.1 += len;
+        self.at += len;
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Ranges lie in buffers of one pool: a range is asked for only when there is room for it behind those that have not
 //! been handed over yet. When the one that is waited for takes much longer than others did, it is asked for once more,
-//! on another connection; what comes first counts.
+//! on another connection; what comes first counts. That is sooner where nothing else can be asked for until it comes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,11 +15,9 @@ use haul_core::{Buffer, BufferPool, Error, Result, SLICE_LEN};
 use crate::client::Client;
 use crate::store::Object;
 
-/// Buffers that a range takes.
-const BUFFERS: usize = 2;
-
-/// Bytes in a range.
-pub(super) const RANGE_LEN: u64 = BUFFERS as u64 * SLICE_LEN;
+/// Bytes in a range. Each connection gets into its stride by itself, so many small ranges fill a long link sooner than
+/// few large ones.
+pub(super) const RANGE_LEN: u64 = SLICE_LEN;
 
 /// A range is slow if it takes so many times as long as those before it did on average …
 const SLOW: u32 = 3;
@@ -27,8 +25,14 @@ const SLOW: u32 = 3;
 /// … and at least so long.
 const SLOW_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// What was fetched of a range.
-pub(super) type Piece = Vec<Buffer>;
+/// The same for one that holds up all others: there is room for nothing more until it comes.
+const HOLDS_UP: u32 = 2;
+
+/// See [`HOLDS_UP`].
+const HOLDS_UP_AT_LEAST: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether one is slow.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The ranges of one object.
 pub(super) struct Window<'a> {
@@ -49,7 +53,7 @@ struct State {
     next: u64,
     /// The next range that is to be handed over.
     wanted: u64,
-    arrived: HashMap<u64, Piece>,
+    arrived: HashMap<u64, Buffer>,
     /// Ranges under way: when they were asked for, and the end of all requests for them.
     under_way: HashMap<u64, (Instant, Arc<AtomicBool>)>,
     /// A range that is to be asked for once more.
@@ -67,7 +71,7 @@ impl<'a> Window<'a> {
     pub(super) fn new(client: &'a Client, object: &'a Object, start: u64, memory: u64) -> Self {
         let pool = BufferPool::new(memory);
         // Room is kept for the range that is held back until all is verified, and for one that is asked for once more.
-        let room = (pool.count() / BUFFERS).saturating_sub(2).max(1) as u64;
+        let room = pool.count().saturating_sub(2).max(1) as u64;
         let state = State {
             next: 0,
             wanted: 0,
@@ -125,7 +129,7 @@ impl<'a> Window<'a> {
     ///
     /// # Errors
     /// If one cannot be fetched.
-    pub(super) fn next(&self) -> Result<Option<Piece>> {
+    pub(super) fn next(&self) -> Result<Option<Buffer>> {
         let mut state = self.lock();
         loop {
             if let Some(error) = state.error.take() {
@@ -141,7 +145,12 @@ impl<'a> Window<'a> {
                 self.changed.notify_all();
                 return Ok(Some(piece));
             }
-            let limit = (state.usual * SLOW).max(SLOW_AT_LEAST);
+            let holds_up = state.next == self.ranges.min(wanted + self.room);
+            let limit = if holds_up {
+                (state.usual * HOLDS_UP).max(HOLDS_UP_AT_LEAST)
+            } else {
+                (state.usual * SLOW).max(SLOW_AT_LEAST)
+            };
             let slow = state.under_way.get(&wanted).is_some_and(|(at, _)| at.elapsed() > limit);
             if slow && state.fetched > 0 && state.again.is_none() {
                 state.again = Some(wanted);
@@ -151,7 +160,7 @@ impl<'a> Window<'a> {
                 }
                 self.changed.notify_all();
             }
-            let waited = self.changed.wait_timeout(state, Duration::from_millis(100));
+            let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -193,23 +202,15 @@ impl<'a> Window<'a> {
         }
     }
 
-    fn fetch_one(&self, index: u64, unwanted: &AtomicBool) -> Result<Piece> {
+    fn fetch_one(&self, index: u64, unwanted: &AtomicBool) -> Result<Buffer> {
         let Range { start, end } = self.range(index);
-        let mut piece: Piece = (0..(end - start).div_ceil(SLICE_LEN)).map(|_| self.pool.take()).collect();
-        let mut at = 0;
+        let mut piece = self.pool.take();
         self.client.read(self.object, start..end, unwanted, &mut |bytes| match bytes {
-            None => {
-                at = 0;
-                piece.iter_mut().for_each(|buffer| buffer.truncate(0));
-            }
-            Some(mut bytes) => {
-                while let Some(buffer) = piece.get_mut(at).filter(|_| !bytes.is_empty()) {
-                    let len = bytes.len().min(buffer.room());
-                    if let Some(space) = buffer.grow(len) {
-                        space.copy_from_slice(&bytes[..len]);
-                    }
-                    bytes = &bytes[len..];
-                    at += usize::from(buffer.room() == 0);
+            None => piece.truncate(0),
+            // No more comes than was asked for.
+            Some(bytes) => {
+                if let Some(space) = piece.grow(bytes.len()) {
+                    space.copy_from_slice(bytes);
                 }
             }
         })?;

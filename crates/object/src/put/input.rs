@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::group::Group;
+use crate::pipe;
 
 /// How often it is looked at whether the run is cancelled, while nothing comes.
 const LOOK: Duration = Duration::from_millis(100);
@@ -46,11 +47,13 @@ impl Input {
     /// What is already open.
     #[must_use]
     pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
+        pipe::widen(&fd);
         Self { file: File::from(fd), child: None, group: None, name: "standard input".to_owned(), cancel }
     }
 
     /// One of several streams that belong together.
     pub(super) fn of_group(fd: OwnedFd, name: &str, group: Arc<Group>, cancel: Arc<AtomicBool>) -> Self {
+        pipe::widen(&fd);
         let member = Member { group, empty: true, ended: false };
         Self { file: File::from(fd), child: None, group: Some(member), name: name.to_owned(), cancel }
     }
@@ -65,6 +68,7 @@ impl Input {
         let Some(stdout) = child.stdout.take() else {
             return Err(failed(&io::Error::other("it has no output")));
         };
+        pipe::widen(&stdout);
         let file = File::from(OwnedFd::from(stdout));
         Ok(Self { file, child: Some(child), group: None, name: name.to_owned(), cancel })
     }
