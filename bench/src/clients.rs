@@ -84,7 +84,7 @@ pub(crate) fn mc(job: &Job) -> Option<Plan> {
         let (from, to) = (at(source), at(target));
         let mc = "export MC_HOST_bench=http://$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY@${AWS_ENDPOINT_URL#http://}; mc";
         Words {
-            put: format!("({mc} pipe --quiet {to})"),
+            put: format!("({mc} pipe --quiet --concurrent 16 --part-size 16MiB {to})"),
             get: format!("({mc} cat {from})"),
             tree: format!("{mc} mirror --quiet {from} {to}"),
         }

@@ -27,6 +27,7 @@ mod timed;
 mod units;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -148,7 +149,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run_cases(&args),
         Verb::Stream(args) => run_stream(&args),
         Verb::List => {
-            list();
+            let _ = list();
             Ok(ExitCode::SUCCESS)
         }
     };
@@ -158,19 +159,22 @@ fn main() -> ExitCode {
     })
 }
 
-fn list() {
-    println!("Cases:");
+/// Shows the cases and the tools. Who reads no further has seen enough.
+fn list() -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "Cases:")?;
     for case in CASES {
-        println!("  {:12} {} ({})", case.name, case.about, case.way(false));
+        writeln!(out, "  {:16} {} ({})", case.name, case.about, case.way(false))?;
     }
-    println!("Tools:");
+    writeln!(out, "Tools:")?;
     for tool in TOOLS {
         let state = match tool.missing() {
             Some(program) => format!("{program} is not on the path"),
             None => tool.needs.join(", "),
         };
-        println!("  {:16} {state}", tool.name);
+        writeln!(out, "  {:24} {state}", tool.name)?;
     }
+    Ok(())
 }
 
 fn run_link(args: LinkArgs) -> Result<ExitCode> {

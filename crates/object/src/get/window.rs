@@ -88,9 +88,11 @@ impl<'a> Window<'a> {
         Self { client, object, start, ranges, room, pool, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Threads that fetch with profit.
+    /// Threads that fetch with profit: fewer than there is room for ranges, so that when the one that is waited for is
+    /// slow, the others go on behind it; and one for what is asked for once more.
     pub(super) fn threads(&self) -> usize {
-        usize::try_from(self.room.min(self.ranges)).unwrap_or(1) + 1
+        let at_once = (self.room * 2).div_ceil(3);
+        usize::try_from(at_once.min(self.ranges)).unwrap_or(1) + 1
     }
 
     /// Ranges that were asked for once more.
