@@ -37,7 +37,7 @@ const FIRST: usize = 32;
 /// How much of what is there a source tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All that is noted: a request for each object.
+    /// All that is noted: a request for each object, where listings do not tell.
     Full,
     /// Names and kinds (file or folder), as listings tell them: to find out what is too much.
     Names,
@@ -75,6 +75,7 @@ pub fn open_sink(
         let error = Error::new(ErrorKind::Usage, Side::Destination, "obey --verify disk", cause);
         return Err(error.with_hint("`haul verify` reads everything back afterwards"));
     }
+    client.takes(stored)?;
     let tree = Tree::open(Arc::clone(client), place, Side::Destination)?;
     let from = from.map(|place| Tree::open(Arc::clone(client), place, Side::Source)).transpose()?;
     Ok(Arc::new(sink::ObjectSink::new(tree, options.clone(), from, stored.clone(), buffers.clone())))

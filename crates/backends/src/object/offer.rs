@@ -17,7 +17,7 @@ pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
             if !sink.options.dry_run && page.take_blocked() {
                 remove(sink, &[sink.tree.key(&parent)])?;
             }
-            page.seen(path)
+            page.seen(&sink.tree, path)
         }
         None if entry.is_dir() => {
             let folder = sink.pages.of(&sink.tree, path)?.is_there();

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{ErrorKind, RelPath, Result};
 
-use super::names::encode;
 use super::tree::Tree;
 
 /// Names that are remembered over all folders, some 20 MiB, and folders.
@@ -40,9 +39,9 @@ pub(super) struct Seen {
 pub(super) struct Unknown;
 
 impl Page {
-    /// What it says of the entry at `path`, which is right in the folder.
-    pub(super) fn seen(&self, path: &RelPath) -> Seen {
-        let name = encode(path.name());
+    /// What it says of the entry at `path` of `tree`, which is right in the folder.
+    pub(super) fn seen(&self, tree: &Tree, path: &RelPath) -> Seen {
+        let name = tree.encode(path.name());
         let object = self.objects.get(&name).copied();
         let folder = self.folders.contains(&name);
         Seen {
@@ -107,7 +106,7 @@ impl Pages {
     fn load(&self, tree: &Tree, folder: &RelPath) -> Result<Page> {
         let mut blocked = false;
         if let Some(parent) = folder.parent() {
-            let seen = self.of(tree, &parent)?.seen(folder);
+            let seen = self.of(tree, &parent)?.seen(tree, folder);
             blocked = matches!(seen.object, Ok(Some(_)));
             if seen.folder == Ok(false) {
                 let blocked = AtomicBool::new(blocked);
