@@ -48,6 +48,8 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
     /// Bytes of content that did not have to go from one far end to another one.
     pub(crate) matched_bytes: u64,
+    /// Bytes of content that did not have to go because an interrupted run had sent them.
+    pub(crate) resumed_bytes: u64,
     /// Of `wire_bytes`, those that came here from one far end to go on to another.
     pub(crate) relayed_bytes: u64,
     /// How content is packed on its way.
@@ -151,6 +153,7 @@ impl<'a> Meter<'a> {
         totals.wire_bytes += link.wire_bytes;
         totals.relayed_bytes += link.relayed_bytes;
         totals.matched(link.matched_bytes);
+        totals.resumed(link.resumed_bytes);
         let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };

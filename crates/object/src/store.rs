@@ -296,7 +296,8 @@ pub(crate) trait Store: Send + Sync {
     fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
 
     /// Copies a range of an object of this bucket inside the store into a part of an upload, if it still bears its mark.
-    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag>;
+    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>)
+    -> Answer<Tag>;
 }
 
 /// Which part of which upload.

@@ -149,7 +149,7 @@ impl Giant {
         };
         let tag = match held {
             Some(tag) => {
-                sink.went.fetch_sub(payload.len().min(sink.went.load(Ordering::Relaxed)), Ordering::Relaxed);
+                sink.held.fetch_add(payload.len(), Ordering::Relaxed);
                 tag
             }
             None => sink.tree.client.write_part(&begun.upload, number + 1, &payload)?,
@@ -167,7 +167,9 @@ impl Giant {
         let key = sink.tree.key(&self.entry.path);
         let run = run_note();
         let (upload, held) = match sink.uploads.take(sink, &key)? {
-            Some((upload, parts)) => (upload, Some(parts.into_iter().map(|part| (part.number, part)).collect())),
+            Some((upload, parts)) => {
+                (upload, Some(parts.into_iter().map(|part| (part.number, part)).collect()))
+            }
             None => {
                 let create = |options: &PutOptions| client.create(&key, &with(options, &run));
                 (sink.noted(&self.entry, None, create)?, None)

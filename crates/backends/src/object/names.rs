@@ -54,6 +54,8 @@ pub(super) enum BadKey {
     Path(BadPath),
     /// It is not how the name that it means is written, so that two keys would mean one name.
     Escape,
+    /// It has a character that the provider takes in no key, or says to avoid.
+    Character,
 }
 
 impl std::fmt::Display for BadKey {
@@ -63,6 +65,10 @@ impl std::fmt::Display for BadKey {
                 f.write_str("an empty component, `.` or `..` in its name is no name of a file")
             }
             Self::Path(bad) => std::fmt::Display::fmt(bad, f),
+            Self::Character => f.write_str(
+                "its name has a character that haul writes in another way there, as the provider asks: a control \
+                 character, a backslash, or a dot at the end of a component",
+            ),
             Self::Escape => f.write_str("its name has an escape that no name of a file is written with"),
         }
     }
@@ -86,7 +92,13 @@ pub(super) fn decode(kind: ObjectKind, text: &str) -> Result<RelPath, BadKey> {
     }
     bytes.extend_from_slice(rest.as_bytes());
     let path = RelPath::new(&bytes).map_err(BadKey::Path)?;
-    if encode(kind, path.as_bytes()) == text { Ok(path) } else { Err(BadKey::Escape) }
+    if encode(kind, path.as_bytes()) == text {
+        Ok(path)
+    } else if encode(ObjectKind::S3, path.as_bytes()) == text {
+        Err(BadKey::Character)
+    } else {
+        Err(BadKey::Escape)
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +125,7 @@ mod tests {
         assert_eq!(keys("\\\u{7f}\u{81}\u{f022}")[2], "^5C^7F^C2^81^EF^80^A2");
         // Where it can be in a key, it is not read as the name of something else.
         assert_eq!(decode(ObjectKind::S3, "a\u{201b}0A"), Err(BadKey::Escape));
-        assert_eq!(decode(ObjectKind::Az, "a\\b"), Err(BadKey::Escape));
+        assert_eq!(decode(ObjectKind::Az, "a\\b"), Err(BadKey::Character));
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(super) struct ObjectSink {
     pub(super) copies: Copies,
     /// Bytes of content that have gone.
     pub(super) went: AtomicU64,
+    /// Of the content of giants, what an interrupted run had sent.
+    pub(super) held: AtomicU64,
     /// For questions about objects, and for those without content.
     pub(super) look: Crew,
     /// For content.
@@ -70,6 +72,7 @@ impl ObjectSink {
             room: Room::new(buffers.count() / 4),
             copies: Copies::default(),
             went: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             look: crew(),
             send: crew(),
             buffers,
@@ -202,7 +205,9 @@ impl Sink for ObjectSink {
         let client = &self.tree.client;
         let keys = self.look.each(paths, |path| -> Result<Vec<String>> {
             let (key, folder) = (self.tree.key(path), self.tree.folder(path));
-            let Some(parent) = path.parent() else { return Ok(vec![companion::key_of(&folder), folder, key]) };
+            let Some(parent) = path.parent() else {
+                return Ok(vec![companion::key_of(&folder), folder, key]);
+            };
             let page = self.pages.of(&self.tree, &parent)?;
             let seen = page.seen(&self.tree, path);
             let mut keys = Vec::new();
@@ -244,6 +249,7 @@ impl Sink for ObjectSink {
     }
 
     fn traffic(&self) -> Traffic {
-        Traffic { wire_bytes: self.went.load(Ordering::Relaxed), ..Traffic::default() }
+        let (went, held) = (self.went.load(Ordering::Relaxed), self.held.load(Ordering::Relaxed));
+        Traffic { wire_bytes: went.saturating_sub(held), resumed_bytes: held, ..Traffic::default() }
     }
 }

@@ -115,9 +115,7 @@ fn in_parts(sink: &ObjectSink, object: &Object, to: &str, options: &PutOptions) 
         .map(|(number, start)| (number, start..(start + RANGE).min(object.len)))
         .collect();
     let copied = sink.send.each(&ranges, |(number, range)| {
-        client
-            .copy_part(object, range.clone(), &upload, *number)
-            .map(|tag| (tag, range.end - range.start))
+        client.copy_part(object, range.clone(), &upload, *number).map(|tag| (tag, range.end - range.start))
     });
     let made = copied.into_iter().collect::<Result<Vec<_>>>().and_then(|parts| {
         let crc64 = joined_crc64(parts.iter().map(|(tag, len)| (tag.crc64.unwrap_or_default(), *len)));

@@ -16,7 +16,7 @@ use haul_core::{
 use haul_object::Client;
 
 use crate::render::RequestCounts;
-use crate::settings::LinkSettings;
+use crate::settings::{LinkSettings, check_endpoint};
 
 /// Takes sentences that the person should see.
 pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
@@ -72,6 +72,8 @@ impl Ends {
         if let Some((.., client)) = known {
             return Ok(Arc::clone(client));
         }
+        let all = self.stores.iter().map(|(other, ..)| other).chain([place]);
+        check_endpoint(self.link.stores.endpoint.as_deref(), all)?;
         let (cancel, note) = (Arc::clone(&self.cancel), Arc::clone(&self.note));
         let client = Arc::new(haul_object::open(place, side, &self.link.stores, cancel, note)?);
         // That nobody may come in is told once, not for each object. Who may not list may still write.

@@ -40,6 +40,7 @@ mod paths;
 mod plan;
 mod postgres;
 mod probe;
+mod provider;
 mod providers;
 mod reach;
 mod realtrees;
@@ -56,6 +57,7 @@ mod stores;
 mod storms;
 mod streams;
 mod sync;
+mod treeproviders;
 
 use std::process::ExitCode;
 
@@ -148,6 +150,7 @@ fn main() -> ExitCode {
         plan::cases(),
         groups::cases(),
         providers::cases(),
+        treeproviders::cases(),
         pagecache::cases(),
         delta::cases(),
     ];

@@ -159,7 +159,10 @@ mod tests {
             <Blob><Name>y</Name><Properties/><Metadata/></Blob><BlobPrefix><Name>q/</Name></BlobPrefix></Blobs><NextMarker>m!</NextMarker></EnumerationResults>";
         let page = page(text.as_bytes()).unwrap();
         let object = &page.objects[0];
-        assert_eq!((&object.key[..], object.len, &object.etag[..]), ("a\u{fffe}+", 7, "\"0x8CBFF45D8A29A19\""));
+        assert_eq!(
+            (&object.key[..], object.len, &object.etag[..]),
+            ("a\u{fffe}+", 7, "\"0x8CBFF45D8A29A19\"")
+        );
         assert_eq!(object.md5().as_deref(), Some("d41d8cd98f00b204e9800998ecf8427e"));
         assert_eq!((&object.modified[..], object.class.as_deref()), ("2009-09-09T09:20:02Z", Some("Hot")));
         assert_eq!((object.note("haul-blake3"), object.note("mode")), (Some("a&b"), Some("100644")));

@@ -151,7 +151,13 @@ impl<D: Dialect> Store for S3<D> {
         self.copy_object(from, to, options, at)
     }
 
-    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag> {
+    fn copy_part(
+        &self,
+        from: &Object,
+        range: Range<u64>,
+        part: PartOf<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
         self.upload_part_copy(from, range, part, at)
     }
 }
