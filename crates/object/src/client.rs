@@ -124,6 +124,12 @@ impl Client {
         self.store.terms().copies
     }
 
+    /// Objects that one request removes, at most.
+    #[must_use]
+    pub fn removes(&self) -> usize {
+        self.store.terms().removes
+    }
+
     /// Whether [`Client::uploads`] knows those of all objects under a prefix, and not only of one object.
     #[must_use]
     pub fn lists_uploads(&self) -> bool {

@@ -65,11 +65,17 @@ struct Begun {
     record: Mutex<Option<Record>>,
 }
 
+/// The slices in each part of a giant of `len` bytes, and its parts, of which there may be `most`.
+pub(super) fn cut(len: u64, most: u32) -> (u32, u32) {
+    let slices = slice_count(len);
+    let step = slices.div_ceil(most.max(1)).max(SLICES);
+    (step, slices.div_ceil(step))
+}
+
 impl Giant {
     /// With at most so many parts.
     pub(super) fn new(entry: &Arc<Entry>, most: u32) -> Self {
-        let slices = slice_count(entry.len);
-        let step = slices.div_ceil(most.max(1)).max(SLICES);
+        let (step, parts) = cut(entry.len, most);
         let state = State {
             tree: FileTree::new(entry.len),
             parts: HashMap::new(),
@@ -79,7 +85,7 @@ impl Giant {
         Self {
             entry: Arc::clone(entry),
             step,
-            parts: slices.div_ceil(step),
+            parts,
             begun: Mutex::default(),
             state: Mutex::new(state),
             ended: OnceLock::new(),

@@ -17,7 +17,7 @@ use super::sink::ObjectSink;
 use super::tree::Tree;
 
 /// The ranges that objects are copied in which are larger than the store copies in one request.
-const RANGE: u64 = 1 << 30;
+pub(super) const RANGE: u64 = 1 << 30;
 
 /// Giants that are being copied, with who waits for that.
 #[derive(Default)]
