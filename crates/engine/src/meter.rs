@@ -154,7 +154,8 @@ impl<'a> Meter<'a> {
         totals.relayed_bytes += link.relayed_bytes;
         totals.matched(link.matched_bytes);
         totals.resumed(link.resumed_bytes);
-        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes;
+        // What a sink finds there counted as sent until then: it must not count as undone.
+        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + link.resumed_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +166,7 @@ impl<'a> Meter<'a> {
         let first = past.front().copied().unwrap_or(sample);
         drop(past);
         let over = (sample.at - first.at).as_secs_f64();
-        let rate = if over > 0.0 { (sample.bytes - first.bytes) as f64 / over } else { 0.0 };
+        let rate = if over > 0.0 { sample.bytes.saturating_sub(first.bytes) as f64 / over } else { 0.0 };
         let scan_done = self.scan_done.load(Ordering::Relaxed);
         let [waiting, reading, writing] = [0, 1, 2].map(|at| sample.spent[at] - first.spent[at]);
         let limit = if self.full.load(Ordering::Relaxed) {

@@ -15,6 +15,7 @@
 mod backups;
 mod between;
 mod changing;
+mod cloudtrees;
 mod compression;
 mod databases;
 mod delta;
@@ -57,7 +58,6 @@ mod stores;
 mod storms;
 mod streams;
 mod sync;
-mod treeproviders;
 
 use std::process::ExitCode;
 
@@ -150,7 +150,7 @@ fn main() -> ExitCode {
         plan::cases(),
         groups::cases(),
         providers::cases(),
-        treeproviders::cases(),
+        cloudtrees::cases(),
         pagecache::cases(),
         delta::cases(),
     ];

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use haul_testkit::process::{joined, kill};
 use haul_testkit::store::{Request, endpoint};
 use haul_testkit::{
-    Finished, Need, Proxy, Random, Run, Tree, Trouble, assert_no_half_files, assert_same_tree, differences,
+    Need, Proxy, Random, Run, Tree, Trouble, assert_no_half_files, assert_same_tree, differences,
 };
 
 use crate::scene::{Summary, slash, summary};
@@ -30,7 +30,6 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_and_a_folder_change_places,
         keys_that_are_no_names_are_refused_and_the_rest_arrives,
         a_store_copies_within_itself,
-        trees_are_verified_and_hashed_where_they_are,
         between_ssh_and_a_store_all_passes_through_here,
     ]
 }
@@ -351,33 +350,6 @@ fn a_store_copies_within_itself() {
     let _ = ends(pull(&other, "", &back));
     let told: Vec<String> = differences(source.path(), &back);
     assert!(told.iter().all(|line| line.starts_with(".d") && line.ends_with(" ./")), "{told:?}");
-}
-
-fn trees_are_verified_and_hashed_where_they_are() {
-    let bucket = Bucket::made();
-    let source = Tree::mixed(bucket.scene.join("src"), 6, &[(9 << 20) + 1], 50);
-    let _ = ends(push(&bucket, source.path(), "t/"));
-    let verify =
-        |from: OsString, to: OsString| bucket.haul("verify").arg("--json").arg(from).arg(to).finish();
-    let there = OsString::from(bucket.at("t/"));
-    let _ = verify(slash(source.path()), there.clone()).expect_success();
-    let _ = verify(there.clone(), slash(source.path())).expect_success();
-    let lines = |run: &Finished| {
-        let mut lines: Vec<String> = run.out().lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
-    };
-    let here = bucket.haul("hash").arg(slash(source.path())).finish().expect_success();
-    let far = bucket.haul("hash").arg(&there).finish().expect_success();
-    assert_eq!(lines(&here), lines(&far));
-    let name = haul_testkit::tree::list(source.path()).into_iter().find(|path| {
-        fs::symlink_metadata(source.join(path)).is_ok_and(|meta| meta.is_file() && meta.size() > 0)
-    });
-    let path = source.join(name.unwrap());
-    let len = fs::metadata(&path).unwrap().len() as usize;
-    fs::write(&path, vec![b'?'; len]).unwrap();
-    let run = verify(slash(source.path()), there).expect_code(3);
-    assert!(run.out().contains("\"differs\""), "{run}");
 }
 
 fn between_ssh_and_a_store_all_passes_through_here() {

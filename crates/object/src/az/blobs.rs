@@ -70,6 +70,8 @@ impl Azure {
     ) -> Answer<Page> {
         let mut call = Call::new(Kind::List, Method::GET, None).query("restype", "container");
         call = call.query("comp", "list").query("include", "metadata").query("prefix", prefix);
+        // With up to 8 KiB of notes each, more would be more than is read at a time.
+        call = call.query("maxresults", "1000");
         if delimiter {
             call = call.query("delimiter", "/");
         }
