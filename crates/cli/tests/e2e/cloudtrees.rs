@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
-        what_a_killed_run_sent_is_not_sent_again_at_any_provider,
+        what_a_killed_run_sent_is_not_sent_again_at_google_and_azure,
         trees_are_kept_the_same_and_compared_at_each_provider,
         each_provider_copies_within_itself,
         a_tree_goes_from_provider_to_provider_and_comes_back_whole,
@@ -80,8 +80,8 @@ fn a_hard_tree_comes_back_whole_from_each_provider() {
     }
 }
 
-fn what_a_killed_run_sent_is_not_sent_again_at_any_provider() {
-    for provider in ALL {
+fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
+    for provider in [Provider::Google, Provider::Azure] {
         // Azurite knows one checksum only: what it refuses, and haul sends again with the other one, is no part.
         let is_part = move |request: &Request| {
             request.writes_part() && (provider != Provider::Azure || request.header("content-md5").is_some())
@@ -120,6 +120,9 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
         assert_eq!(sync().of("failed"), 0);
         let again = sync();
         assert_eq!((again.of("sent_bytes"), requests(&again.0, "put")), (0, 0), "{provider:?} {again:?}");
+        // Azure's listings tell what is noted: only folders are asked for.
+        let most = if provider == Provider::Azure { 10 } else { 80 };
+        assert!(requests(&again.0, "get") <= most, "{provider:?} {again:?}");
         let run = |word: &str| at.haul(word).args(["--json", "--no-progress"]);
         let verify = || run("verify").arg(slash(source.path())).arg(at.at("t/")).finish();
         let _ = verify().expect_success();

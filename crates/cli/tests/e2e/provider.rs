@@ -3,7 +3,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::rc::Rc;
+use std::sync::OnceLock;
 
 use haul_testkit::needs::tool;
 use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, Request, azurite, endpoint};
@@ -25,7 +26,7 @@ pub(crate) const ALL: [Provider; 3] = [Provider::S3, Provider::Google, Provider:
 /// A bucket of its own at a provider, behind a proxy.
 pub(crate) struct At {
     pub(crate) provider: Provider,
-    pub(crate) bucket: Arc<Bucket>,
+    pub(crate) bucket: Rc<Bucket>,
     pub(crate) proxy: Proxy,
 }
 
@@ -64,12 +65,12 @@ impl At {
             let url = format!("{}?restype=container&{}", azure_url(bucket.name()), sas());
             tool(Command::new("curl").args(["-sf", "-X", "PUT", "-H", "Content-Length: 0", &url]));
         }
-        Self { provider, bucket: Arc::new(bucket), proxy }
+        Self { provider, bucket: Rc::new(bucket), proxy }
     }
 
     /// The same bucket behind another proxy, which makes no trouble.
     pub(crate) fn again(at: &Self) -> Self {
-        Self { provider: at.provider, bucket: Arc::clone(&at.bucket), proxy: proxy(at.provider, |_, _| None) }
+        Self { provider: at.provider, bucket: Rc::clone(&at.bucket), proxy: proxy(at.provider, |_, _| None) }
     }
 
     /// The location of an object.
