@@ -56,6 +56,10 @@ fn a_hard_tree_comes_back_whole_from_each_provider() {
         for path in ["holes/middle-again", "linked/big"] {
             fs::remove_file(source.join(path)).unwrap();
         }
+        // Once is enough of what is only long.
+        for path in ["sizes/big", "holes/all"].iter().filter(|_| provider != Provider::S3) {
+            fs::remove_file(source.join(path)).unwrap();
+        }
         // SeaweedFS takes a backslash for a slash, as Azure does; at Azure haul writes it in another way.
         for path in list(source.path()) {
             let at = source.join(&path);
