@@ -50,6 +50,8 @@ pub struct Traffic {
     pub wire_bytes: u64,
     /// Bytes of content that did not travel between two far ends because they were there.
     pub matched_bytes: u64,
+    /// Bytes of content that did not travel because an interrupted run had sent them.
+    pub resumed_bytes: u64,
     /// How the last batch was packed; `None` if it was not, or if none has travelled yet.
     pub method: Option<Method>,
     /// What the kernel here knows of the connections, where they are haul's own.

@@ -117,6 +117,12 @@ impl Totals {
         self.matched_bytes += bytes;
     }
 
+    /// So many bytes that were counted as sent were there from an interrupted run.
+    pub fn resumed(&mut self, bytes: u64) {
+        self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
+        self.resumed_bytes += bytes;
+    }
+
     /// Adds the counts of another part of the run.
     pub fn add(&mut self, other: &Self) {
         self.found += other.found;

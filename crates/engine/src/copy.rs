@@ -301,6 +301,7 @@ fn copy_part(
     totals.wire_bytes += link.wire_bytes;
     totals.relayed_bytes += link.relayed_bytes;
     totals.matched(link.matched_bytes);
+    totals.resumed(link.resumed_bytes);
 }
 
 /// Scan to commit: every thread is started here, and each stage ends when the one before it has.
@@ -371,6 +372,7 @@ impl Run<'_> {
             writes: to > 0,
             wire_bytes: came.wire_bytes + went.wire_bytes,
             matched_bytes: came.matched_bytes + went.matched_bytes,
+            resumed_bytes: went.resumed_bytes,
             relayed_bytes: if to > 0 { came.wire_bytes } else { 0 },
             method: went.method.or(came.method),
             tcp: went.tcp.or(came.tcp),

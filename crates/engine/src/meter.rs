@@ -48,6 +48,8 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
     /// Bytes of content that did not have to go from one far end to another one.
     pub(crate) matched_bytes: u64,
+    /// Bytes of content that did not have to go because an interrupted run had sent them.
+    pub(crate) resumed_bytes: u64,
     /// Of `wire_bytes`, those that came here from one far end to go on to another.
     pub(crate) relayed_bytes: u64,
     /// How content is packed on its way.
@@ -151,7 +153,9 @@ impl<'a> Meter<'a> {
         totals.wire_bytes += link.wire_bytes;
         totals.relayed_bytes += link.relayed_bytes;
         totals.matched(link.matched_bytes);
-        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes;
+        totals.resumed(link.resumed_bytes);
+        // What a sink finds there counted as sent until then: it must not count as undone.
+        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + link.resumed_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +166,7 @@ impl<'a> Meter<'a> {
         let first = past.front().copied().unwrap_or(sample);
         drop(past);
         let over = (sample.at - first.at).as_secs_f64();
-        let rate = if over > 0.0 { (sample.bytes - first.bytes) as f64 / over } else { 0.0 };
+        let rate = if over > 0.0 { sample.bytes.saturating_sub(first.bytes) as f64 / over } else { 0.0 };
         let scan_done = self.scan_done.load(Ordering::Relaxed);
         let [waiting, reading, writing] = [0, 1, 2].map(|at| sample.spent[at] - first.spent[at]);
         let limit = if self.full.load(Ordering::Relaxed) {

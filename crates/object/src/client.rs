@@ -118,6 +118,36 @@ impl Client {
         self.store.terms().keeps_uploads
     }
 
+    /// Bytes that the store copies in one request, at most.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.store.terms().copies
+    }
+
+    /// Objects that one request removes, at most.
+    #[must_use]
+    pub fn removes(&self) -> usize {
+        self.store.terms().removes
+    }
+
+    /// Whether [`Client::uploads`] knows those of all objects under a prefix, and not only of one object.
+    #[must_use]
+    pub fn lists_uploads(&self) -> bool {
+        self.store.terms().lists_uploads
+    }
+
+    /// Whether [`Client::complete`] notes what its options say, and [`Client::create`] does not.
+    #[must_use]
+    pub fn notes_at_end(&self) -> bool {
+        self.store.terms().notes_at_end
+    }
+
+    /// The kind of store.
+    #[must_use]
+    pub fn kind(&self) -> ObjectKind {
+        self.place.kind
+    }
+
     /// Looks whether objects can be written so at all; nothing is asked of the store.
     ///
     /// # Errors
@@ -185,14 +215,7 @@ impl Client {
             take(None);
             self.store.get(&object.key, range.clone(), &object.etag, &mut |bytes| take(Some(bytes)), at)
         };
-        self.patient(Some(unwanted), request).map_err(|fault| {
-            if fault.class == Class::Condition {
-                let error =
-                    Error::new(ErrorKind::SourceChanged, self.side, "read", "it is another object by now");
-                return error.on(self.name(&object.key));
-            }
-            self.error(&fault, "read", &object.key)
-        })
+        self.patient(Some(unwanted), request).map_err(|fault| self.changed_or(&fault, "read", object))
     }
 
     /// The whole of a small object; `None` if there is none of up to `limit` bytes.
@@ -283,24 +306,34 @@ impl Client {
         }
     }
 
-    /// Copies an object inside its bucket, in one request.
+    /// Copies an object inside its bucket, in one request, if it still bears its mark.
     ///
     /// # Errors
-    /// If it cannot be copied.
-    pub fn copy(&self, from: &str, to: &str, options: &PutOptions) -> Result<()> {
+    /// If it cannot be copied; [`ErrorKind::SourceChanged`] if it is another object by now.
+    pub fn copy(&self, from: &Object, to: &str, options: &PutOptions) -> Result<()> {
         self.ask(|at| self.store.copy(from, to, options, at))
-            .map_err(|fault| self.error(&fault, "copy", from))
+            .map_err(|fault| self.changed_or(&fault, "copy", from))
     }
 
-    /// Copies a range of an object of this bucket into a part of an upload.
+    /// Copies a range of an object of this bucket into a part of an upload, if it still bears its mark.
     ///
     /// # Errors
-    /// If it cannot be copied.
-    pub fn copy_part(&self, from: &str, range: Range<u64>, upload: &Upload, number: u32) -> Result<Tag> {
+    /// As [`Client::copy`].
+    pub fn copy_part(&self, from: &Object, range: Range<u64>, upload: &Upload, number: u32) -> Result<Tag> {
         let _permit = self.governor.permit();
         let part = crate::store::PartOf { upload, number };
         let copied = self.ask(|at| self.store.copy_part(from, range.clone(), part, at));
-        copied.map_err(|fault| self.error(&fault, "copy", from))
+        copied.map_err(|fault| self.changed_or(&fault, "copy", from))
+    }
+
+    /// The error of a request for an object as long as it bears its mark.
+    fn changed_or(&self, fault: &Fault, operation: &str, object: &Object) -> Error {
+        if fault.class == Class::Condition {
+            let error =
+                Error::new(ErrorKind::SourceChanged, self.side, operation, "it is another object by now");
+            return error.on(self.name(&object.key));
+        }
+        self.error(fault, operation, &object.key)
     }
 
     /// Gives up an upload. This is done also when the run is cancelled, in a few seconds.
@@ -342,7 +375,8 @@ impl Client {
         }
     }
 
-    /// The uploads under `prefix` that are not complete.
+    /// The uploads under `prefix` that are not complete; those of the object of this name alone where
+    /// [`Client::lists_uploads`] says no.
     ///
     /// # Errors
     /// If they cannot be listed.

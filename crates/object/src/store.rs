@@ -25,8 +25,10 @@ pub struct Object {
     pub modified: String,
     /// Its storage class, where the store says one.
     pub class: Option<String>,
-    /// What its writer noted, names in lower case; not in listings.
+    /// What its writer noted, names in lower case; empty unless `noted`.
     pub metadata: Vec<(String, String)>,
+    /// `metadata` is all that was noted: the listings of most stores do not tell it.
+    pub noted: bool,
     /// CRC-64/NVME of the whole content, where the store keeps one.
     pub crc64: Option<u64>,
     /// CRC-32C of the whole content, where the store keeps one.
@@ -170,8 +172,14 @@ pub(crate) struct Terms {
     pub(crate) check: Checksum,
     /// Objects that one request removes.
     pub(crate) removes: usize,
+    /// Bytes that it copies in one request.
+    pub(crate) copies: u64,
     /// What becomes of uploads that nobody completes, where no request gives them up.
     pub(crate) keeps_uploads: Option<&'static str>,
+    /// Uploads of all objects under a prefix are listed, not only those of one object.
+    pub(crate) lists_uploads: bool,
+    /// What is noted with an object of parts is told when it is completed, not when it is begun.
+    pub(crate) notes_at_end: bool,
     /// Where credentials come from, for people.
     pub(crate) credentials: &'static str,
 }
@@ -269,7 +277,8 @@ pub(crate) trait Store: Send + Sync {
     /// The parts that are there after the one with number `after`, ascending, and whether there are more.
     fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)>;
 
-    /// Uploads under `prefix` that are not complete, from `marker` on: and the marker of the next page.
+    /// Uploads under `prefix` that are not complete, from `marker` on, and whether there are more; those of the object
+    /// of this very name where [`Terms::lists_uploads`] says no.
     fn uploads(
         &self,
         prefix: &str,
@@ -283,11 +292,12 @@ pub(crate) trait Store: Send + Sync {
     /// Removes as many objects as its terms say; gives those that stay, with the reason. What is not there is removed.
     fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>>;
 
-    /// Copies an object of this bucket inside the store, up to the size that it takes in one request (5 GiB).
-    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
+    /// Copies an object of this bucket inside the store, if it still bears its mark; up to [`Terms::copies`] bytes.
+    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
 
-    /// Copies a range of an object of this bucket inside the store into a part of an upload.
-    fn copy_part(&self, from: &str, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag>;
+    /// Copies a range of an object of this bucket inside the store into a part of an upload, if it still bears its mark.
+    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>)
+    -> Answer<Tag>;
 }
 
 /// Which part of which upload.

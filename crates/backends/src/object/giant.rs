@@ -15,7 +15,7 @@ use haul_object::client::{joined_crc64, run_note};
 use haul_object::companion::{self, Beside, Proof};
 use haul_object::encoding::Encoding;
 use haul_object::uploads::{self, Owner, Record};
-use haul_object::{HeldPart, Payload, PutOptions, Tag, Upload};
+use haul_object::{Client, HeldPart, Payload, PutOptions, Tag, Upload};
 
 use super::part::{Part, blocks};
 use super::sink::ObjectSink;
@@ -60,15 +60,22 @@ struct Begun {
     upload: Upload,
     /// What an earlier run left of it.
     held: Option<HashMap<u32, HeldPart>>,
-    options: PutOptions,
+    /// The note of the run that begins it, or completes it where that is when things are noted.
+    run: (String, String),
     record: Mutex<Option<Record>>,
+}
+
+/// The slices in each part of a giant of `len` bytes, and its parts, of which there may be `most`.
+pub(super) fn cut(len: u64, most: u32) -> (u32, u32) {
+    let slices = slice_count(len);
+    let step = slices.div_ceil(most.max(1)).max(SLICES);
+    (step, slices.div_ceil(step))
 }
 
 impl Giant {
     /// With at most so many parts.
     pub(super) fn new(entry: &Arc<Entry>, most: u32) -> Self {
-        let slices = slice_count(entry.len);
-        let step = slices.div_ceil(most.max(1)).max(SLICES);
+        let (step, parts) = cut(entry.len, most);
         let state = State {
             tree: FileTree::new(entry.len),
             parts: HashMap::new(),
@@ -78,7 +85,7 @@ impl Giant {
         Self {
             entry: Arc::clone(entry),
             step,
-            parts: slices.div_ceil(step),
+            parts,
             begun: Mutex::default(),
             state: Mutex::new(state),
             ended: OnceLock::new(),
@@ -148,7 +155,7 @@ impl Giant {
         };
         let tag = match held {
             Some(tag) => {
-                sink.went.fetch_sub(payload.len().min(sink.went.load(Ordering::Relaxed)), Ordering::Relaxed);
+                sink.held.fetch_add(payload.len(), Ordering::Relaxed);
                 tag
             }
             None => sink.tree.client.write_part(&begun.upload, number + 1, &payload)?,
@@ -164,25 +171,18 @@ impl Giant {
         }
         let client = &sink.tree.client;
         let key = sink.tree.key(&self.entry.path);
-        let new = match sink.uploads.take(sink, &key)? {
+        let run = run_note();
+        let (upload, held) = match sink.uploads.take(sink, &key)? {
             Some((upload, parts)) => {
-                let held = Some(parts.into_iter().map(|part| (part.number, part)).collect());
-                let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
-                let options = sink.stored.clone();
-                Begun { upload, held, options, record }
+                (upload, Some(parts.into_iter().map(|part| (part.number, part)).collect()))
             }
             None => {
-                let run = run_note();
-                let (upload, options) = sink.noted(&self.entry, None, |options| {
-                    let mut options = options.clone();
-                    options.metadata.push(run.clone());
-                    Ok((client.create(&key, &options)?, options))
-                })?;
-                let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
-                Begun { upload, held: None, options, record }
+                let create = |options: &PutOptions| client.create(&key, &with(options, &run));
+                (sink.noted(&self.entry, None, create)?, None)
             }
         };
-        Ok(Arc::clone(begun.insert(Arc::new(new))))
+        let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
+        Ok(Arc::clone(begun.insert(Arc::new(Begun { upload, held, run, record }))))
     }
 
     /// Makes the object, once all parts are there.
@@ -217,9 +217,14 @@ impl Giant {
         let (client, key, len) = (&sink.tree.client, &begun.upload.key, self.entry.len);
         let tags: Vec<Tag> = sent.values().map(|sent| sent.tag.clone()).collect();
         let crc64 = joined_crc64(sent.values().map(|sent| (sent.crc64, sent.len)));
-        let mut etag = client.complete(&begun.upload, &tags, len, crc64, &begun.options)?;
+        let mut etag = sink.noted(&self.entry, Some(&digest), |options| {
+            client.complete(&begun.upload, &tags, len, crc64, &with(options, &begun.run))
+        })?;
         if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
             record.done();
+        }
+        if client.notes_at_end() {
+            return Ok(());
         }
         if begun.held.is_some() {
             // Its notes are those of the run that began it; the file may have got others since.
@@ -260,32 +265,45 @@ impl Uploads {
     /// The newest upload of `key` that no process here works on, with its parts.
     fn take(&self, sink: &ObjectSink, key: &str) -> Result<Option<(Upload, Vec<HeldPart>)>> {
         let client = &sink.tree.client;
-        let all = match self.0.get() {
-            Some(all) => all,
-            None => {
-                let root = sink.tree.key(&haul_core::RelPath::root());
-                let listed = match client.uploads(&root) {
-                    Ok(listed) => listed,
-                    Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
-                    Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-                    // Who may not see them begins anew.
-                    Err(_) => Vec::new(),
-                };
-                let mut all: HashMap<String, Vec<Upload>> = HashMap::new();
-                for upload in listed {
-                    all.entry(upload.key.clone()).or_default().push(upload);
-                }
-                self.0.get_or_init(|| Mutex::new(all))
-            }
-        };
-        let found = all.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        let mut found: Vec<Upload> = found.unwrap_or_default();
+        let mut found = if client.lists_uploads() { self.of(sink, key)? } else { listed(client, key)? };
         found.retain(|upload| uploads::owner(client, upload) != Owner::Busy);
         // Times are written in one form, so their text sorts as they do.
         found.sort_by(|a, b| a.begun.cmp(&b.begun));
         let Some(upload) = found.pop() else { return Ok(None) };
         Ok(client.parts(&upload)?.map(|parts| (upload, parts)))
     }
+
+    /// The uploads of `key`, of those below the root.
+    fn of(&self, sink: &ObjectSink, key: &str) -> Result<Vec<Upload>> {
+        let all = match self.0.get() {
+            Some(all) => all,
+            None => {
+                let root = sink.tree.key(&haul_core::RelPath::root());
+                let mut all: HashMap<String, Vec<Upload>> = HashMap::new();
+                for upload in listed(&sink.tree.client, &root)? {
+                    all.entry(upload.key.clone()).or_default().push(upload);
+                }
+                self.0.get_or_init(|| Mutex::new(all))
+            }
+        };
+        let found = all.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        Ok(found.unwrap_or_default())
+    }
+}
+
+fn listed(client: &Client, prefix: &str) -> Result<Vec<Upload>> {
+    match client.uploads(prefix) {
+        Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Cancelled) => Err(error),
+        // Who may not see them begins anew.
+        listed => Ok(listed.unwrap_or_default()),
+    }
+}
+
+/// The same with one note more.
+fn with(options: &PutOptions, note: &(String, String)) -> PutOptions {
+    let mut options = options.clone();
+    options.metadata.push(note.clone());
+    options
 }
 
 fn spool_failed(error: &std::io::Error) -> Error {

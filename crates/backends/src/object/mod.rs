@@ -3,11 +3,12 @@
 //!
 //! Read `names` and `notes` (what an object says of a file), `tree` (keys and paths), `known` (what this run has learned).
 //! Reading: `walk`, `read`, `source`. Writing: `pages` (what is there), `offer` (what is needed), `small` and `giant`
-//! (content), `within` (copies that the store makes by itself), `sink`.
+//! (content), `within` (copies that the store makes by itself), `sink`; `cost` (how many requests that will be).
 //!
 //! Nothing is staged: a store shows an object when all of it is there. Each request is one thread that waits, up to
 //! hundreds of them.
 
+mod cost;
 mod giant;
 mod known;
 mod names;
@@ -29,6 +30,7 @@ use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOpt
 use haul_object::{Client, PutOptions};
 
 use crate::local::crew::Crew;
+pub use cost::{Bill, Cost};
 use tree::Tree;
 
 /// Requests of one kind that are under way at first. A store answers in milliseconds: few do not load it.
@@ -37,7 +39,7 @@ const FIRST: usize = 32;
 /// How much of what is there a source tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All that is noted: a request for each object.
+    /// All that is noted: a request for each object, where listings do not tell.
     Full,
     /// Names and kinds (file or folder), as listings tell them: to find out what is too much.
     Names,
@@ -75,6 +77,7 @@ pub fn open_sink(
         let error = Error::new(ErrorKind::Usage, Side::Destination, "obey --verify disk", cause);
         return Err(error.with_hint("`haul verify` reads everything back afterwards"));
     }
+    client.takes(stored)?;
     let tree = Tree::open(Arc::clone(client), place, Side::Destination)?;
     let from = from.map(|place| Tree::open(Arc::clone(client), place, Side::Source)).transpose()?;
     Ok(Arc::new(sink::ObjectSink::new(tree, options.clone(), from, stored.clone(), buffers.clone())))

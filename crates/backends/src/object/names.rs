@@ -1,27 +1,48 @@
 //! Names of files as parts of keys, which are text.
 //!
-//! A name that is UTF-8 stays as it is. Any other byte is written as `‛` (U+201B) and two upper-case hexadecimal digits,
-//! and `‛` itself is doubled: as rclone does (its `lib/encoder`, "InvalidUtf8"), so that it reads the same names.
+//! A name that is UTF-8 stays as it is, but for characters that the provider takes in no key. The bytes of these, and
+//! those that are no text, are written as `‛` (U+201B) and two upper-case hexadecimal digits each, and `‛` itself is
+//! doubled: as rclone does (its `lib/encoder`, "InvalidUtf8"), so that it reads the same names.
 
-use haul_core::RelPath;
 use haul_core::path::BadPath;
+use haul_core::{ObjectKind, RelPath};
 
 /// What is before an escaped byte.
 const QUOTE: char = '\u{201b}';
 
-/// A path as the end of a key.
-pub(super) fn encode(path: &[u8]) -> String {
+/// Whether a key cannot have a character, perhaps only as the last one of a component: as
+/// <https://cloud.google.com/storage/docs/objects#naming> and
+/// <https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata> say.
+/// Azure takes a backslash for a slash, and a dot away where a component ends.
+fn is_refused(kind: ObjectKind, c: char, is_last: bool) -> bool {
+    match kind {
+        ObjectKind::S3 => false,
+        ObjectKind::Gs => matches!(c, '\r' | '\n'),
+        ObjectKind::Az => {
+            c == '\\' || c.is_control() || ('\u{e000}'..='\u{f8ff}').contains(&c) || c == '.' && is_last
+        }
+    }
+}
+
+/// A path as the end of a key of a store of this kind.
+pub(super) fn encode(kind: ObjectKind, path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
+    let escape = |byte: u8, text: &mut String| text.push_str(&format!("{QUOTE}{byte:02X}"));
+    let mut done = 0;
     for chunk in path.utf8_chunks() {
         for c in chunk.valid().chars() {
+            done += c.len_utf8();
+            let is_last = matches!(path.get(done), None | Some(b'/'));
             if c == QUOTE {
-                text.push(QUOTE);
+                text.extend([QUOTE, QUOTE]);
+            } else if is_refused(kind, c, is_last) {
+                c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| escape(byte, &mut text));
+            } else {
+                text.push(c);
             }
-            text.push(c);
         }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("{QUOTE}{byte:02X}"));
-        }
+        done += chunk.invalid().len();
+        chunk.invalid().iter().for_each(|byte| escape(*byte, &mut text));
     }
     text
 }
@@ -33,6 +54,8 @@ pub(super) enum BadKey {
     Path(BadPath),
     /// It is not how the name that it means is written, so that two keys would mean one name.
     Escape,
+    /// It has a character that the provider takes in no key, or says to avoid.
+    Character,
 }
 
 impl std::fmt::Display for BadKey {
@@ -42,13 +65,17 @@ impl std::fmt::Display for BadKey {
                 f.write_str("an empty component, `.` or `..` in its name is no name of a file")
             }
             Self::Path(bad) => std::fmt::Display::fmt(bad, f),
+            Self::Character => f.write_str(
+                "its name has a character that haul writes in another way there, as the provider asks: a control \
+                 character, a backslash, or a dot at the end of a component",
+            ),
             Self::Escape => f.write_str("its name has an escape that no name of a file is written with"),
         }
     }
 }
 
 /// The path that the end of a key means.
-pub(super) fn decode(text: &str) -> Result<RelPath, BadKey> {
+pub(super) fn decode(kind: ObjectKind, text: &str) -> Result<RelPath, BadKey> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(QUOTE) {
@@ -65,32 +92,53 @@ pub(super) fn decode(text: &str) -> Result<RelPath, BadKey> {
     }
     bytes.extend_from_slice(rest.as_bytes());
     let path = RelPath::new(&bytes).map_err(BadKey::Path)?;
-    if encode(path.as_bytes()) == text { Ok(path) } else { Err(BadKey::Escape) }
+    if encode(kind, path.as_bytes()) == text {
+        Ok(path)
+    } else if encode(ObjectKind::S3, path.as_bytes()) == text {
+        Err(BadKey::Character)
+    } else {
+        Err(BadKey::Escape)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KINDS: [ObjectKind; 3] = [ObjectKind::S3, ObjectKind::Gs, ObjectKind::Az];
+
     #[test]
     fn any_name_comes_back() {
-        for name in
-            [&b"plain"[..], b"a/b c", b"\xff", b"a\xffb/\xc3", "\u{201b}41".as_bytes(), b"\n\x01", b""]
-        {
-            assert_eq!(decode(&encode(name)).unwrap().as_bytes(), name);
+        let text = "\u{201b}41/\u{e000}\u{81}\u{e9}".as_bytes();
+        let names = [&b"plain"[..], b"a/b c", b"\xff", b"a\xffb/\xc3", text, b"\n\x01", b"", b"a\\b./..c/x."];
+        for (kind, name) in KINDS.into_iter().flat_map(|kind| names.map(|name| (kind, name))) {
+            assert_eq!(decode(kind, &encode(kind, name)).unwrap().as_bytes(), name);
         }
-        assert_eq!(encode(b"x\xfe"), "x\u{201b}FE");
+        assert_eq!(encode(ObjectKind::S3, b"x\xfe"), "x\u{201b}FE");
+    }
+
+    #[test]
+    fn what_a_provider_takes_in_no_key_is_escaped() {
+        let keys = |name: &str| KINDS.map(|kind| encode(kind, name.as_bytes()).replace(QUOTE, "^"));
+        assert_eq!(keys("a\nb\r"), ["a\nb\r", "a^0Ab^0D", "a^0Ab^0D"]);
+        assert_eq!(keys("a.b./.c."), ["a.b./.c.", "a.b./.c.", "a.b^2E/.c^2E"]);
+        assert_eq!(keys("\\\u{7f}\u{81}\u{f022}")[2], "^5C^7F^C2^81^EF^80^A2");
+        // Where it can be in a key, it is not read as the name of something else.
+        assert_eq!(decode(ObjectKind::S3, "a\u{201b}0A"), Err(BadKey::Escape));
+        assert_eq!(decode(ObjectKind::Az, "a\\b"), Err(BadKey::Character));
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
         for text in ["..", "a/../b", "a//b", "/a", "a/", ".", "a\0b"] {
-            assert!(matches!(decode(text), Err(BadKey::Path(_))), "{text:?}");
+            assert!(matches!(decode(ObjectKind::S3, text), Err(BadKey::Path(_))), "{text:?}");
         }
         for text in ["\u{201b}", "\u{201b}ff", "\u{201b}41", "\u{201b}x", "\u{201b}4\u{e9}"] {
-            assert_eq!(decode(text), Err(BadKey::Escape), "{text:?}");
+            assert_eq!(decode(ObjectKind::S3, text), Err(BadKey::Escape), "{text:?}");
         }
         // An escaped slash or NUL must not become one.
-        assert!(decode("a\u{201b}2Fb").is_err() && decode("a\u{201b}00").is_err());
+        for kind in KINDS {
+            assert!(decode(kind, "a\u{201b}2Fb").is_err() && decode(kind, "a\u{201b}00").is_err());
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! What POSIX knows of an entry, as notes of an object (`x-amz-meta-…`); `docs/OBJECTS.md` says the form.
 //!
 //! `mtime`, `atime`, `mode`, `uid` and `gid` are as rclone writes them with `--metadata`
-//! (<https://rclone.org/s3/#metadata>).
+//! (<https://rclone.org/s3/#metadata>); `mtime` is a number of seconds on S3 and a date elsewhere, as it has it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haul_core::entry::Xattr;
-use haul_core::{Digest, Entry, EntryKind, RelPath, Timestamp};
+use haul_core::{Digest, Entry, EntryKind, ObjectKind, RelPath, Timestamp};
 use haul_object::Object;
 use haul_object::companion::NOTE as BLAKE3;
 use serde_bytes::ByteBuf;
@@ -39,11 +39,17 @@ fn kind_bits(kind: &EntryKind) -> u32 {
     }
 }
 
-/// The notes of an object that stands for `entry`. Attributes are left out without `attributes`: not all stores take
-/// that much.
-pub(super) fn write(entry: &Entry, digest: Option<&Digest>, attributes: bool) -> Vec<(String, String)> {
+/// The notes of an object that stands for `entry` in a store of this kind. Attributes are left out without
+/// `attributes`: not all stores take that much.
+pub(super) fn write(
+    kind: ObjectKind,
+    entry: &Entry,
+    digest: Option<&Digest>,
+    attributes: bool,
+) -> Vec<(String, String)> {
+    let date = rfc3339(entry.mtime).filter(|_| kind != ObjectKind::S3);
     let mut notes = vec![
-        ("mtime".to_owned(), decimal(entry.mtime)),
+        ("mtime".to_owned(), date.unwrap_or_else(|| decimal(entry.mtime))),
         ("mode".to_owned(), format!("{:o}", kind_bits(&entry.kind) | entry.mode)),
         ("uid".to_owned(), entry.uid.to_string()),
         ("gid".to_owned(), entry.gid.to_string()),
@@ -123,7 +129,7 @@ pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {
     };
     let len = if kind == EntryKind::File { object.len } else { 0 };
     let mtime =
-        object.note("mtime").and_then(time_of).or_else(|| modified(&object.modified)).unwrap_or_default();
+        object.note("mtime").and_then(noted_time).or_else(|| modified(&object.modified)).unwrap_or_default();
     let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
     let plain = if folder { PLAIN.1 } else { PLAIN.0 };
     let (dev, ino, nlink) = identity(object, &kind);
@@ -168,11 +174,11 @@ fn identity(object: &Object, kind: &EntryKind) -> (u64, u64, u32) {
 
 /// Whether the metadata that `object` notes is that of `entry`; access times and holes do not count.
 pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
-    let wanted = write(entry, None, true);
+    let wanted = write(ObjectKind::S3, entry, None, true);
     let same = |name: &str, wanted: Option<&str>| {
         let there = object.note(name);
         match (name, there, wanted) {
-            ("mtime", Some(there), _) => time_of(there) == Some(entry.mtime),
+            ("mtime", Some(there), _) => noted_time(there) == Some(entry.mtime),
             (XATTRS, Some(there), Some(wanted)) => there == wanted || there == left_out(wanted),
             _ => there == wanted,
         }
@@ -192,6 +198,11 @@ fn decimal(time: Timestamp) -> String {
     let nanos = i128::from(time.sec) * 1_000_000_000 + i128::from(time.nsec);
     let (sign, nanos) = if nanos < 0 { ("-", nanos.unsigned_abs()) } else { ("", nanos.unsigned_abs()) };
     format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// A time in either form.
+fn noted_time(text: &str) -> Option<Timestamp> {
+    time_of(text).or_else(|| modified(text))
 }
 
 fn time_of(text: &str) -> Option<Timestamp> {
@@ -248,7 +259,7 @@ mod tests {
     }
 
     fn object(entry: &Entry, attributes: bool) -> Object {
-        let metadata = write(entry, Some(&Digest::of(b"content")), attributes);
+        let metadata = write(ObjectKind::Az, entry, Some(&Digest::of(b"content")), attributes);
         Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
     }
 
@@ -297,7 +308,7 @@ mod tests {
             (entry.dev, entry.ino, entry.nlink)
         };
         assert_eq!(id(&one), id(&other));
-        other.metadata = write(&first, Some(&Digest::of(b"else")), true);
+        other.metadata = write(ObjectKind::S3, &first, Some(&Digest::of(b"else")), true);
         assert_ne!(id(&one), id(&other));
     }
 
@@ -313,6 +324,9 @@ mod tests {
             (back.mtime, back.mode, back.uid),
             (Timestamp { sec: 1_700_000_000, nsec: 250_000_000 }, 0o640, 5)
         );
+        // Elsewhere than on S3 it writes a date.
+        let dated = vec![note("mtime", "2023-11-14T22:13:20.250000000Z")];
+        assert_eq!(read(&path, &Object { metadata: dated, ..rclone.clone() }, false).mtime, back.mtime);
         let bare = read(&path, &Object { metadata: Vec::new(), ..rclone }, false);
         assert_eq!((bare.mtime.sec, bare.mode, &bare.kind), (1_445_412_480, 0o644, &EntryKind::File));
         assert_eq!(

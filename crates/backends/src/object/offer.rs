@@ -11,13 +11,15 @@ use super::{notes, within};
 pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let path = &entry.path;
+    let mut noted = None;
     let seen = match path.parent() {
         Some(parent) => {
             let page = sink.pages.of(&sink.tree, &parent)?;
             if !sink.options.dry_run && page.take_blocked() {
                 remove(sink, &[sink.tree.key(&parent)])?;
             }
-            page.seen(path)
+            noted = page.take_noted(&sink.tree, path);
+            page.seen(&sink.tree, path)
         }
         None if entry.is_dir() => {
             let folder = sink.pages.of(&sink.tree, path)?.is_there();
@@ -25,7 +27,7 @@ pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
         }
         None => Seen { object: Err(Unknown), folder: Err(Unknown) },
     };
-    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen) }
+    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, noted) }
 }
 
 fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
@@ -57,7 +59,8 @@ fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
     Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
 }
 
-fn file(sink: &ObjectSink, offer: &Offer, seen: Seen) -> Result<Answer> {
+/// `noted` is what is there, where the listing told its notes.
+fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> Result<Answer> {
     let entry = &*offer.entry;
     let options = &sink.options;
     let key = sink.tree.key(&entry.path);
@@ -68,6 +71,7 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen) -> Result<Answer> {
         Ok(Some(len)) if (differs && !options.update) || options.ignore_existing => {
             Some(Object { len, ..Object::default() })
         }
+        Ok(Some(_)) if noted.is_some() => noted,
         Ok(Some(_)) | Err(Unknown) => sink.tree.client.look(&key)?,
     };
     let is_new = now.is_none();

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{ErrorKind, RelPath, Result};
+use haul_object::Object;
 
-use super::names::encode;
 use super::tree::Tree;
 
 /// Names that are remembered over all folders, some 20 MiB, and folders.
 const MOST: (usize, usize) = (150_000, 8192);
+
+/// An object with its notes takes as much memory as so many names.
+const NOTES: usize = 8;
 
 /// The names right in a folder.
 #[derive(Default)]
@@ -19,9 +22,13 @@ pub(super) struct Page {
     /// These are all.
     whole: bool,
     objects: HashMap<String, u64>,
+    /// Those whose notes the listing tells, until somebody takes them.
+    noted: Mutex<HashMap<String, Object>>,
     folders: HashSet<String>,
     /// There are objects below the folder, or it has one of its own.
     is_there: bool,
+    /// What it takes of the memory for all, when it is listed.
+    weight: usize,
     /// An object bears the name of the folder itself.
     blocked: AtomicBool,
 }
@@ -40,9 +47,9 @@ pub(super) struct Seen {
 pub(super) struct Unknown;
 
 impl Page {
-    /// What it says of the entry at `path`, which is right in the folder.
-    pub(super) fn seen(&self, path: &RelPath) -> Seen {
-        let name = encode(path.name());
+    /// What it says of the entry at `path` of `tree`, which is right in the folder.
+    pub(super) fn seen(&self, tree: &Tree, path: &RelPath) -> Seen {
+        let name = tree.encode(path.name());
         let object = self.objects.get(&name).copied();
         let folder = self.folders.contains(&name);
         Seen {
@@ -61,8 +68,9 @@ impl Page {
         self.blocked.swap(false, Ordering::Relaxed)
     }
 
-    fn weight(&self) -> usize {
-        self.objects.len() + self.folders.len()
+    /// The object at `path`, if the listing told its notes; once, as it is what was there when it was listed.
+    pub(super) fn take_noted(&self, tree: &Tree, path: &RelPath) -> Option<Object> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&tree.encode(path.name()))
     }
 }
 
@@ -107,7 +115,7 @@ impl Pages {
     fn load(&self, tree: &Tree, folder: &RelPath) -> Result<Page> {
         let mut blocked = false;
         if let Some(parent) = folder.parent() {
-            let seen = self.of(tree, &parent)?.seen(folder);
+            let seen = self.of(tree, &parent)?.seen(tree, folder);
             blocked = matches!(seen.object, Ok(Some(_)));
             if seen.folder == Ok(false) {
                 let blocked = AtomicBool::new(blocked);
@@ -123,7 +131,11 @@ impl Pages {
         };
         let name = |key: &str| key.get(prefix.len()..).unwrap_or_default().to_owned();
         let objects = listed.objects.iter().filter(|object| object.key != prefix);
+        let noted = listed.objects.iter().filter(|object| object.noted);
+        let weigh = |object: &Object| if object.noted { 1 + NOTES } else { 1 };
         Ok(Page {
+            weight: listed.objects.iter().map(weigh).sum::<usize>() + listed.prefixes.len(),
+            noted: Mutex::new(noted.map(|object| (name(&object.key), object.clone())).collect()),
             whole: listed.next.is_none(),
             is_there: !listed.objects.is_empty() || !listed.prefixes.is_empty(),
             objects: objects.map(|object| (name(&object.key), object.len)).collect(),
@@ -134,7 +146,7 @@ impl Pages {
 
     fn keep(&self, folder: &RelPath, page: &Page) {
         let mut state = self.lock();
-        state.names += page.weight();
+        state.names += page.weight;
         if !folder.is_root() {
             state.order.push_back(folder.clone());
         }
@@ -143,7 +155,7 @@ impl Pages {
         {
             if let Some(slot) = state.slots.remove(&oldest) {
                 let page = slot.0.try_lock().ok().and_then(|page| page.clone());
-                state.names = state.names.saturating_sub(page.map_or(0, |page| page.weight()));
+                state.names = state.names.saturating_sub(page.map_or(0, |page| page.weight));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! with what came.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::entry::Identity;
@@ -26,7 +26,8 @@ const BLOCK: usize = 4096;
 /// What was read of a giant so far, and its digest, where one is recorded.
 pub(super) struct Checked {
     identity: Identity,
-    recorded: OnceLock<Option<Digest>>,
+    /// Once it was asked for.
+    recorded: Mutex<Option<Option<Digest>>>,
     tree: Mutex<FileTree>,
 }
 
@@ -167,7 +168,7 @@ fn check_giant(
         let identity = entry.identity();
         let new = || {
             let tree = Mutex::new(FileTree::new(entry.len));
-            Arc::new(Checked { identity, recorded: OnceLock::new(), tree })
+            Arc::new(Checked { identity, recorded: Mutex::default(), tree })
         };
         let checked = giants.entry(entry.path.clone()).or_insert_with(new);
         if checked.identity != identity {
@@ -175,20 +176,27 @@ fn check_giant(
         }
         Arc::clone(checked)
     };
-    if checked.recorded.get().is_none() {
-        let recorded = match fact.digest {
-            Some(digest) => Some(digest),
-            None => companion::digest_of(&source.tree.client, &fact.object)?,
-        };
-        let _ = checked.recorded.set(recorded);
-    }
+    let recorded = {
+        // The other slices wait for the one answer.
+        let mut recorded = checked.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        match *recorded {
+            Some(known) => known,
+            None => {
+                let asked = match fact.digest {
+                    Some(digest) => Some(digest),
+                    None => companion::digest_of(&source.tree.client, &fact.object)?,
+                };
+                *recorded.insert(asked)
+            }
+        }
+    };
     let mut tree = checked.tree.lock().unwrap_or_else(PoisonError::into_inner);
     tree.set(slice.index, value);
-    let (Some(Some(recorded)), Some(found)) = (checked.recorded.get(), whole(&tree)) else {
+    let (Some(recorded), Some(found)) = (recorded, whole(&tree)) else {
         return Ok(());
     };
-    if found != *recorded {
-        return Err(differs(source, entry, &found, recorded));
+    if found != recorded {
+        return Err(differs(source, entry, &found, &recorded));
     }
     source.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
     Ok(())

@@ -42,6 +42,8 @@ pub(super) struct ObjectSink {
     pub(super) copies: Copies,
     /// Bytes of content that have gone.
     pub(super) went: AtomicU64,
+    /// Of the content of giants, what an interrupted run had sent.
+    pub(super) held: AtomicU64,
     /// For questions about objects, and for those without content.
     pub(super) look: Crew,
     /// For content.
@@ -70,6 +72,7 @@ impl ObjectSink {
             room: Room::new(buffers.count() / 4),
             copies: Copies::default(),
             went: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             look: crew(),
             send: crew(),
             buffers,
@@ -103,7 +106,7 @@ impl ObjectSink {
         write: impl Fn(&PutOptions) -> Result<T>,
     ) -> Result<T> {
         let options = |attributes| PutOptions {
-            metadata: notes::write(entry, digest, attributes),
+            metadata: notes::write(self.tree.client.kind(), entry, digest, attributes),
             ..self.stored.clone()
         };
         match write(&options(true)) {
@@ -201,16 +204,22 @@ impl Sink for ObjectSink {
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
         let client = &self.tree.client;
         let keys = self.look.each(paths, |path| -> Result<Vec<String>> {
-            let key = self.tree.key(path);
-            let beside = path.parent().map(|parent| self.pages.of(&self.tree, &parent)).transpose()?;
-            let name = RelPath::new(&[path.as_bytes(), b".haul"].concat());
-            let companion = match (beside, name) {
-                (Some(page), Ok(name)) => page.seen(&name).object != Ok(None),
-                _ => false,
+            let (key, folder) = (self.tree.key(path), self.tree.folder(path));
+            let Some(parent) = path.parent() else {
+                return Ok(vec![companion::key_of(&folder), folder, key]);
             };
-            let folder = self.tree.folder(path);
-            let mut keys = vec![companion::key_of(&folder), folder, key.clone()];
-            if companion && companion::beside(client, &key)? == Beside::Companion {
+            let page = self.pages.of(&self.tree, &parent)?;
+            let seen = page.seen(&self.tree, path);
+            let mut keys = Vec::new();
+            if seen.folder != Ok(false) {
+                keys.extend([companion::key_of(&folder), folder]);
+            }
+            if seen.object != Ok(None) {
+                keys.push(key.clone());
+            }
+            let name = RelPath::new(&[path.as_bytes(), b".haul"].concat());
+            let beside = name.is_ok_and(|name| page.seen(&self.tree, &name).object != Ok(None));
+            if beside && companion::beside(client, &key)? == Beside::Companion {
                 keys.push(companion::key_of(&key));
             }
             Ok(keys)
@@ -240,6 +249,7 @@ impl Sink for ObjectSink {
     }
 
     fn traffic(&self) -> Traffic {
-        Traffic { wire_bytes: self.went.load(Ordering::Relaxed), ..Traffic::default() }
+        let (went, held) = (self.went.load(Ordering::Relaxed), self.held.load(Ordering::Relaxed));
+        Traffic { wire_bytes: went.saturating_sub(held), resumed_bytes: held, ..Traffic::default() }
     }
 }

@@ -39,7 +39,8 @@ impl Tree {
         let key = path.strip_suffix('/').unwrap_or(path);
         let mut tree =
             Self { client, side, root: key.to_owned(), is_folder: path.is_empty() || path.ends_with('/') };
-        let inside = |name: &[u8]| join(key, &encode(name));
+        let kind = tree.client.kind();
+        let inside = |name: &[u8]| join(key, &encode(kind, name));
         match &place.root {
             PlaceRoot::Exactly => {}
             PlaceRoot::Inside(name) => (tree.root, tree.is_folder) = (inside(name), false),
@@ -81,9 +82,14 @@ impl Tree {
         }
     }
 
+    /// A path or a name as the end of a key.
+    pub(super) fn encode(&self, path: &[u8]) -> String {
+        encode(self.client.kind(), path)
+    }
+
     /// The key of the object at `path`; empty for the whole bucket.
     pub(super) fn key(&self, path: &RelPath) -> String {
-        join(&self.root, &encode(path.as_bytes()))
+        join(&self.root, &self.encode(path.as_bytes()))
     }
 
     /// What the keys below the folder at `path` begin with; also the key of the folder's own object.
@@ -116,7 +122,7 @@ impl Tree {
     /// The path that a key means, which begins with [`Tree::folder`] of the root.
     pub(super) fn path(&self, key: &str) -> std::result::Result<RelPath, BadKey> {
         let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
-        decode(key.get(skip..).unwrap_or_default())
+        decode(self.client.kind(), key.get(skip..).unwrap_or_default())
     }
 
     /// How a person names the object at `path`.

@@ -246,6 +246,9 @@ impl Walk<'_> {
         let learn = |object: Object| Some(self.source.learn(path, object, folder).entry.clone());
         match (self.source.detail, object) {
             (Detail::Names, object) => Ok(learn(object.unwrap_or(first).clone())),
+            (Detail::Full, Some(object)) if object.noted && (!folder || notes::are_there(object)) => {
+                Ok(learn(object.clone()))
+            }
             (Detail::Full, Some(object)) if !folder => Ok(client.look(&object.key)?.and_then(learn)),
             // Not all stores list a folder's own object.
             (Detail::Full, _) => Ok(learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone()))),

@@ -16,12 +16,8 @@ use super::notes;
 use super::sink::ObjectSink;
 use super::tree::Tree;
 
-/// The most that a store copies in one request:
-/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>.
-const AT_ONCE: u64 = 5 << 30;
-
-/// The ranges that larger objects are copied in.
-const RANGE: u64 = 1 << 30;
+/// The ranges that objects are copied in which are larger than the store copies in one request.
+pub(super) const RANGE: u64 = 1 << 30;
 
 /// Giants that are being copied, with who waits for that.
 #[derive(Default)]
@@ -101,11 +97,8 @@ fn recorded(sink: &ObjectSink, object: &Object) -> Result<Option<Digest>> {
 fn write(sink: &ObjectSink, entry: &Entry, object: &Object, to: &str, digest: Option<&Digest>) -> Result<()> {
     let client = &sink.tree.client;
     sink.noted(entry, digest, |options| {
-        if object.len <= AT_ONCE {
-            let mut options = options.clone();
-            let unchanged = "x-amz-copy-source-if-match".to_owned();
-            options.headers.push((unchanged, object.etag.clone()));
-            return client.copy(&object.key, to, &options);
+        if object.len <= client.copies() {
+            return client.copy(object, to, options);
         }
         in_parts(sink, object, to, options)
     })
@@ -122,9 +115,7 @@ fn in_parts(sink: &ObjectSink, object: &Object, to: &str, options: &PutOptions) 
         .map(|(number, start)| (number, start..(start + RANGE).min(object.len)))
         .collect();
     let copied = sink.send.each(&ranges, |(number, range)| {
-        client
-            .copy_part(&object.key, range.clone(), &upload, *number)
-            .map(|tag| (tag, range.end - range.start))
+        client.copy_part(object, range.clone(), &upload, *number).map(|tag| (tag, range.end - range.start))
     });
     let made = copied.into_iter().collect::<Result<Vec<_>>>().and_then(|parts| {
         let crc64 = joined_crc64(parts.iter().map(|(tag, len)| (tag.crc64.unwrap_or_default(), *len)));

@@ -65,8 +65,8 @@ Ends:
   ssh://[user@]host[:port]/PATH
   sftp://[user@]host[:port]/PATH  over SFTP in any case
   s3://BUCKET/PREFIX              in an object store; for put, get, ls and rm an object
-  gs://BUCKET/KEY                 an object at Google: for put, get, ls and rm
-  az://CONTAINER/KEY              the same at Azure
+  gs://BUCKET/PREFIX              the same at Google
+  az://CONTAINER/PREFIX           the same at Azure
 
   SRC/ is what is in the folder, SRC is the folder itself, as in rsync.
 

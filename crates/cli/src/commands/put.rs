@@ -47,7 +47,7 @@ struct Stream {
 pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
     let places = destinations(args)?;
-    check_endpoint(&args.store.address, &places)?;
+    check_endpoint(args.store.address.endpoint.as_deref(), places.iter())?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
     let encode = encode(&args.encode)?;

@@ -38,6 +38,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         job: None,
     };
     let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
+    link.check_endpoint(source.iter().chain([&destination]))?;
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
@@ -102,6 +103,7 @@ fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
         last: true,
         listed: false,
         pace: None,
+        bill: None,
     }
 }
 

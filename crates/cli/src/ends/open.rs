@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use haul_backends::object::{self, Detail};
+use haul_backends::object::{self, Bill, Detail};
 use haul_backends::peer::{Pair, Peer, PeerConfig, ssh};
 use haul_backends::sftp::Sftp;
 use haul_backends::{bootstrap, local};
@@ -63,6 +63,18 @@ impl Ends {
         let mut counts = (!self.stores.is_empty()).then(RequestCounts::default)?;
         self.stores.iter().for_each(|(.., client)| counts.add(client.requests()));
         Some(counts)
+    }
+
+    /// Counts what a run between two ends, which are open, will ask of stores; `None` if neither is in one.
+    pub(crate) fn bill(&self, source: &Location, at: &Location) -> Option<Bill> {
+        let open = |end: &Location, side: Side| {
+            let Location::Object(place) = end else { return None };
+            let same = |other: &ObjectPlace| (other.kind, &other.bucket) == (place.kind, &place.bucket);
+            self.stores.iter().find(|(other, of, _)| same(other) && *of == side).map(|(.., client)| client)
+        };
+        let (source_client, client) = (open(source, Side::Source), open(at, Side::Destination));
+        (source_client.is_some() || client.is_some())
+            .then(|| Bill::new(source_client.cloned(), client.cloned(), is_within(source, at)))
     }
 
     /// The bucket of a place.
@@ -158,10 +170,7 @@ impl Ends {
             return writer.open_sink_of(place, options, pair, from);
         }
         if let Location::Object(to) = at {
-            let within = match source {
-                Location::Object(other) => (other.kind, &other.bucket) == (to.kind, &to.bucket),
-                _ => false,
-            };
+            let within = is_within(source, at);
             if !within {
                 self.say_relayed(source, at);
             }
@@ -262,4 +271,10 @@ impl Ends {
     fn connect(&self, host: &SshHost, config: &PeerConfig) -> Result<Arc<Peer>> {
         Peer::connect(host, config, &self.link.pool, Arc::clone(&self.note))
     }
+}
+
+/// Whether both ends are in one bucket.
+fn is_within(source: &Location, at: &Location) -> bool {
+    let (Location::Object(from), Location::Object(to)) = (source, at) else { return false };
+    (from.kind, &from.bucket) == (to.kind, &to.bucket)
 }

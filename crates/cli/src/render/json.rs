@@ -142,6 +142,8 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<RequestCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        estimate: Option<RequestCounts>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         stored: Option<&'a Stored>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
@@ -310,6 +312,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         failures: failures.collect(),
         metadata: report.notes.iter().map(Metadata::new).collect(),
         requests: summary.requests,
+        estimate: summary.estimate,
         stored: summary.stored.as_ref(),
         not_removed: report.not_removed.as_deref(),
         error: report.fatal.as_ref().map(Failed::new),

@@ -1,5 +1,6 @@
 //! One part of a run, seen as part of the whole: names as they are in the transfer, counts on top of those before.
 
+use haul_backends::object::Bill;
 use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
 
 use super::Console;
@@ -18,6 +19,8 @@ pub(crate) struct PartReporter<'a> {
     pub(crate) listed: bool,
     /// The limits on the run.
     pub(crate) pace: Option<&'a Pace>,
+    /// With `-n`, what a store will be asked.
+    pub(crate) bill: Option<&'a Bill>,
 }
 
 impl PartReporter<'_> {
@@ -51,7 +54,10 @@ impl Reporter for PartReporter<'_> {
                 };
                 self.console.progress(&Progress { totals, scan_done, limit, ..*progress });
             }
-            Event::Entry { action, path, len } => self.console.entry(*action, &self.name(path), *len),
+            Event::Entry { action, path, len } => {
+                self.bill.iter().for_each(|bill| bill.entry(*action, *len));
+                self.console.entry(*action, &self.name(path), *len);
+            }
             Event::Failed(failure) if self.listed && failure.path.is_root() => {
                 self.console.failed(failure.error.subject(), &failure.error);
             }

@@ -1,5 +1,6 @@
 //! Requests to object stores, which are paid by their number.
 
+use haul_backends::object::Cost;
 use haul_object::{Kind, Requests};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -24,6 +25,14 @@ impl RequestCounts {
         self.list += requests.of(Kind::List);
         self.delete += requests.of(Kind::Delete);
         self.retried += requests.retries();
+    }
+
+    /// Adds what will be asked.
+    pub(crate) fn expect(&mut self, cost: Cost) {
+        self.put += cost.put;
+        self.get += cost.get;
+        self.list += cost.list;
+        self.delete += cost.delete;
     }
 
     /// Adds what others were asked.

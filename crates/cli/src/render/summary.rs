@@ -57,6 +57,8 @@ pub(crate) struct Summary {
     pub(crate) retry: Option<String>,
     /// Requests to object stores.
     pub(crate) requests: Option<RequestCounts>,
+    /// With `-n`, the requests of the run itself.
+    pub(crate) estimate: Option<RequestCounts>,
     /// How a stream is stored, if not as it is.
     pub(crate) stored: Option<Stored>,
     /// Failures by cause.
@@ -92,6 +94,7 @@ impl Summary {
             differences: [0; 3],
             retry: None,
             requests: None,
+            estimate: None,
             stored: None,
             groups: Vec::new(),
             unseen: 0,
@@ -192,6 +195,11 @@ impl Summary {
         }
         if totals.resent > 0 {
             lines.push(format!("  sent again, after errors on the way: {} of 4 MiB", totals.resent));
+        }
+        if let Some(estimate) = &self.estimate {
+            lines.push(format!("  it will take about {}", estimate.text()));
+        } else if let Some(requests) = &self.requests {
+            lines.push(format!("  {}", requests.text()));
         }
     }
 

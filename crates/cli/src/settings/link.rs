@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_backends::peer::{PeerConfig, Ports, Transport};
-use haul_core::{BufferPool, Compress, Ops, Pace, Result};
+use haul_core::{BufferPool, Compress, Location, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 
-use super::{store_settings, stored_options, usage, words::split_words};
+use super::{check_endpoint, store_settings, stored_options, usage, words::split_words};
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
@@ -116,6 +116,18 @@ impl LinkSettings {
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs) -> Self {
         self.stores = store_settings(&args.address, args.store_timeout);
         self
+    }
+
+    /// Looks whether `--endpoint` can be that of all ends which are in a store.
+    ///
+    /// # Errors
+    /// If not.
+    pub(crate) fn check_endpoint<'a>(&self, ends: impl Iterator<Item = &'a Location>) -> Result<()> {
+        let places = ends.filter_map(|end| match end {
+            Location::Object(place) => Some(place),
+            _ => None,
+        });
+        check_endpoint(self.stores.endpoint.as_deref(), places)
     }
 
     /// With objects written by these words.

@@ -96,9 +96,13 @@ pub(crate) fn content_memory(args: &MemoryArgs, streams: u64, more: u64) -> Resu
 ///
 /// # Errors
 /// If not.
-pub(crate) fn check_endpoint(args: &AddressArgs, places: &[ObjectPlace]) -> Result<()> {
-    if args.endpoint.is_some() && places.iter().any(|place| place.kind != places[0].kind) {
-        let error = usage("use --endpoint", "the destinations are of several providers");
+pub(crate) fn check_endpoint<'a>(
+    endpoint: Option<&str>,
+    mut places: impl Iterator<Item = &'a ObjectPlace>,
+) -> Result<()> {
+    let first = places.next().map(|place| place.kind);
+    if endpoint.is_some() && places.any(|place| Some(place.kind) != first) {
+        let error = usage("use --endpoint", "the ends are of several providers");
         return Err(error
             .with_hint("AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST and AZURE_STORAGE_ENDPOINT name one each"));
     }

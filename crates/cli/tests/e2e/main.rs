@@ -15,6 +15,7 @@
 mod backups;
 mod between;
 mod changing;
+mod cloudtrees;
 mod compression;
 mod databases;
 mod delta;
@@ -40,6 +41,7 @@ mod paths;
 mod plan;
 mod postgres;
 mod probe;
+mod provider;
 mod providers;
 mod reach;
 mod realtrees;
@@ -148,6 +150,7 @@ fn main() -> ExitCode {
         plan::cases(),
         groups::cases(),
         providers::cases(),
+        cloudtrees::cases(),
         pagecache::cases(),
         delta::cases(),
     ];

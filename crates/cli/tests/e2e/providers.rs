@@ -4,14 +4,14 @@
 
 use std::collections::HashSet;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::kill;
-use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, azurite, endpoint, fake_gcs};
-use haul_testkit::{Need, Proxy, Run, Trouble};
+use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, endpoint, fake_gcs};
+use haul_testkit::{Need, Trouble};
 use serde_json::Value;
 
+use crate::provider::{ALL, At, Provider, sas};
 use crate::scene::{events, summary};
 use crate::store::{Bucket, requests};
 use crate::{Case, cases};
@@ -34,109 +34,6 @@ pub(crate) fn cases() -> Vec<Case> {
         what_others_wrote_at_google_is_read_listed_and_removed,
     ]);
     all
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Provider {
-    S3,
-    Google,
-    Azure,
-}
-
-const ALL: [Provider; 3] = [Provider::S3, Provider::Google, Provider::Azure];
-
-/// A bucket of its own at a provider, behind a proxy.
-struct At {
-    provider: Provider,
-    bucket: Bucket,
-    proxy: Proxy,
-}
-
-impl At {
-    fn new(provider: Provider) -> Self {
-        Self::with(provider, |_| None)
-    }
-
-    /// Parts whose first try `trouble` befalls.
-    fn with(provider: Provider, trouble: impl Fn(bool) -> Option<Trouble> + Send + Sync + 'static) -> Self {
-        let bucket = Bucket::new();
-        let plan = move |request: &haul_testkit::store::Request, before: usize| {
-            if before > 0 { None } else { trouble(request.writes_part()) }
-        };
-        let proxy = match provider {
-            Provider::S3 => Proxy::start(endpoint(), plan),
-            Provider::Google => Proxy::google(endpoint(), plan),
-            Provider::Azure => Proxy::start(azurite(), plan),
-        };
-        if provider == Provider::Azure {
-            let url = format!("{}?restype=container&{}", azure_url(bucket.name()), sas());
-            tool(Command::new("curl").args(["-sf", "-X", "PUT", "-H", "Content-Length: 0", &url]));
-        }
-        Self { provider, bucket, proxy }
-    }
-
-    fn at(&self, key: &str) -> String {
-        let scheme = match self.provider {
-            Provider::S3 => "s3",
-            Provider::Google => "gs",
-            Provider::Azure => "az",
-        };
-        format!("{scheme}://{}/{key}", self.bucket.name())
-    }
-
-    fn haul(&self, word: &str) -> Run {
-        let run = self.bucket.haul(word).env("STORAGE_EMULATOR_HOST", self.proxy.endpoint());
-        let run = run.env("AWS_ENDPOINT_URL", self.proxy.endpoint());
-        let azure = format!("{}/{AZURE_ACCOUNT}", self.proxy.endpoint());
-        run.env("AZURE_STORAGE_ENDPOINT", azure).env("AZURE_STORAGE_KEY", AZURE_KEY)
-    }
-
-    /// As another client reads it.
-    fn read(&self, key: &str) -> Vec<u8> {
-        match self.provider {
-            Provider::Azure => rclone_azure(&["cat"], self.bucket.name(), key),
-            _ => self.bucket.read(key),
-        }
-    }
-
-    /// As another client lists them.
-    fn names(&self) -> Vec<String> {
-        match self.provider {
-            Provider::Azure => {
-                let text = rclone_azure(&["lsf", "-R", "--files-only"], self.bucket.name(), "");
-                String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
-            }
-            _ => self.bucket.names(),
-        }
-    }
-}
-
-fn azure_url(container: &str) -> String {
-    format!("http://{}/{AZURE_ACCOUNT}/{container}", azurite())
-}
-
-/// A shared access signature for the whole account: `az` and a person make the same.
-fn sas() -> &'static str {
-    static SAS: OnceLock<String> = OnceLock::new();
-    SAS.get_or_init(|| {
-        // https://learn.microsoft.com/rest/api/storageservices/create-account-sas
-        let script = "import sys,hmac,hashlib,base64,urllib.parse as u
-a,k=sys.argv[1:]
-f=dict(sp='rwdlactf',ss='b',srt='sco',se='2099-01-01T00:00:00Z',spr='https,http',sv='2021-06-08')
-t='\\n'.join([a,f['sp'],f['ss'],f['srt'],'',f['se'],'',f['spr'],f['sv'],'',''])
-f['sig']=base64.b64encode(hmac.new(base64.b64decode(k),t.encode(),hashlib.sha256).digest()).decode()
-print(u.urlencode(f))";
-        tool(Command::new("python3").args(["-c", script, AZURE_ACCOUNT, AZURE_KEY])).trim().to_owned()
-    })
-}
-
-fn rclone_azure(words: &[&str], container: &str, key: &str) -> Vec<u8> {
-    let remote = format!(":azureblob,sas_url='{}?{}':{container}/{key}", azure_url(container), sas());
-    let mut rclone = Command::new("rclone");
-    rclone.args(["--config", "/dev/null", "--retries", "1"]).args(words).arg(remote);
-    let output = rclone.output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
 }
 
 fn streams_go_to_each_provider_and_come_back() {

@@ -28,6 +28,7 @@ impl Azure {
             modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
             class: head.get("x-ms-access-tier").map(str::to_owned),
             metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
+            noted: true,
             content_md5: head.get("content-md5").and_then(md5_in),
             ..Object::default()
         })
@@ -65,19 +66,17 @@ impl Azure {
         prefix: &str,
         delimiter: bool,
         next: Option<&str>,
-        uncommitted: bool,
         at: &Activity<'_>,
     ) -> Answer<Page> {
         let mut call = Call::new(Kind::List, Method::GET, None).query("restype", "container");
-        call = call.query("comp", "list").query("prefix", prefix);
+        call = call.query("comp", "list").query("include", "metadata").query("prefix", prefix);
+        // With up to 8 KiB of notes each, more would be more than is read at a time.
+        call = call.query("maxresults", "1000");
         if delimiter {
             call = call.query("delimiter", "/");
         }
         if let Some(marker) = next {
             call = call.query("marker", marker);
-        }
-        if uncommitted {
-            call = call.query("include", "uncommittedblobs");
         }
         let page = xml::page(&self.ask(&call, at)?.1)?;
         if next.is_some() && page.next.as_deref() == next {
@@ -89,14 +88,15 @@ impl Azure {
 
     pub(super) fn copy_blob(
         &self,
-        from: &str,
+        from: &Object,
         to: &str,
         options: &PutOptions,
         at: &Activity<'_>,
     ) -> Answer<()> {
         super::options::takes(options)?;
         let call = Call::new(Kind::Put, Method::PUT, Some(to));
-        let call = call.header("x-ms-copy-source", self.login.place.url(Some(from), &[]));
+        let call = call.header("x-ms-copy-source", self.login.place.readable(&from.key));
+        let call = call.header("x-ms-source-if-match", &from.etag);
         let (mut head, _) = self.ask(&written(call, options), at)?;
         loop {
             match head.get("x-ms-copy-status") {

@@ -101,34 +101,16 @@ impl Azure {
         Ok(uploads)
     }
 
-    /// Uploads under `prefix`: those of blobs that have only blocks, which listings tell, and those of the blob of
-    /// this very name, which may be there as well.
-    pub(super) fn uncommitted(&self, prefix: &str, at: &Activity<'_>) -> Answer<Vec<Upload>> {
-        let mut keys = Vec::new();
-        if !prefix.is_empty() && !prefix.ends_with('/') {
-            keys.push(prefix.to_owned());
-        }
-        let mut next = None;
-        loop {
-            let page = self.list_blobs(prefix, false, next.as_deref(), true, at)?;
-            // What has no content yet may be empty as well.
-            let bare = page.objects.into_iter().filter(|object| object.len == 0 && object.key != prefix);
-            keys.extend(bare.map(|object| object.key));
-            next = page.next;
-            if next.is_none() {
-                break;
-            }
-        }
-        let mut uploads = Vec::new();
-        for key in keys {
-            let ids = match self.blocks_of(&key, at) {
-                Ok(blocks) => blocks.into_keys(),
-                Err(Fault { class: Class::NotFound, .. }) => continue,
-                Err(fault) => return Err(fault),
-            };
-            uploads.extend(ids.map(|id| Upload { begun: begun(&id), key: key.clone(), id }));
-        }
-        uploads.sort_by(|a, b| (&a.key, &a.begun, &a.id).cmp(&(&b.key, &b.begun, &b.id)));
+    /// Uploads of the blob of this name.
+    pub(super) fn uncommitted(&self, key: &str, at: &Activity<'_>) -> Answer<Vec<Upload>> {
+        let ids = match self.blocks_of(key, at) {
+            Ok(blocks) => blocks.into_keys(),
+            Err(Fault { class: Class::NotFound, .. }) => return Ok(Vec::new()),
+            Err(fault) => return Err(fault),
+        };
+        let mut uploads: Vec<Upload> =
+            ids.map(|id| Upload { begun: begun(&id), key: key.to_owned(), id }).collect();
+        uploads.sort_by(|a, b| (&a.begun, &a.id).cmp(&(&b.begun, &b.id)));
         Ok(uploads)
     }
 }

@@ -33,7 +33,10 @@ const TERMS: Terms = Terms {
     max_parts: 50_000,
     check: Checksum::Crc64,
     removes: 1,
+    copies: u64::MAX,
     keeps_uploads: Some("Azure keeps what was sent for a week, unless --resume goes on from it"),
+    lists_uploads: false,
+    notes_at_end: true,
     credentials: "credentials come from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT with \
                   AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, AZURE_TENANT_ID with AZURE_CLIENT_ID and a secret or \
                   a federated token, `az login`, or the machine's identity",
@@ -135,12 +138,12 @@ impl Store for Azure {
         Ok((parts, false))
     }
 
-    fn uploads(&self, prefix: &str, _: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)> {
-        Ok((self.uncommitted(prefix, at)?, false))
+    fn uploads(&self, key: &str, _: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)> {
+        Ok((self.uncommitted(key, at)?, false))
     }
 
     fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page> {
-        self.list_blobs(prefix, delimiter, next, false, at)
+        self.list_blobs(prefix, delimiter, next, at)
     }
 
     fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
@@ -154,11 +157,11 @@ impl Store for Azure {
         Ok(Vec::new())
     }
 
-    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
         self.copy_blob(from, to, options, at)
     }
 
-    fn copy_part(&self, _: &str, _: Range<u64>, _: PartOf<'_>, _: &Activity<'_>) -> Answer<Tag> {
+    fn copy_part(&self, _: &Object, _: Range<u64>, _: PartOf<'_>, _: &Activity<'_>) -> Answer<Tag> {
         // Put Block From URL wants a signature of its own for what is read.
         Err(Fault::new(Class::Unsupported, "haul makes no block of what Azure has already"))
     }

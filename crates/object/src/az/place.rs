@@ -82,6 +82,16 @@ impl Place {
         append_query(&mut url, query);
         url
     }
+
+    /// The address of a blob as a source of copies: who asks by a signature shows it there too.
+    pub(super) fn readable(&self, key: &str) -> String {
+        let mut url = self.url(Some(key), &[]);
+        if let (None, Some(sas)) = (&self.key, &self.sas) {
+            url.push('?');
+            url.push_str(sas.trim_start_matches('?'));
+        }
+        url
+    }
 }
 
 /// The account in `ACCOUNT.blob.…` or `HOST/ACCOUNT`.

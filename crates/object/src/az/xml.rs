@@ -1,6 +1,10 @@
 //! What Azure says and is told in XML. Answers are untrusted.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
+
+use super::options::note_of;
 
 use crate::fault::{Class, Fault};
 use crate::payload::md5_in;
@@ -30,6 +34,7 @@ struct Blobs {
 struct Blob {
     name: Name,
     properties: Properties,
+    metadata: Option<HashMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -73,10 +78,17 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
     let results: Results = parse(content)?;
     let object = |blob: Blob| {
         let of = blob.properties;
+        // Of what the customer's own key encrypts, only that is told.
+        let notes = blob.metadata.filter(|notes| !notes.contains_key("@Encrypted"));
+        let noted = notes.is_some();
+        let note = |(name, value): (String, String)| (note_of(&name.to_ascii_lowercase()), value);
         Ok(Object {
             key: blob.name.read()?,
             len: of.len,
-            etag: of.etag,
+            // In listings it is without the quotes that it has elsewhere.
+            etag: format!("\"{}\"", of.etag.trim_matches('"')),
+            metadata: notes.into_iter().flatten().map(note).collect(),
+            noted,
             modified: time::of_http(&of.modified),
             class: of.tier.filter(|tier| !tier.is_empty()),
             content_md5: of.md5.as_deref().and_then(md5_in),
@@ -141,13 +153,20 @@ mod tests {
             ContainerName=\"c\"><Prefix>p</Prefix><Blobs><BlobPrefix><Name>p/</Name></BlobPrefix><Blob>\
             <Name Encoded=\"true\">a%EF%BF%BE+</Name><Properties><Last-Modified>Wed, 09 Sep 2009 09:20:02 GMT\
             </Last-Modified><Etag>0x8CBFF45D8A29A19</Etag><Content-Length>7</Content-Length>\
-            <Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5><AccessTier>Hot</AccessTier></Properties></Blob>\
-            <BlobPrefix><Name>q/</Name></BlobPrefix></Blobs><NextMarker>m!</NextMarker></EnumerationResults>";
+            <Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5><AccessTier>Hot</AccessTier></Properties>\
+            <Metadata><haul_blake3>a&amp;b</haul_blake3><Mode>100644</Mode></Metadata></Blob>\
+            <Blob><Name>x</Name><Properties/><Metadata Encrypted=\"true\"/></Blob>\
+            <Blob><Name>y</Name><Properties/><Metadata/></Blob><BlobPrefix><Name>q/</Name></BlobPrefix></Blobs><NextMarker>m!</NextMarker></EnumerationResults>";
         let page = page(text.as_bytes()).unwrap();
         let object = &page.objects[0];
-        assert_eq!((&object.key[..], object.len, &object.etag[..]), ("a\u{fffe}+", 7, "0x8CBFF45D8A29A19"));
+        assert_eq!(
+            (&object.key[..], object.len, &object.etag[..]),
+            ("a\u{fffe}+", 7, "\"0x8CBFF45D8A29A19\"")
+        );
         assert_eq!(object.md5().as_deref(), Some("d41d8cd98f00b204e9800998ecf8427e"));
         assert_eq!((&object.modified[..], object.class.as_deref()), ("2009-09-09T09:20:02Z", Some("Hot")));
+        assert_eq!((object.note("haul-blake3"), object.note("mode")), (Some("a&b"), Some("100644")));
+        assert_eq!(page.objects.iter().map(|object| object.noted).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!((page.prefixes, page.next), (vec!["p/".into(), "q/".into()], Some("m!".to_owned())));
         let text = b"<EnumerationResults><Blobs /><NextMarker /></EnumerationResults>";
         assert_eq!(self::page(text).unwrap(), Page::default());

@@ -25,7 +25,11 @@ const TERMS: Terms = Terms {
     max_parts: 10_000,
     check: Checksum::Crc32c,
     removes: 1,
+    // https://cloud.google.com/storage/docs/xml-api/put-object-copy names no limit but that of objects.
+    copies: u64::MAX,
     keeps_uploads: None,
+    lists_uploads: true,
+    notes_at_end: false,
     credentials: "credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, \
                   CLOUDSDK_AUTH_ACCESS_TOKEN, or the machine's service account",
 };

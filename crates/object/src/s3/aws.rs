@@ -21,7 +21,11 @@ pub(crate) const TERMS: Terms = Terms {
     max_parts: 10_000,
     check: Checksum::Crc64,
     removes: 1000,
+    // https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html
+    copies: 5 << 30,
     keeps_uploads: None,
+    lists_uploads: true,
+    notes_at_end: false,
     credentials: "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws (AWS_PROFILE), a web \
                   identity, the container's or the instance's role",
 };

@@ -147,11 +147,17 @@ impl<D: Dialect> Store for S3<D> {
         self.delete_objects(keys, at)
     }
 
-    fn copy(&self, from: &str, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
         self.copy_object(from, to, options, at)
     }
 
-    fn copy_part(&self, from: &str, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>) -> Answer<Tag> {
+    fn copy_part(
+        &self,
+        from: &Object,
+        range: Range<u64>,
+        part: PartOf<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<Tag> {
         self.upload_part_copy(from, range, part, at)
     }
 }

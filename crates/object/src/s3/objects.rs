@@ -33,6 +33,7 @@ impl<D: Dialect> S3<D> {
             modified: head.get("last-modified").unwrap_or_default().to_owned(),
             class: head.get(&self.named("storage-class")).map(str::to_owned),
             metadata: head.notes(&self.named("meta-")).collect(),
+            noted: true,
             crc64: sums.crc64,
             crc32c: sums.crc32c,
             content_md5: sums.content_md5,
@@ -134,13 +135,13 @@ impl<D: Dialect> S3<D> {
 
     pub(super) fn copy_object(
         &self,
-        from: &str,
+        from: &Object,
         to: &str,
         options: &PutOptions,
         at: &Activity<'_>,
     ) -> Answer<()> {
         let mut call = Call::new(Kind::Put, Method::PUT, Some(to));
-        call = call.header(self.named("copy-source"), self.copy_source(from));
+        call = self.copied_from(call, from);
         if !options.metadata.is_empty() {
             call = call.header(self.named("metadata-directive"), "REPLACE");
         }
@@ -148,11 +149,12 @@ impl<D: Dialect> S3<D> {
         xml::copied(&content).map(drop)
     }
 
-    /// The name of an object of this bucket, as a source of copies.
-    pub(super) fn copy_source(&self, key: &str) -> String {
+    /// Names an object of this bucket as a source of copies, as long as it bears its mark.
+    pub(super) fn copied_from<'a>(&self, call: Call<'a>, from: &Object) -> Call<'a> {
         let mut source = format!("/{}/", self.bucket);
-        encode(key, true, &mut source);
-        source
+        encode(&from.key, true, &mut source);
+        let call = call.header(self.named("copy-source"), source);
+        call.header(self.named("copy-source-if-match"), &from.etag)
     }
 }
 

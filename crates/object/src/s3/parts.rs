@@ -10,7 +10,7 @@ use crate::fault::{Class, Fault};
 use crate::http::Call;
 use crate::meter::Kind;
 use crate::payload::Payload;
-use crate::store::{Activity, Answer, Checksum, HeldPart, PartOf, PutOptions, Tag, Upload, Whole};
+use crate::store::{Activity, Answer, Checksum, HeldPart, Object, PartOf, PutOptions, Tag, Upload, Whole};
 
 impl<D: Dialect> S3<D> {
     pub(super) fn create_upload(
@@ -40,7 +40,7 @@ impl<D: Dialect> S3<D> {
 
     pub(super) fn upload_part_copy(
         &self,
-        from: &str,
+        from: &Object,
         range: Range<u64>,
         part: PartOf<'_>,
         at: &Activity<'_>,
@@ -49,7 +49,7 @@ impl<D: Dialect> S3<D> {
             return Err(Fault::new(Class::Unsupported, "the store makes no part of what it has already"));
         }
         let range = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
-        let call = part_call(part).header(self.named("copy-source"), self.copy_source(from));
+        let call = self.copied_from(part_call(part), from);
         let (_, content) = self.ask(&call.header(self.named("copy-source-range"), range), at)?;
         xml::copied(&content)
     }

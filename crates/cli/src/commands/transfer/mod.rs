@@ -17,7 +17,7 @@ use crate::args::LimitArgs;
 use crate::ends::{Ends, Note, source_place};
 use crate::exit_code::Exit;
 use crate::jobs::Job;
-use crate::render::{Command, Console, OutputSettings, PartReporter, Start, Summary};
+use crate::render::{Command, Console, OutputSettings, PartReporter, RequestCounts, Start, Summary};
 use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
 use crate::signals;
 
@@ -63,6 +63,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         delete,
     } = transfer;
     link.limit_operations(limits.iops);
+    link.check_endpoint(sources.iter().chain([&destination]))?;
     refuse_truncating(files_from.as_ref(), &output)?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let verbose = output.verbose;
@@ -115,6 +116,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         cancel,
         pace,
         report: Report::default(),
+        expected: None,
     };
     let planner = Planner {
         ends: &mut runner.ends,
@@ -140,6 +142,11 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let mut summary = Summary::new(command, runner.report);
     summary.retry = retry;
     summary.requests = runner.ends.requests();
+    // A run asks what a dry one asks, and then what that has found out.
+    summary.estimate = runner.expected.map(|mut expected| {
+        expected.join(summary.requests.unwrap_or_default());
+        expected
+    });
     Ok(runner.console.finish(summary))
 }
 
@@ -154,6 +161,8 @@ struct Runner {
     cancel: Cancel,
     pace: Pace,
     report: Report,
+    /// With `-n`, requests to stores that were not made.
+    expected: Option<RequestCounts>,
 }
 
 impl Runner {
@@ -200,6 +209,8 @@ impl Runner {
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
         let view = self.view(&part.place)?;
+        let bill =
+            if self.settings.sink.dry_run { self.ends.bill(&part.at, &self.destination) } else { None };
         let reporter = PartReporter {
             console: &self.console,
             root_name: &part.root_name,
@@ -207,6 +218,7 @@ impl Runner {
             last,
             listed: part.paths.is_some(),
             pace: Some(&self.pace),
+            bill: bill.as_ref(),
         };
         let options = CopyOptions {
             scan: part.scan,
@@ -223,6 +235,9 @@ impl Runner {
         let parts = [Part { source: part.source, sink, view }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
         merge(&mut self.report, report);
+        if let Some(bill) = bill {
+            self.expected.get_or_insert_default().expect(bill.cost());
+        }
         Ok(())
     }
 }

@@ -1,0 +1,166 @@
+//! How many requests a run will take besides the questions that `-n` asks too.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haul_core::SLICE_LEN;
+use haul_core::digest::slice_count;
+use haul_core::event::Action;
+use haul_object::Client;
+
+use super::giant::cut;
+use super::within::RANGE;
+
+/// Requests by kind, as providers bill them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// What writes.
+    pub put: u64,
+    /// What reads, or asks about one object.
+    pub get: u64,
+    /// What lists.
+    pub list: u64,
+    /// What removes.
+    pub delete: u64,
+}
+
+impl Cost {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.put += other.put;
+        self.get += other.get;
+        self.list += other.list;
+        self.delete += other.delete;
+    }
+}
+
+/// What is going to be done between two ends, of which at least one is in a store.
+pub struct Bill {
+    source: Option<Arc<Client>>,
+    destination: Option<Arc<Client>>,
+    /// The store copies by itself.
+    within: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    cost: Cost,
+    removed: u64,
+    /// Uploads that are not complete were asked for.
+    listed: bool,
+}
+
+impl Bill {
+    /// From the store `source`, or elsewhere, to the store `destination`, or elsewhere.
+    #[must_use]
+    pub fn new(source: Option<Arc<Client>>, destination: Option<Arc<Client>>, within: bool) -> Self {
+        Self { source, destination, within, state: Mutex::default() }
+    }
+
+    /// One entry would be dealt with so. `len` is that of its content, in bytes.
+    pub fn entry(&self, action: Action, len: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let cost = match action {
+            Action::Copied | Action::Replaced => self.file(len, &mut state),
+            Action::Made => self.written(0, 1),
+            Action::Updated => self.written(self.proof(len, self.destination.as_ref()), 1),
+            // The name that it gets was asked for already; the one that it has was not.
+            Action::Linked => self.written(1 + self.proof(len, self.destination.as_ref()), 1),
+            Action::Removed => {
+                state.removed += 1;
+                Cost::default()
+            }
+            Action::Left => Cost::default(),
+        };
+        state.cost.add(cost);
+    }
+
+    /// All of it so far.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cost = state.cost;
+        if let Some(client) = &self.destination {
+            cost.delete += state.removed.div_ceil(client.removes() as u64);
+        }
+        cost
+    }
+
+    /// Requests to the destination, if that is a store.
+    fn written(&self, get: u64, put: u64) -> Cost {
+        if self.destination.is_some() { Cost { get, put, ..Cost::default() } } else { Cost::default() }
+    }
+
+    /// Questions for the digest of an object: of a giant it is beside it, if it was not known when the notes were sent.
+    fn proof(&self, len: u64, client: Option<&Arc<Client>>) -> u64 {
+        u64::from(len > SLICE_LEN && client.is_some_and(|client| !client.notes_at_end()))
+    }
+
+    fn file(&self, len: u64, state: &mut State) -> Cost {
+        if let (true, Some(client)) = (self.within, &self.destination) {
+            let parts = if len > client.copies() { len.div_ceil(RANGE) + 1 } else { 0 };
+            return Cost { get: 1 + self.proof(len, Some(client)), put: 1 + parts, ..Cost::default() };
+        }
+        let mut cost = Cost::default();
+        if self.source.is_some() {
+            cost.get += if len == 0 { 0 } else { u64::from(slice_count(len)) };
+            cost.get += self.proof(len, self.source.as_ref());
+        }
+        let Some(client) = &self.destination else { return cost };
+        if len <= SLICE_LEN {
+            cost.put += 1;
+            return cost;
+        }
+        cost.list += u64::from(!client.lists_uploads() || !std::mem::replace(&mut state.listed, true));
+        // The parts, and the end.
+        cost.put += u64::from(cut(len, client.max_parts()).1) + 1;
+        if !client.notes_at_end() {
+            // The beginning, and the companion: it is looked at what is there.
+            cost.put += 2;
+            cost.get += 1;
+        }
+        cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{ObjectKind, ObjectPlace, Side};
+    use std::time::Duration;
+
+    fn client(kind: ObjectKind) -> Arc<Client> {
+        let place = ObjectPlace { kind, bucket: "b".to_owned(), key: String::new() };
+        let endpoint = Some("http://127.0.0.1:1/account".to_owned());
+        let endpoint =
+            endpoint.map(|at| if kind == ObjectKind::Az { at } else { at.replace("/account", "") });
+        let settings = haul_object::StoreSettings { endpoint, region: None, timeout: Duration::from_secs(1) };
+        let client = haul_object::open(&place, Side::Source, &settings, Arc::default(), Arc::new(|_| ()));
+        Arc::new(client.unwrap())
+    }
+
+    fn cost(source: Option<ObjectKind>, to: Option<ObjectKind>, done: &[(Action, u64)]) -> [u64; 4] {
+        let bill = Bill::new(source.map(client), to.map(client), source.is_some() && source == to);
+        done.iter().for_each(|(action, len)| bill.entry(*action, *len));
+        let Cost { put, get, list, delete } = bill.cost();
+        [put, get, list, delete]
+    }
+
+    #[test]
+    fn each_way_has_its_requests() {
+        use Action::{Copied, Linked, Made, Removed, Updated};
+        let (s3, az) = (Some(ObjectKind::S3), Some(ObjectKind::Az));
+        let giant = 33 << 20;
+        let done = [(Copied, giant), (Copied, giant), (Copied, 5), (Made, 0), (Updated, giant), (Removed, 0)];
+        // Begin, five parts, end, companion of each giant.
+        assert_eq!(cost(None, s3, &done), [8 + 8 + 1 + 1 + 1, 1 + 1 + 1, 1, 1]);
+        assert_eq!(cost(None, az, &done), [6 + 6 + 1 + 1 + 1, 0, 2, 1]);
+        assert_eq!(cost(s3, None, &done), [0, 10 + 10 + 1, 0, 0]);
+        assert_eq!(cost(az, None, &done), [0, 9 + 9 + 1, 0, 0]);
+        assert_eq!(cost(s3, s3, &[(Copied, giant), (Copied, 0)]), [2, 3, 0, 0]);
+        assert_eq!(cost(s3, s3, &[(Copied, 6 << 30)]), [8, 2, 0, 0]);
+        assert_eq!(cost(None, s3, &[(Linked, 5)]), [1, 1, 0, 0]);
+        assert_eq!(cost(None, s3, &[(Removed, 0); 1001]), [0, 0, 0, 2]);
+        assert_eq!(cost(None, az, &[(Removed, 0); 1001]), [0, 0, 0, 1001]);
+    }
+}
