@@ -26,6 +26,7 @@ mod faults;
 mod filesystems;
 mod groups;
 mod hostile;
+mod indexed;
 mod interrupts;
 mod iops;
 mod kills;
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        indexed::cases(),
         space::cases(),
         failures::cases(),
         hostile::cases(),
