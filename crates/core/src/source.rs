@@ -25,6 +25,9 @@ pub struct ScanBatch {
     pub errors: Vec<Failure>,
     /// How many entries the rules left out (what is below a directory that was left out is not counted).
     pub excluded: u64,
+    /// The entries are as an earlier run saw them. Only of an end in this process.
+    #[serde(skip)]
+    pub told: bool,
 }
 
 /// Receives the parts of a scan, possibly from several threads at once. `Break` ends the scan.

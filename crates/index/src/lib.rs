@@ -18,7 +18,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,8 +38,6 @@ use writer::Writer;
 /// A folder that was changed so shortly before it was listed may change again without another time: file systems count
 /// in seconds, or two (FAT).
 const DOUBTFUL: Duration = Duration::from_secs(2);
-/// Folders that are remembered to have been told wrongly; with more the whole index is given up.
-const MAX_WRONG: usize = 1 << 16;
 
 /// The index of one source, for one run. It is used from many threads at once.
 pub struct Index {
@@ -54,8 +51,6 @@ pub struct Index {
     kept: Mutex<Sorter<Sighting>>,
     /// Why no new file can be written.
     failure: Mutex<Option<io::Error>>,
-    /// Folders of which something else was found than was told.
-    wrong: Mutex<HashSet<RelPath>>,
     whole: AtomicBool,
     told: AtomicU64,
     listed: AtomicU64,
@@ -124,7 +119,6 @@ impl Index {
             same: Mutex::new(vec![false; usize::try_from(folders).unwrap_or_default()]),
             kept: Mutex::default(),
             failure: Mutex::default(),
-            wrong: Mutex::default(),
             whole: AtomicBool::new(false),
             told: AtomicU64::new(0),
             listed: AtomicU64::new(0),
@@ -169,17 +163,6 @@ impl Index {
 
     fn keep(&self, sighting: Sighting) {
         if let Err(error) = lock(&self.kept).push(sighting) {
-            lock(&self.failure).get_or_insert(error);
-        }
-    }
-
-    /// Something in the folder at `path` is not what was told.
-    pub fn was_wrong(&self, path: RelPath) {
-        let mut wrong = lock(&self.wrong);
-        if wrong.len() < MAX_WRONG {
-            wrong.insert(path);
-        } else {
-            let error = io::Error::other("too much of the source changed meanwhile");
             lock(&self.failure).get_or_insert(error);
         }
     }
@@ -236,16 +219,15 @@ impl Index {
             return Err(error);
         }
         let kept = std::mem::take(&mut *lock(&self.kept));
-        let (same, wrong) = (lock(&self.same), lock(&self.wrong));
+        let same = lock(&self.same);
         let renumbered = self.stored.as_ref().is_none_or(|stored| stored.footer.dev != self.dev);
-        if kept.is_empty() && wrong.is_empty() && !renumbered && same.iter().all(|same| *same) {
+        if kept.is_empty() && !renumbered && same.iter().all(|same| *same) {
             return Ok(());
         }
         let dir = self.path.parent().ok_or_else(|| io::Error::other("the index has no folder"))?;
         let mut writer = Writer::new(dir, &self.source, self.dev)?;
-        let right = |path: &RelPath| !wrong.contains(path);
         let mut new = Seens(kept.sorted()?.peekable());
-        let mut next_new = new.next_folder(right)?;
+        let mut next_new = new.next_folder()?;
         let mut number = 0;
         let mut taking = false;
         let before = self.stored.as_ref();
@@ -253,11 +235,10 @@ impl Index {
             match record? {
                 Record::Folder(path, folder) => {
                     while next_new.as_ref().is_some_and(|(new, _)| *new < path) {
-                        next_new = write_folder(&mut writer, &mut new, next_new, right)?;
+                        next_new = write_folder(&mut writer, &mut new, next_new)?;
                     }
                     // What was listed anew counts, if both are there.
                     taking = same.get(number).is_some_and(|same| *same)
-                        && right(&path)
                         && next_new.as_ref().is_none_or(|(new, _)| *new != path);
                     number += 1;
                     if taking {
@@ -273,7 +254,7 @@ impl Index {
             }
         }
         while next_new.is_some() {
-            next_new = write_folder(&mut writer, &mut new, next_new, right)?;
+            next_new = write_folder(&mut writer, &mut new, next_new)?;
         }
         writer.finish(&self.path)
     }
@@ -284,7 +265,6 @@ fn write_folder(
     writer: &mut Writer,
     new: &mut Seens<impl Iterator<Item = io::Result<Sighting>>>,
     folder: Option<(RelPath, Folder)>,
-    wanted: impl Fn(&RelPath) -> bool,
 ) -> io::Result<Option<(RelPath, Folder)>> {
     if let Some((path, folder)) = folder {
         writer.folder(path.clone(), folder)?;
@@ -292,7 +272,7 @@ fn write_folder(
             writer.seen(seen)?;
         }
     }
-    new.next_folder(wanted)
+    new.next_folder()
 }
 
 /// A name for the index of what is told by these words, which cannot be read from it.

@@ -105,15 +105,10 @@ impl Drop for Recording<'_> {
 pub(crate) struct Seens<I: Iterator<Item = io::Result<Sighting>>>(pub(crate) std::iter::Peekable<I>);
 
 impl<I: Iterator<Item = io::Result<Sighting>>> Seens<I> {
-    /// The next folder that was seen whole, unless it is one of those that are not wanted.
-    pub(crate) fn next_folder(
-        &mut self,
-        wanted: impl Fn(&RelPath) -> bool,
-    ) -> io::Result<Option<(RelPath, Folder)>> {
+    /// The next folder that was seen whole.
+    pub(crate) fn next_folder(&mut self) -> io::Result<Option<(RelPath, Folder)>> {
         while let Some(sighting) = self.0.next().transpose()? {
-            if let What::Whole(folder) = sighting.what
-                && wanted(&sighting.folder)
-            {
+            if let What::Whole(folder) = sighting.what {
                 return Ok(Some((sighting.folder, folder)));
             }
         }

@@ -53,12 +53,16 @@ fn damaged() -> io::Error {
 impl Stored {
     /// Opens the index of `source` and checks all of it.
     pub(crate) fn open(path: &Path, source: &[u8]) -> Result<Self, Refused> {
-        let mut file = File::open(path)?;
         let bad = || Refused::Because("it is damaged, or no index".to_owned());
+        // A pipe would be waited for.
+        if !path.metadata()?.is_file() {
+            return Err(bad());
+        }
+        let mut file = File::open(path)?;
         let len = file.metadata()?.len();
         let least = MAGIC.len() as u64 + TRAILER;
         let mut magic = [0; MAGIC.len()];
-        if len < least || !file.metadata()?.is_file() {
+        if len < least {
             return Err(bad());
         }
         file.read_exact(&mut magic)?;

@@ -58,18 +58,6 @@ impl LocalSource {
     }
 }
 
-impl LocalSource {
-    /// What cannot be read as it was told is not to be told so again.
-    fn learn(&self, batch: &Batch, data: &BatchData) {
-        let Some(index) = &self.index else { return };
-        for ((entry, _), slice) in batch.iter().zip(&data.slices) {
-            if let Some(folder) = entry.path.parent().filter(|_| slice.is_err()) {
-                index.was_wrong(folder);
-            }
-        }
-    }
-}
-
 impl Source for LocalSource {
     fn root(&self) -> Result<Option<Entry>> {
         self.look(&RelPath::root())
@@ -100,15 +88,11 @@ impl Source for LocalSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        let data = self.reader.read(&self.root, batch);
-        self.learn(batch, &data);
-        Ok(data)
+        Ok(self.reader.read(&self.root, batch))
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
-        let data = self.reader.read_changed(&self.root, batch, pages);
-        self.learn(batch, &data);
-        Ok(data)
+        Ok(self.reader.read_changed(&self.root, batch, pages))
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         what_changed_in_place_is_missed_and_heals,
-        what_is_told_wrongly_is_copied_as_it_is,
+        nothing_is_done_on_the_word_of_an_index,
         a_sync_makes_the_same_tree_whatever_became_of_the_source,
         rules_may_be_others_each_time,
         an_index_that_cannot_be_used_costs_one_full_run,
@@ -105,23 +105,38 @@ fn what_changed_in_place_is_missed_and_heals() {
     assert_same_tree(source.path(), &copy);
 }
 
-fn what_is_told_wrongly_is_copied_as_it_is() {
+fn nothing_is_done_on_the_word_of_an_index() {
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.text("a/file", "old");
-    source.text("b/file", "old");
+    for name in ["a/content", "a/mode", "a/both", "b/file"] {
+        source.text(name, "old");
+    }
+    source.link("a/link", "elsewhere");
     let copy = scene.join("dst");
     settle();
-    let index = || done(run(&scene, "copy", source.path(), &copy));
-    index();
-    write_in_place(&source.join("a/file"), "new");
-    fs::remove_file(copy.join("a/file")).unwrap();
-    // What the index tells of it is not what is read.
-    assert_eq!(index().of("copied"), 1);
+    let index = |more: &[&str]| done(run(&scene, "sync", source.path(), &copy).args(more));
+    let _ = index(&[]);
+    let mode = |mode: u32| fs::Permissions::from_mode(mode);
+    write_in_place(&source.join("a/content"), "new");
+    write_in_place(&source.join("a/both"), "new");
+    fs::set_permissions(source.join("a/mode"), mode(0o600)).unwrap();
+    fs::set_permissions(source.join("a/both"), mode(0o600)).unwrap();
+    // A run without it brings what is new, and the next one with it does not bring back what is old.
+    let _ = done(scene.copy(Way::Local, source.path(), &copy));
     assert_same_tree(source.path(), &copy);
-    // So that folder is read again.
-    assert_eq!(folders(&index()), (1, 2));
-    assert_eq!(folders(&index()), (0, 3));
+    let after = index(&[]);
+    assert_eq!((folders(&after), after.of("same")), ((0, 3), after.of("found")));
+    assert_same_tree(source.path(), &copy);
+    // What the destination lacks comes as it is now, in content and all else.
+    fs::remove_dir_all(&copy).unwrap();
+    fs::set_permissions(source.join("b/file"), mode(0o640)).unwrap();
+    let again = index(&[]);
+    assert_eq!((folders(&again), again.of("copied")), ((0, 3), 4));
+    assert_same_tree(source.path(), &copy);
+    // Content is compared as it is now.
+    write_in_place(&source.join("b/file"), "new");
+    assert_eq!(index(&["-c"]).of("copied"), 1);
+    assert_same_tree(source.path(), &copy);
 }
 
 fn a_sync_makes_the_same_tree_whatever_became_of_the_source() {

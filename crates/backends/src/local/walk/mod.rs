@@ -189,7 +189,11 @@ impl<'a> Walk<'a> {
         {
             return;
         }
-        if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
+        self.visit(std::mem::take(batch));
+    }
+
+    fn visit(&self, batch: ScanBatch) {
+        if let ControlFlow::Break(()) = (self.visit)(batch) {
             self.stopped.store(true, Ordering::Relaxed);
         }
     }

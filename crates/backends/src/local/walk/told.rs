@@ -38,6 +38,7 @@ impl<'a> Walk<'a> {
             }
         };
         batch.excluded += known.hidden();
+        let mut told = ScanBatch { told: true, ..ScanBatch::default() };
         let mut part: Option<Part<'a>> = None;
         for entry in entries {
             match entry {
@@ -52,15 +53,21 @@ impl<'a> Walk<'a> {
                     let names = self.names.as_ref();
                     entry.names = names.map(|names| Box::new(names.of(entry.uid, entry.gid)));
                     if !self.leaves_out(&entry, batch) {
-                        batch.entries.push(entry);
+                        told.entries.push(entry);
                     }
-                    self.hand_over(batch, BATCH);
+                    if told.entries.len() >= BATCH {
+                        let more = ScanBatch { told: true, ..ScanBatch::default() };
+                        self.visit(std::mem::replace(&mut told, more));
+                    }
                 }
                 Err(error) => batch.errors.push(failed(error)),
             }
             if self.stopped.load(Ordering::Relaxed) {
                 return Ok(());
             }
+        }
+        if !told.entries.is_empty() {
+            self.visit(told);
         }
         part.into_iter().for_each(|part| self.put_off(part));
         Ok(())

@@ -1,5 +1,6 @@
 //! The index of a run: where it is, and what it is of.
 
+use std::fs::{self, DirEntry};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use crate::ends::{folder_place, source_place};
 use crate::jobs::Folder;
 use crate::render::Console;
 use crate::settings::usage;
+
+/// How long an index that haul has named is kept that is not written any more: longer than any `--index-refresh`.
+const KEPT: Duration = Duration::from_secs(400 * 86_400);
 
 /// An index that was asked for.
 pub(super) struct Wanted {
@@ -103,7 +107,19 @@ fn by_default(source: &Path, destination: &Location) -> Result<PathBuf> {
     let folder = Folder::indexes().map_err(|error| {
         usage("keep an index", error.to_string()).with_hint("name a file for it, as in --index=FILE")
     })?;
+    tidy(&folder);
     Ok(folder.join(haul_index::name_of(&[bytes(source), destination.to_string().as_bytes()])))
+}
+
+/// Removes indexes that nobody seems to use any more.
+fn tidy(folder: &Path) {
+    let is_old = |file: &DirEntry| {
+        let age = file.metadata().and_then(|meta| meta.modified()).map(|modified| modified.elapsed());
+        matches!(age, Ok(Ok(age)) if age > KEPT)
+    };
+    for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(is_old) {
+        let _ = fs::remove_file(file.path());
+    }
 }
 
 fn bytes(path: &Path) -> &[u8] {

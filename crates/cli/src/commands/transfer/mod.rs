@@ -9,7 +9,9 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::{Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, Source};
+use haul_core::{
+    Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, SinkOptions, Source,
+};
 use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
 
 use self::index::Wanted;
@@ -116,6 +118,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         ends,
         destination,
         settings,
+        indexed: index.is_some(),
         on_full,
         patience,
         delete,
@@ -163,6 +166,8 @@ struct Runner {
     ends: Ends,
     destination: Location,
     settings: TransferSettings,
+    /// An earlier run may have seen the source.
+    indexed: bool,
     on_full: OnFull,
     patience: Duration,
     delete: Option<Delete>,
@@ -215,6 +220,12 @@ impl Runner {
         self.may_change_in_place()?;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
+        let preview = if self.indexed {
+            let dry_run = SinkOptions { dry_run: true, ..self.settings.sink.clone() };
+            Some(self.ends.sink_of(from, &self.destination, &part.place, &dry_run)?)
+        } else {
+            None
+        };
         let view = self.view(&part.place)?;
         let reporter = PartReporter {
             console: &self.console,
@@ -236,7 +247,7 @@ impl Runner {
             patience: self.patience,
             workers: 0,
         };
-        let parts = [Part { source: part.source, sink, view }];
+        let parts = [Part { source: part.source, sink, preview, view }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
         merge(&mut self.report, report);
         Ok(())
