@@ -16,9 +16,10 @@ pub(crate) struct IndexArgs {
     /// names: what is in it is taken from the index, and the folder is looked at, not each file. So what was changed in
     /// place is NOT seen: content that was written into a file that was there (a log, a database), its mode, owner or
     /// times. It is seen once a name in its folder changes; at the latest when the folder was read longer ago than
-    /// --index-refresh says; and in any run without --index. DST is looked at as always, and nothing is removed on the
-    /// word of the index. SRC must be on this machine, or mounted there. The index is in FILE; without that, in the
-    /// folder haul/index in $XDG_STATE_HOME or ~/.local/state, under a name made from SRC and DST.
+    /// --index-refresh says; and in any run without --index. DST is looked at as always, and nothing is done there on
+    /// the word of the index: what differs is looked at in SRC first. SRC must be on this machine, or mounted there. The
+    /// index is in FILE; without that, in the folder haul/index in $XDG_STATE_HOME or ~/.local/state, under a name made
+    /// from SRC and DST.
     #[arg(
         long,
         value_name = "FILE",
