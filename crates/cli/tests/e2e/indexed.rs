@@ -247,7 +247,7 @@ fn a_run_that_is_killed_or_dry_leaves_the_index_as_it_was() {
     sleep(Duration::from_millis(1500));
     kill(running.pid());
     let _ = running.finish();
-    assert_eq!(files(), [file.clone()]);
+    assert_eq!(files(), std::slice::from_ref(&file));
     assert!(fs::read(&file).unwrap() == before);
     let _ = done(index());
     assert_same_tree(source.path(), &copy);
