@@ -25,6 +25,9 @@ pub struct ScanBatch {
     pub errors: Vec<Failure>,
     /// How many entries the rules left out (what is below a directory that was left out is not counted).
     pub excluded: u64,
+    /// The entries are as an earlier run saw them. Only of an end in this process.
+    #[serde(skip)]
+    pub told: bool,
 }
 
 /// Receives the parts of a scan, possibly from several threads at once. `Break` ends the scan.
@@ -49,6 +52,15 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the end as a whole cannot answer.
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>>;
+
+    /// Whether there is something at `paths`: one answer for each, in order. `false` is what was just found out; that
+    /// something is there may be known from before.
+    ///
+    /// # Errors
+    /// If the end as a whole cannot answer.
+    fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        Ok(self.lookup(paths)?.into_iter().map(|found| found.map(|entry| entry.is_some())).collect())
+    }
 
     /// Reads the slices of a batch and hashes them. A file that is no longer what its entry says
     /// ([`Entry::identity`]) fails with [`crate::ErrorKind::SourceChanged`], checked after its bytes were read.

@@ -34,6 +34,8 @@ pub struct Part {
     pub source: Arc<dyn Source>,
     /// Where it is written to.
     pub sink: Arc<dyn Sink>,
+    /// The same place as `sink`, opened for a dry run: what an earlier run saw of the source is compared through it.
+    pub preview: Option<Arc<dyn Sink>>,
     /// The same place as `sink`, to be looked at: what is there is listed through it for deletion.
     pub view: Option<Arc<dyn Source>>,
 }
@@ -80,6 +82,7 @@ pub struct CopyOptions {
 pub(crate) struct Run<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) sink: &'a dyn Sink,
+    pub(crate) preview: Option<&'a dyn Sink>,
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue,
@@ -259,6 +262,7 @@ fn copy_part(
     let run = Run {
         source: &*part.source,
         sink: &*part.sink,
+        preview: part.preview.as_deref(),
         meter,
         cancel,
         queue: Queue::default(),

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::event::Action;
-use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, ScanBatch, ScanOptions};
+use haul_core::{
+    Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, ScanBatch, ScanOptions, Side, Sink,
+};
 
 use crate::copy::{Paths, Run};
 use crate::queue::is_giant;
@@ -63,46 +65,92 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
 
 /// Takes what was found, offers it, queues what is needed; until there is no more.
 pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
-    while let Ok(mut batch) = found.recv() {
-        let mut weight: usize = batch.entries.iter().map(Entry::weight).sum();
-        while batch.entries.len() < ASK
-            && weight < ASK_WEIGHT
-            && let Ok(more) = found.try_recv()
-        {
-            weight += more.entries.iter().map(Entry::weight).sum::<usize>();
-            batch.entries.extend(more.entries);
-            batch.errors.extend(more.errors);
-        }
-        for failure in batch.errors {
-            run.scan_failed.store(true, Ordering::Relaxed);
-            run.meter.fail(&failure.path, failure.error);
-        }
-        if run.stopped() {
-            continue;
-        }
-        let mut entries = Vec::with_capacity(batch.entries.len());
-        for entry in batch.entries {
-            match run.links.further_name(run, entry) {
-                Ok(Some(entry)) => entries.push(Arc::new(entry)),
-                Ok(None) => {}
-                Err(error) => run.abort(error),
-            }
-        }
-        while !entries.is_empty() {
-            let rest = entries.split_off(entries.len().min(ASK));
-            if let Err(error) = offer(run, entries) {
-                run.abort(error);
+    while let Ok(batch) = found.recv() {
+        let mut batches = vec![batch];
+        let (mut count, mut weight) = (0, 0);
+        while let Some(last) = batches.last() {
+            count += last.entries.len();
+            weight += last.entries.iter().map(Entry::weight).sum::<usize>();
+            if count >= ASK || weight >= ASK_WEIGHT {
                 break;
             }
-            entries = rest;
+            let Ok(more) = found.try_recv() else { break };
+            batches.push(more);
+        }
+        let (mut seen, mut told) = (Vec::with_capacity(count), Vec::new());
+        for batch in batches {
+            for failure in batch.errors {
+                run.scan_failed.store(true, Ordering::Relaxed);
+                run.meter.fail(&failure.path, failure.error);
+            }
+            if run.stopped() {
+                continue;
+            }
+            let entries = if batch.told { &mut told } else { &mut seen };
+            for entry in batch.entries {
+                match run.links.further_name(run, entry) {
+                    Ok(Some(entry)) => entries.push(Arc::new(entry)),
+                    Ok(None) => {}
+                    Err(error) => run.abort(error),
+                }
+            }
+        }
+        in_turn(run, seen, offer);
+        in_turn(run, told, offer_told);
+    }
+}
+
+/// Offers so many entries at a time as are asked about at once.
+fn in_turn(run: &Run<'_>, mut entries: Vec<Arc<Entry>>, offer: fn(&Run<'_>, Vec<Arc<Entry>>) -> Result<()>) {
+    while !entries.is_empty() {
+        let rest = entries.split_off(entries.len().min(ASK));
+        if let Err(error) = offer(run, entries) {
+            run.abort(error);
+            break;
+        }
+        entries = rest;
+    }
+}
+
+/// Offers entries as an earlier run saw them. What the sink has just so stays; whatever would have to be done is done for
+/// what is there now.
+fn offer_told(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
+    let offers: Vec<Offer> = entries.into_iter().map(|entry| Offer { entry, digest: None }).collect();
+    let answers = match run.preview {
+        Some(preview) => ask(run, preview, &offers)?.into_iter().map(Some).collect(),
+        None => vec![const { None }; offers.len()],
+    };
+    let mut unlike = Vec::new();
+    for (offer, answer) in offers.into_iter().zip(answers) {
+        match answer {
+            Some(Ok(answer @ (Answer::Same | Answer::Left(_)))) => settled(run, &offer.entry, Ok(answer)),
+            _ => unlike.push(offer.entry),
         }
     }
+    let paths: Vec<RelPath> = unlike.iter().map(|entry| entry.path.clone()).collect();
+    let mut now = Vec::with_capacity(unlike.len());
+    for (told, found) in unlike.iter().zip(run.source.lookup(&paths)?) {
+        match found {
+            Ok(Some(found)) => {
+                // A question about names of paths brings no names of owners.
+                let names = told.names.clone().filter(|_| (told.uid, told.gid) == (found.uid, found.gid));
+                now.push(Arc::new(Entry { names, ..found }));
+            }
+            Ok(None) => {
+                let cause = "it went away while it was compared";
+                let error = Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause);
+                run.meter.fail(&told.path, error.on(told.path.as_bytes()));
+            }
+            Err(error) => run.meter.fail(&told.path, error),
+        }
+    }
+    offer(run, now)
 }
 
 /// Offers entries and queues what the sink needs of them.
 pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let offers: Vec<Offer> = entries.into_iter().map(|entry| Offer { entry, digest: None }).collect();
-    let answers = ask(run, &offers)?;
+    let answers = ask(run, run.sink, &offers)?;
     let mut needed = Vec::new();
     let mut doubtful = Vec::new();
     for (offer, answer) in offers.into_iter().zip(answers) {
@@ -122,7 +170,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                 Err(error) => run.meter.fail(&offer.entry.path, error),
             }
         }
-        let answers = ask(run, &offers)?;
+        let answers = ask(run, run.sink, &offers)?;
         for (offer, answer) in offers.into_iter().zip(answers) {
             match answer {
                 Ok(Answer::Need { new, have }) => needed.push((offer.entry, new, have)),
@@ -172,14 +220,14 @@ fn keeps_place(run: &Run<'_>, entry: &Entry, new: bool) -> bool {
 }
 
 /// One question, whose answer is as long as the question.
-fn ask(run: &Run<'_>, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+fn ask(run: &Run<'_>, sink: &dyn Sink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
     run.patiently(offers, |offers| {
-        let answers = run.sink.offer(offers)?;
+        let answers = sink.offer(offers)?;
         if answers.len() == offers.len() {
             return Ok(answers);
         }
         let cause = "the answer is not as long as the question";
-        Err(Error::new(ErrorKind::Protocol, haul_core::Side::Destination, "compare", cause))
+        Err(Error::new(ErrorKind::Protocol, Side::Destination, "compare", cause))
     })
 }
 

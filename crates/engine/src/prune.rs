@@ -102,11 +102,11 @@ fn ask(run: &Run<'_>, batch: ScanBatch) -> haul_core::Result<Vec<Entry>> {
         return Err(failure.error);
     }
     let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
-    let there = run.source.lookup(&paths)?;
+    let there = run.source.holds(&paths)?;
     let mut extra = Vec::new();
     for (entry, there) in batch.entries.into_iter().zip(there) {
         // What cannot be looked at may well be there.
-        if matches!(there, Ok(None)) && !entry.path.is_root() {
+        if matches!(there, Ok(false)) && !entry.path.is_root() {
             extra.push(entry);
         }
     }

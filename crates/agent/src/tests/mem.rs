@@ -104,7 +104,7 @@ impl Source for MemSource {
         }
         let all: Vec<Entry> = self.world.files.lock().unwrap().values().map(|(e, _)| e.clone()).collect();
         for chunk in all.chunks(100) {
-            let found = ScanBatch { entries: chunk.to_vec(), errors: Vec::new(), excluded: 1 };
+            let found = ScanBatch { entries: chunk.to_vec(), excluded: 1, ..ScanBatch::default() };
             if visit(found) == ControlFlow::Break(()) {
                 break;
             }

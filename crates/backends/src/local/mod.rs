@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
+use haul_index::Index;
 pub use nice::Nice;
 use root::Root;
 
@@ -48,7 +49,21 @@ use root::Root;
 /// If the path cannot be resolved. A root that does not exist is no error here: [`Source::root`] tells.
 pub fn open_source(place: &Place, far: bool, pool: &BufferPool, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
     let root = Root::new(place::resolve(place, far)?, Side::Source, Arc::clone(ops));
-    Ok(Arc::new(source::LocalSource::new(root, pool.clone())))
+    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
+}
+
+/// The same of a source on this machine of which something may be known from an earlier run.
+///
+/// # Errors
+/// As [`open_source`].
+pub fn open_indexed_source(
+    place: &Place,
+    pool: &BufferPool,
+    ops: &Arc<Ops>,
+    index: &Arc<Index>,
+) -> Result<Arc<dyn Source>> {
+    let root = Root::new(place::resolve(place, false)?, Side::Source, Arc::clone(ops));
+    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), Some(Arc::clone(index)))))
 }
 
 /// Opens a sink. Missing directories above the root are made when the first entry is.

@@ -8,6 +8,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, Pages, RelPath, Result, ScanOptions, Source, Stuck,
 };
+use haul_index::Index;
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
@@ -32,16 +33,18 @@ pub(super) struct LocalSource {
     /// Those who look at names.
     crew: Crew,
     ahead: Ahead,
+    /// What is known of it from an earlier run.
+    index: Option<Arc<Index>>,
 }
 
 impl LocalSource {
-    pub(super) fn new(root: Root, pool: BufferPool) -> Self {
+    pub(super) fn new(root: Root, pool: BufferPool, index: Option<Arc<Index>>) -> Self {
         let (lookers, readers) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
         } else {
             (Crew::growing(LOOKERS, LOOKERS), Crew::fixed(1))
         };
-        Self { root, reader: Reader::new(pool, readers), crew: lookers, ahead: Ahead::default() }
+        Self { root, reader: Reader::new(pool, readers), crew: lookers, ahead: Ahead::default(), index }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
@@ -61,7 +64,7 @@ impl Source for LocalSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        walk::walk(&self.root, &self.crew, options, visit)
+        walk::walk(&self.root, &self.crew, self.index.as_deref(), options, visit)
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
@@ -70,6 +73,18 @@ impl Source for LocalSource {
             return Ok(self.crew.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())
+    }
+
+    fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        // On this machine's disks a look is cheaper than the index.
+        let known = match &self.index {
+            Some(index) if self.root.is_distant() => index.holds(paths),
+            _ => vec![false; paths.len()],
+        };
+        let unknown = paths.iter().zip(&known).filter(|(_, known)| !**known).map(|(path, _)| path.clone());
+        let mut found = self.lookup(&unknown.collect::<Vec<_>>())?.into_iter().fuse();
+        let mut asked = || found.next().map_or(Ok(true), |found| found.map(|entry| entry.is_some()));
+        Ok(known.into_iter().map(|known| if known { Ok(true) } else { asked() }).collect())
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use haul_core::entry::{Identity, Xattr};
 use haul_core::{Entry, EntryKind, Ops, OwnerNames, RelPath, Timestamp};
+use haul_index::Stamp;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
@@ -30,6 +31,16 @@ fn is_carried(name: &[u8]) -> bool {
 
 /// Looks at `at`, which is the entry at `path` below its root. Does not follow a link.
 pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Entry> {
+    Ok(entry_and_stamp(root, at, path, names)?.0)
+}
+
+/// The same, with what tells later whether a folder still holds the same names.
+pub(super) fn entry_and_stamp(
+    root: &Root,
+    at: &At,
+    path: RelPath,
+    names: Option<&Names>,
+) -> rustix::io::Result<(Entry, Stamp)> {
     // Where each look at a name is a question to a server, one serves for all that is to be known of it.
     let held = if root.is_distant() && root.has_xattrs() && at.name != b"." {
         Some(at.open(OFlags::PATH, Mode::empty())?)
@@ -62,7 +73,10 @@ pub(super) fn entry(root: &Root, at: &At, path: RelPath, names: Option<&Names>) 
         }
         _ => root.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
     };
-    Ok(fill(&stat, path, kind, xattrs, names))
+    let ctime = Timestamp { sec: stat.stx_ctime.tv_sec, nsec: stat.stx_ctime.tv_nsec };
+    let entry = fill(&stat, path, kind, xattrs, names);
+    let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime };
+    Ok((entry, stamp))
 }
 
 /// The plain metadata of `at`, without attributes and link target.
@@ -224,7 +238,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    fn of(&self, uid: u32, gid: u32) -> OwnerNames {
+    pub(super) fn of(&self, uid: u32, gid: u32) -> OwnerNames {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let user = users.entry(uid).or_insert_with(|| {

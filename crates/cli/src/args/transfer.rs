@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    CompressArgs, DeltaArgs, FilterArgs, FullArgs, LimitArgs, LinkArgs, OutputArgs, StoreEndArgs, StoredArgs,
+    CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs, StoreEndArgs,
+    StoredArgs,
 };
 
 /// When content counts as written.
@@ -48,6 +49,9 @@ pub(crate) struct TransferArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// What is remembered of it.
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
 
     /// What is there in an older state.
     #[command(flatten)]

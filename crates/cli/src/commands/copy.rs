@@ -40,6 +40,7 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
             .storing(&transfer.stored),
         on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
+        index: transfer.index.clone(),
         output: transfer_settings(&transfer),
         delete: None,
     })

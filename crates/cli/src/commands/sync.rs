@@ -30,6 +30,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
             .storing(&transfer.stored),
         on_full: transfer.full.on_full,
         limits: transfer.limits.clone(),
+        index: transfer.index.clone(),
         output: transfer_settings(&transfer),
         delete: Some(Delete { max: max_delete, ignore_errors }),
     })

@@ -13,6 +13,7 @@ use haul_core::location::SshHost;
 use haul_core::{
     Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
 };
+use haul_index::Index;
 use haul_object::Client;
 
 use crate::render::RequestCounts;
@@ -36,6 +37,8 @@ enum Far {
 pub(crate) struct Ends {
     link: LinkSettings,
     note: Note,
+    /// What is known of the source.
+    index: Option<Arc<Index>>,
     /// Ends what is asked of stores.
     cancel: Arc<AtomicBool>,
     /// Buckets, each once for either side.
@@ -55,7 +58,12 @@ impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note, cancel: Arc<AtomicBool>) -> Self {
         let (pairs, far) = (HashMap::new(), HashMap::new());
-        Self { link, note, cancel, stores: Vec::new(), pairs, said: false, greeter: None, far }
+        Self { link, note, index: None, cancel, stores: Vec::new(), pairs, said: false, greeter: None, far }
+    }
+
+    /// Uses this index of the source, which is on this machine.
+    pub(crate) fn remember(&mut self, index: Option<Arc<Index>>) {
+        self.index = index;
     }
 
     /// The requests that were made to stores; `None` if no end is in one.
@@ -109,6 +117,9 @@ impl Ends {
         if let Location::Object(object) = at {
             let client = self.store(object, Side::Source)?;
             return object::open_source(&client, place, Detail::Full, &self.link.pool);
+        }
+        if let (Location::Local(_), Some(index)) = (at, &self.index) {
+            return local::open_indexed_source(place, &self.link.pool, &ops, index);
         }
         self.read(at, place, &ops)
     }

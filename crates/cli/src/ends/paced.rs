@@ -45,6 +45,10 @@ impl Source for Paced {
         self.source.lookup(paths)
     }
 
+    fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        self.source.holds(paths)
+    }
+
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         let data = self.source.read(batch)?;
         self.pass(&data);

@@ -32,6 +32,10 @@ impl Source for Rootless {
         self.0.lookup(paths)
     }
 
+    fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        self.0.holds(paths)
+    }
+
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         self.0.read(batch)
     }

@@ -33,6 +33,14 @@ impl Folder {
         Ok(Self::called("hosts")?.0)
     }
 
+    /// The folder in which indexes of sources are.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub(crate) fn indexes() -> io::Result<PathBuf> {
+        Ok(Self::called("index")?.0)
+    }
+
     fn called(name: &str) -> io::Result<Self> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

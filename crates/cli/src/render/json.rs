@@ -146,10 +146,19 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         stored: Option<&'a Stored>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        index: Option<IndexUse>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<Failed>,
     },
+}
+
+#[derive(Serialize)]
+struct IndexUse {
+    folders_read: u64,
+    folders_known: u64,
+    oldest_seconds: u64,
 }
 
 #[derive(Serialize)]
@@ -314,6 +323,11 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         requests: summary.requests,
         estimate: summary.estimate,
         stored: summary.stored.as_ref(),
+        index: summary.index.map(|index| IndexUse {
+            folders_read: index.listed,
+            folders_known: index.told,
+            oldest_seconds: index.oldest.as_secs(),
+        }),
         not_removed: report.not_removed.as_deref(),
         error: report.fatal.as_ref().map(Failed::new),
     }

@@ -61,6 +61,8 @@ pub(crate) struct Summary {
     pub(crate) estimate: Option<RequestCounts>,
     /// How a stream is stored, if not as it is.
     pub(crate) stored: Option<Stored>,
+    /// What was known of the source from an earlier run, where that was asked for.
+    pub(crate) index: Option<haul_index::Use>,
     /// Failures by cause.
     pub(super) groups: Vec<Group>,
     /// Failures that were not shown as they happened.
@@ -96,6 +98,7 @@ impl Summary {
             requests: None,
             estimate: None,
             stored: None,
+            index: None,
             groups: Vec::new(),
             unseen: 0,
             list_failure: None,
@@ -192,6 +195,16 @@ impl Summary {
         }
         if totals.same > 0 {
             lines.push(format!("  the same already: {}, {}", entries(totals.same), bytes(totals.same_bytes)));
+        }
+        if let Some(index) = &self.index {
+            let listed = count(index.listed, "folder", "folders");
+            let known = count(index.told, "folder", "folders");
+            let mut line = format!("  read: {listed}; from the index: {known}");
+            if index.told > 0 {
+                let ago = duration(index.oldest.as_secs_f64());
+                line.push_str(&format!(", read up to {ago} ago, where changes in place are not seen"));
+            }
+            lines.push(line);
         }
         if totals.resent > 0 {
             lines.push(format!("  sent again, after errors on the way: {} of 4 MiB", totals.resent));

@@ -1,4 +1,4 @@
-//! The words of `--on-full`.
+//! The words of `--on-full`, and times.
 
 use std::time::Duration;
 
@@ -17,13 +17,16 @@ pub(crate) fn parse_on_full(text: &str) -> Result<OnFull, String> {
     match text.split_once(':') {
         None if text == "fail" => Ok(OnFull::Fail),
         None if text == "pause" => Ok(OnFull::Pause(HOUR)),
-        Some(("pause", time)) => time_of(time).map(OnFull::Pause),
+        Some(("pause", time)) => parse_time(time).map(OnFull::Pause),
         _ => Err(format!("`{text}` is none of pause, pause:TIME and fail")),
     }
 }
 
 /// A number and a unit: `90s`, `30m`, `12h`, `2d`.
-fn time_of(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let bad = || format!("`{text}` is no time; times are like 90s, 30m, 12h or 2d, up to a year");
     let unit = match text.as_bytes().last() {
         Some(b's') => 1,

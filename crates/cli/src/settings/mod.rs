@@ -17,7 +17,7 @@ mod words;
 pub(crate) use compress::parse_compress;
 pub(crate) use encode::{encode, identities, parse_frames};
 pub(crate) use files_from::{Paths, listed, read_paths};
-pub(crate) use full::parse_on_full;
+pub(crate) use full::{parse_on_full, parse_time};
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use object::{
     check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_settings,

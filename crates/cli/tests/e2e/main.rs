@@ -27,6 +27,7 @@ mod faults;
 mod filesystems;
 mod groups;
 mod hostile;
+mod indexed;
 mod interrupts;
 mod iops;
 mod kills;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        indexed::cases(),
         space::cases(),
         failures::cases(),
         hostile::cases(),

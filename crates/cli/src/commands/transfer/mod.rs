@@ -1,5 +1,6 @@
 //! What `copy` and `sync` do: open the ends, copy one group of sources after the other, tell how it ended.
 
+mod index;
 mod merge;
 mod nice;
 mod plan;
@@ -8,12 +9,15 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::{Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, Source};
+use haul_core::{
+    Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, SinkOptions, Source,
+};
 use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
 
+use self::index::Wanted;
 use self::merge::merge;
 use self::plan::{Planned, Planner};
-use crate::args::LimitArgs;
+use crate::args::{IndexArgs, LimitArgs};
 use crate::ends::{Ends, Note, source_place};
 use crate::exit_code::Exit;
 use crate::jobs::Job;
@@ -39,6 +43,8 @@ pub(super) struct Transfer {
     pub(super) on_full: OnFull,
     /// How much it may take.
     pub(super) limits: LimitArgs,
+    /// What is remembered of the source.
+    pub(super) index: IndexArgs,
     /// What is shown.
     pub(super) output: OutputSettings,
     /// What is removed.
@@ -59,12 +65,14 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         mut link,
         on_full,
         limits,
+        index,
         output,
         delete,
     } = transfer;
     link.limit_operations(limits.iops);
     link.check_endpoint(sources.iter().chain([&destination]))?;
     refuse_truncating(files_from.as_ref(), &output)?;
+    let wanted = Wanted::resolve(&index, &sources, &destination, files_from.is_some())?;
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let verbose = output.verbose;
     let job = (!settings.sink.dry_run).then(|| Job::start().map(Arc::new)).transpose();
@@ -104,11 +112,14 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let noted = Arc::clone(&console);
     let note: Note = Arc::new(move |text| noted.note(text));
     let mut ends = Ends::new(link, Arc::clone(&note), cancel.flag());
+    let index = wanted.as_ref().map(|wanted| wanted.open(&console));
+    ends.remember(index.clone());
     nice::settle(governor, limits.nice, note, &mut ends)?;
     let mut runner = Runner {
         ends,
         destination,
         settings,
+        indexed: index.is_some(),
         on_full,
         patience,
         delete,
@@ -138,9 +149,17 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     if let Err(error) = ended {
         runner.report.fatal.get_or_insert(error);
     }
+    if let (Some(wanted), Some(index)) = (&wanted, &index)
+        && runner.report.fatal.is_none()
+        && !runner.report.interrupted
+        && !runner.settings.sink.dry_run
+    {
+        wanted.save(index, &runner.console);
+    }
     runner.report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(command, runner.report);
     summary.retry = retry;
+    summary.index = index.map(|index| index.used());
     summary.requests = runner.ends.requests();
     // A run asks what a dry one asks, and then what that has found out.
     summary.estimate = runner.expected.map(|mut expected| {
@@ -154,6 +173,8 @@ struct Runner {
     ends: Ends,
     destination: Location,
     settings: TransferSettings,
+    /// An earlier run may have seen the source.
+    indexed: bool,
     on_full: OnFull,
     patience: Duration,
     delete: Option<Delete>,
@@ -208,6 +229,12 @@ impl Runner {
         self.may_change_in_place()?;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
+        let preview = if self.indexed {
+            let dry_run = SinkOptions { dry_run: true, ..self.settings.sink.clone() };
+            Some(self.ends.sink_of(from, &self.destination, &part.place, &dry_run)?)
+        } else {
+            None
+        };
         let view = self.view(&part.place)?;
         let bill =
             if self.settings.sink.dry_run { self.ends.bill(&part.at, &self.destination) } else { None };
@@ -232,7 +259,7 @@ impl Runner {
             patience: self.patience,
             workers: 0,
         };
-        let parts = [Part { source: part.source, sink, view }];
+        let parts = [Part { source: part.source, sink, preview, view }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
         merge(&mut self.report, report);
         if let Some(bill) = bill {

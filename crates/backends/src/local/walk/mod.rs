@@ -1,15 +1,20 @@
 //! A parallel walk: several threads, one stack of what is to be looked at, directory handles all the way down.
 
+mod stack;
+mod told;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use haul_core::source::ScanVisit;
-use haul_core::{ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
+use haul_core::{Entry, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
+use haul_index::Index;
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
+use self::stack::{Folder, Part, Stack, Step};
 use super::crew::{Crew, Seat};
 use super::root::{At, Dir, Root};
 use super::stage;
@@ -29,34 +34,29 @@ struct Walk<'a> {
     crew: &'a Crew,
     options: &'a ScanOptions,
     names: Option<Names>,
+    /// What is known from an earlier run, and where this one is remembered.
+    index: Option<&'a Index>,
     visit: ScanVisit<'a>,
-    stack: Mutex<Stack>,
+    stack: Mutex<Stack<'a>>,
     stopped: AtomicBool,
     /// The file system to stay on, with `one_file_system`.
     dev: Option<u64>,
 }
 
-/// What is to be looked at. Last in, first out: handles that are held stay few.
-#[derive(Default)]
-struct Stack {
-    dirs: Vec<(RelPath, At)>,
-    /// Names that were listed, by the folder that they are in.
-    names: Vec<(RelPath, Arc<Dir>, Vec<Vec<u8>>)>,
-}
-
-/// One step of a walk.
-enum Step {
-    List(RelPath, At),
-    Look(RelPath, Arc<Dir>, Vec<Vec<u8>>),
-}
-
-/// Walks below `root`.
-pub(super) fn walk(root: &Root, crew: &Crew, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+/// Walks below `root`. What `index` knows is not looked at again.
+pub(super) fn walk(
+    root: &Root,
+    crew: &Crew,
+    index: Option<&Index>,
+    options: &ScanOptions,
+    visit: ScanVisit<'_>,
+) -> Result<()> {
     let mut walk = Walk {
         root,
         crew,
         options,
         names: options.owner_names.then(Names::default),
+        index,
         visit,
         stack: Mutex::default(),
         stopped: AtomicBool::new(false),
@@ -73,10 +73,13 @@ pub(super) fn walk(root: &Root, crew: &Crew, options: &ScanOptions, visit: ScanV
     }
     let walk = &walk;
     thread::scope(|scope| walk.run(scope, crew.own_seat()));
+    if let Some(index) = index.filter(|_| !walk.stopped.load(Ordering::Relaxed)) {
+        index.scanned();
+    }
     Ok(())
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// Lists the start itself and, once, the directories above it.
     fn start(&mut self, start: &RelPath, above: &mut Vec<RelPath>, batch: &mut ScanBatch) {
         let mut chain: Vec<RelPath> = Vec::new();
@@ -100,12 +103,12 @@ impl Walk<'_> {
             }
         }
         let found = self.root.at(start).and_then(|at| {
-            let entry = stat::entry(self.root, &at, start.clone(), self.names.as_ref())?;
-            Ok((at, entry))
+            let found = stat::entry_and_stamp(self.root, &at, start.clone(), self.names.as_ref())?;
+            Ok((at, found))
         });
         match found {
             Err(errno) => batch.errors.push(self.failure("look at", start, errno)),
-            Ok((at, entry)) => {
+            Ok((at, (entry, stamp))) => {
                 if self.dev.is_none() && self.options.one_file_system {
                     self.dev = Some(entry.dev);
                 }
@@ -114,7 +117,7 @@ impl Walk<'_> {
                     return;
                 }
                 if entry.is_dir() {
-                    self.lock().dirs.push((start.clone(), at));
+                    self.lock().dirs.push(Folder { path: start.clone(), at, stamp });
                 }
                 batch.entries.push(entry);
             }
@@ -125,16 +128,16 @@ impl Walk<'_> {
         Failure { path: path.clone(), error: self.root.error(operation, path, errno) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Stack> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stack<'a>> {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next step, and whether there are more. Names go first: they hold memory, and handles.
-    fn next(&self) -> Option<(Step, bool)> {
+    fn next(&self) -> Option<(Step<'a>, bool)> {
         let mut stack = self.lock();
         let step = match stack.names.pop() {
-            Some((path, dir, names)) => Step::Look(path, dir, names),
-            None => stack.dirs.pop().map(|(path, at)| Step::List(path, at))?,
+            Some(part) => Step::Look(part),
+            None => stack.dirs.pop().map(Step::List)?,
         };
         Some((step, !stack.names.is_empty() || !stack.dirs.is_empty()))
     }
@@ -157,18 +160,18 @@ impl Walk<'_> {
                 call();
             }
             match step {
-                Step::List(path, at) => {
-                    if let Err(errno) = self.list(&path, &at, &mut batch, &mut space, &call)
+                Step::List(folder) => {
+                    if let Err(errno) = self.list(&folder, &mut batch, &mut space, &call)
                         // A directory that vanished since it was listed has nothing to tell.
                         && errno != Errno::NOENT
                     {
-                        batch.errors.push(self.failure("list the folder", &path, errno));
+                        batch.errors.push(self.failure("list the folder", &folder.path, errno));
                     }
                     self.crew.done();
                 }
-                Step::Look(path, dir, names) => {
-                    for name in names {
-                        self.name(&path, &dir, &name, &mut batch, &call);
+                Step::Look(part) => {
+                    for name in &part.names {
+                        self.name(&part, name, &mut batch, &call);
                         self.crew.done();
                         self.hand_over(&mut batch, BATCH);
                     }
@@ -186,27 +189,35 @@ impl Walk<'_> {
         {
             return;
         }
-        if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
+        self.visit(std::mem::take(batch));
+    }
+
+    fn visit(&self, batch: ScanBatch) {
+        if let ControlFlow::Break(()) = (self.visit)(batch) {
             self.stopped.store(true, Ordering::Relaxed);
         }
     }
 
     fn list(
         &self,
-        path: &RelPath,
-        at: &At,
+        folder: &Folder,
         batch: &mut ScanBatch,
         space: &mut Vec<u8>,
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
+        let path = &folder.path;
+        if let Some(known) = self.index.and_then(|index| index.folder(path, &folder.stamp)) {
+            return self.tell(folder, &known, batch, call);
+        }
+        let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.root.doing("list the folder", path);
         let dir = Arc::new(Dir::new(
-            at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?,
+            folder.at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?,
             false,
             &self.root.ops,
         ));
-        let apart = self.root.is_distant();
-        let mut part = Vec::new();
+        let mut names = 0;
+        let mut part = Part::new(path, dir.clone(), NAMES, record);
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = {
             if listing.is_buffer_empty() {
@@ -220,58 +231,81 @@ impl Walk<'_> {
                 continue;
             }
             if self.stopped.load(Ordering::Relaxed) {
-                break;
+                return Ok(());
             }
-            if apart && self.lock().names.len() < MAX_PARTS {
-                part.push(name.to_vec());
-                if part.len() == NAMES {
-                    self.lock().names.push((path.clone(), dir.clone(), std::mem::take(&mut part)));
-                    call();
-                }
-            } else {
-                self.name(path, &dir, name, batch, call);
-                self.hand_over(batch, BATCH);
+            if stage::is_staging_name(name) {
+                batch.excluded += 1;
+                part.record.iter().for_each(|record| record.hid());
+                continue;
             }
+            names += 1;
+            self.meet(&mut part, name, batch, call);
         }
-        if !part.is_empty() {
-            self.lock().names.push((path.clone(), dir, part));
-        }
+        part.record.iter().for_each(|record| record.listed(names));
+        self.put_off(part);
         Ok(())
     }
 
-    fn name(&self, parent: &RelPath, dir: &Arc<Dir>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
-        if stage::is_staging_name(name) {
-            batch.excluded += 1;
-            return;
+    /// A name is to be looked at: later, where that is a question to a server and not too many wait already.
+    fn meet(&self, part: &mut Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+        if self.root.is_distant() && self.lock().names.len() < MAX_PARTS {
+            part.names.push(name.to_vec());
+            if part.names.len() == part.most {
+                let full = part.take();
+                self.lock().names.push(full);
+                call();
+            }
+        } else {
+            self.name(part, name, batch, call);
+            self.hand_over(batch, BATCH);
         }
-        let path = match parent.join(name) {
+    }
+
+    /// The last names of a folder are looked at later.
+    fn put_off(&self, part: Part<'a>) {
+        if !part.names.is_empty() {
+            self.lock().names.push(part);
+        }
+    }
+
+    fn name(&self, part: &Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+        let path = match part.path.join(name) {
             Ok(path) => path,
             Err(bad) => {
+                let (root, parent) = (self.root, &part.path);
                 let error =
-                    self.root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
+                    root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
                 batch.errors.push(Failure { path: parent.clone(), error });
                 return;
             }
         };
-        let at = At { dir: dir.clone(), name: name.to_vec() };
+        let at = At { dir: part.dir.clone(), name: name.to_vec() };
         let _doing = self.root.doing("look at", &path);
-        let entry = match stat::entry(self.root, &at, path.clone(), self.names.as_ref()) {
-            Ok(entry) => entry,
+        let (entry, stamp) = match stat::entry_and_stamp(self.root, &at, path.clone(), self.names.as_ref()) {
+            Ok(found) => found,
             Err(Errno::NOENT) => return,
             Err(errno) => {
                 batch.errors.push(self.failure("look at", &path, errno));
                 return;
             }
         };
-        let options = self.options;
-        if options.is_wrong_size(&entry) || filter::excludes(&options.rules, &path, entry.is_dir()) {
-            batch.excluded += 1;
+        part.record.iter().for_each(|record| record.saw(&entry));
+        if self.leaves_out(&entry, batch) {
             return;
         }
         if entry.is_dir() && self.dev.is_none_or(|dev| dev == entry.dev) {
-            self.lock().dirs.push((path, at));
+            self.lock().dirs.push(Folder { path, at, stamp });
             call();
         }
         batch.entries.push(entry);
+    }
+
+    /// Whether the rules leave it out; then it is counted.
+    fn leaves_out(&self, entry: &Entry, batch: &mut ScanBatch) -> bool {
+        let options = self.options;
+        let out =
+            options.is_wrong_size(entry) || filter::excludes(&options.rules, &entry.path, entry.is_dir());
+        batch.excluded += u64::from(out);
+        out
     }
 }

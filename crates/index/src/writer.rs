@@ -1,0 +1,96 @@
+//! Writing a file: beside its place, in order, and then into its place.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use haul_core::RelPath;
+use serde_bytes::ByteBuf;
+use tempfile::NamedTempFile;
+
+use crate::format::{BLOCK, Block, Folder, Footer, MAGIC, Record, Seen};
+
+/// A file that is being written. Dropped before its end, it is gone.
+pub(crate) struct Writer {
+    out: BufWriter<NamedTempFile>,
+    hasher: blake3::Hasher,
+    offset: u64,
+    block: Vec<u8>,
+    /// What the block begins with, and the folders before it.
+    begin: Option<(RelPath, Option<ByteBuf>, u64)>,
+    folder: RelPath,
+    footer: Footer,
+}
+
+impl Writer {
+    /// Begins a file in `dir`.
+    pub(crate) fn new(dir: &Path, source: &[u8], dev: u64) -> io::Result<Self> {
+        let file = tempfile::Builder::new().prefix(".haul-index-").tempfile_in(dir)?;
+        let footer = Footer { source: ByteBuf::from(source), dev, folders: 0, blocks: Vec::new() };
+        let mut writer = Self {
+            out: BufWriter::with_capacity(256 * 1024, file),
+            hasher: blake3::Hasher::new(),
+            offset: 0,
+            block: Vec::with_capacity(BLOCK + 1024),
+            begin: None,
+            folder: RelPath::root(),
+            footer,
+        };
+        writer.write(MAGIC)?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.hasher.update(bytes);
+        self.offset += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    /// Adds a folder; its path is after those of all before.
+    pub(crate) fn folder(&mut self, path: RelPath, folder: Folder) -> io::Result<()> {
+        self.folder = path.clone();
+        self.record(None, &Record::Folder(path, folder))?;
+        self.footer.folders += 1;
+        Ok(())
+    }
+
+    /// Adds what is in the folder that was added last; the name is after those before.
+    pub(crate) fn seen(&mut self, seen: Seen) -> io::Result<()> {
+        let name = self.begin.is_none().then(|| seen.name.clone());
+        self.record(name, &Record::Seen(seen))
+    }
+
+    fn record(&mut self, name: Option<ByteBuf>, record: &Record) -> io::Result<()> {
+        if self.begin.is_none() {
+            self.begin = Some((self.folder.clone(), name, self.footer.folders));
+        }
+        self.block =
+            postcard::to_extend(record, std::mem::take(&mut self.block)).map_err(io::Error::other)?;
+        if self.block.len() >= BLOCK { self.end_block() } else { Ok(()) }
+    }
+
+    fn end_block(&mut self) -> io::Result<()> {
+        let Some((folder, name, folders)) = self.begin.take() else { return Ok(()) };
+        let len = u32::try_from(self.block.len()).map_err(io::Error::other)?;
+        self.footer.blocks.push(Block { offset: self.offset, len, folder, name, folders });
+        let mut block = std::mem::take(&mut self.block);
+        self.write(&block)?;
+        block.clear();
+        self.block = block;
+        Ok(())
+    }
+
+    /// Ends the file and gives it its name, in the place of what had that.
+    pub(crate) fn finish(mut self, path: &Path) -> io::Result<()> {
+        self.end_block()?;
+        let footer = postcard::to_stdvec(&self.footer).map_err(io::Error::other)?;
+        self.write(&footer)?;
+        self.write(&(footer.len() as u64).to_le_bytes())?;
+        self.out.write_all(self.hasher.finalize().as_bytes())?;
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        // The name, too, is to be there after a crash.
+        path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    }
+}
