@@ -188,6 +188,16 @@ pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
     counts.into_iter().all(|name| same(name, value(name)))
 }
 
+/// Whether it was one of several names of a file.
+pub(super) fn is_of_several_names(object: &Object) -> bool {
+    object.note(LINKS).is_some()
+}
+
+/// Adds a digest that is recorded elsewhere to what is noted.
+pub(super) fn prove(object: &mut Object, digest: &Digest) {
+    object.metadata.push((BLAKE3.to_owned(), digest.to_string()));
+}
+
 /// The digest that is noted.
 pub(super) fn digest(object: &Object) -> Option<Digest> {
     object.note(BLAKE3).and_then(Digest::from_hex)

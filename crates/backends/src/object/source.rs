@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};
+use haul_core::{
+    Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, SLICE_LEN, ScanOptions, Source, Traffic,
+};
+use haul_object::{Object, companion};
 
 use super::known::{Fact, Known};
 use super::read::{self, Checked};
@@ -65,7 +68,7 @@ impl ObjectSource {
         let key = self.tree.key(path);
         let object = if key.is_empty() { None } else { self.tree.client.look(&key)? };
         match object {
-            Some(object) => Ok(Some(self.learn(path, object, false))),
+            Some(object) => self.learn(path, object, false).map(Some),
             None => self.ask_folder(path),
         }
     }
@@ -74,23 +77,35 @@ impl ObjectSource {
     pub(super) fn ask_folder(&self, path: &RelPath) -> Result<Option<Arc<Fact>>> {
         let folder = self.tree.folder(path);
         if let Some(object) = self.tree.look_folder(path)? {
-            return Ok(Some(self.learn(path, object, true)));
+            return self.learn(path, object, true).map(Some);
         }
         let page = self.tree.client.list(&folder, true, None)?;
         if page.objects.is_empty() && page.prefixes.is_empty() && !folder.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.learn(path, walk::implied(page.objects.first()), true)))
+        self.learn(path, walk::implied(page.objects.first()), true).map(Some)
     }
 
-    /// Remembers what an object says.
-    pub(super) fn learn(&self, path: &RelPath, mut object: haul_object::Object, folder: bool) -> Arc<Fact> {
+    /// Remembers what an object says. Of one of several names of a giant the digest, by which it is told whether they still
+    /// are names of one file, may be beside it.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub(super) fn learn(&self, path: &RelPath, mut object: Object, folder: bool) -> Result<Arc<Fact>> {
+        if !folder
+            && notes::is_of_several_names(&object)
+            && object.len > SLICE_LEN
+            && notes::digest(&object).is_none()
+            && let Some(digest) = companion::digest_of(&self.tree.client, &object)?
+        {
+            notes::prove(&mut object, &digest);
+        }
         let entry = notes::read(path, &object, folder);
         let digest = notes::digest(&object);
         object.metadata = Vec::new();
         let fact = Arc::new(Fact { object, entry, digest });
         self.known.put(Arc::clone(&fact));
-        fact
+        Ok(fact)
     }
 }
 

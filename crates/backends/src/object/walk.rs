@@ -243,15 +243,15 @@ impl Walk<'_> {
                 return Ok(None);
             }
         }
-        let learn = |object: Object| Some(self.source.learn(path, object, folder).entry.clone());
+        let learn = |object: Object| Ok(Some(self.source.learn(path, object, folder)?.entry.clone()));
         match (self.source.detail, object) {
-            (Detail::Names, object) => Ok(learn(object.unwrap_or(first).clone())),
+            (Detail::Names, object) => learn(object.unwrap_or(first).clone()),
             (Detail::Full, Some(object)) if object.noted && (!folder || notes::are_there(object)) => {
-                Ok(learn(object.clone()))
+                learn(object.clone())
             }
-            (Detail::Full, Some(object)) if !folder => Ok(client.look(&object.key)?.and_then(learn)),
+            (Detail::Full, Some(object)) if !folder => client.look(&object.key)?.map_or(Ok(None), learn),
             // Not all stores list a folder's own object.
-            (Detail::Full, _) => Ok(learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone()))),
+            (Detail::Full, _) => learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone())),
         }
     }
 

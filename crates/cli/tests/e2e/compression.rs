@@ -1,6 +1,7 @@
 //! Content that is packed on its way.
 
 use std::path::Path;
+use std::time::Duration;
 
 use haul_testkit::{Direction, Fault, FaultPlan, Finished, Tree, Which, assert_same_tree, content};
 
@@ -148,6 +149,8 @@ fn packing_stays_within_the_memory_that_was_declared() {
         for way in [Way::Push, Way::Pull] {
             let target = scene.join(format!("{way:?}-{how}-{budget}"));
             let run = scene.copy(way, source.path(), &target).args(["--max-memory", &format!("{budget}MiB")]);
+            // zstd 19 packs two megabytes a second on a processor that it has for itself.
+            let run = run.limit(Duration::from_secs(300));
             let run =
                 run.args(["--compress", how, "--streams", "8"]).watch_memory().finish().expect_success();
             assert_same_tree(source.path(), &target);

@@ -15,6 +15,7 @@
 mod backups;
 mod between;
 mod changing;
+mod clients;
 mod cloudtrees;
 mod compression;
 mod databases;
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
         sync::cases(),
         selection::cases(),
         changing::cases(),
+        clients::cases(),
         reach::cases(),
         databases::cases(),
         filesystems::cases(),
