@@ -108,9 +108,9 @@ pub(super) fn is_folder(object: &Object) -> bool {
     mode.is_some_and(|mode| mode & KIND == 0o040_000)
 }
 
-/// What an object stands for. What is not noted is that of a plain file or, with `folder`, folder of this user's, made
-/// when the object was.
-pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {
+/// What an object stands for, with the digest that is recorded of it. What is not noted is that of a plain file or, with
+/// `folder`, folder of this user's, made when the object was.
+pub(super) fn read(path: &RelPath, object: &Object, folder: bool, digest: Option<&Digest>) -> Entry {
     let number = |name: &str, radix| object.note(name).and_then(|text| u64::from_str_radix(text, radix).ok());
     let mode = number("mode", 8).and_then(|mode| u32::try_from(mode).ok());
     let bits = mode.map_or(0, |mode| mode & KIND);
@@ -132,7 +132,7 @@ pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {
         object.note("mtime").and_then(noted_time).or_else(|| modified(&object.modified)).unwrap_or_default();
     let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
     let plain = if folder { PLAIN.1 } else { PLAIN.0 };
-    let (dev, ino, nlink) = identity(object, &kind);
+    let (dev, ino, nlink) = identity(object, &kind, digest);
     Entry {
         path: path.clone(),
         len,
@@ -153,7 +153,7 @@ pub(super) fn read(path: &RelPath, object: &Object, folder: bool) -> Entry {
 
 /// Device, inode and number of names. Objects that were names of one file, and have the same content still, get the same.
 /// The inode of any other stands for the state of the object, as no two states have one mark.
-fn identity(object: &Object, kind: &EntryKind) -> (u64, u64, u32) {
+fn identity(object: &Object, kind: &EntryKind, digest: Option<&Digest>) -> (u64, u64, u32) {
     let hash = |text: &str| {
         let mut first = [0; 8];
         first.copy_from_slice(&Digest::of(text.as_bytes()).0[..8]);
@@ -163,7 +163,7 @@ fn identity(object: &Object, kind: &EntryKind) -> (u64, u64, u32) {
         object.note(LINKS).and_then(|text| Some((text, text.rsplit('-').next()?.parse::<u32>().ok()?)));
     match names {
         Some((text, names)) if names > 1 && *kind != EntryKind::Dir => {
-            let proof = object.note(BLAKE3).unwrap_or_default();
+            let proof = digest.map(Digest::to_string).unwrap_or_default();
             let mtime = object.note("mtime").unwrap_or_default();
             let target = object.note(TARGET).unwrap_or_default();
             (1, hash(&format!("{text} {} {mtime} {proof} {target}", object.len)), names)
@@ -191,11 +191,6 @@ pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
 /// Whether it was one of several names of a file.
 pub(super) fn is_of_several_names(object: &Object) -> bool {
     object.note(LINKS).is_some()
-}
-
-/// Adds a digest that is recorded elsewhere to what is noted.
-pub(super) fn prove(object: &mut Object, digest: &Digest) {
-    object.metadata.push((BLAKE3.to_owned(), digest.to_string()));
 }
 
 /// The digest that is noted.
@@ -249,6 +244,11 @@ fn modified(text: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
+    /// With the digest that is noted.
+    fn read_noted(path: &RelPath, object: &Object, folder: bool) -> Entry {
+        read(path, object, folder, digest(object).as_ref())
+    }
+
     fn entry(kind: EntryKind) -> Entry {
         Entry {
             path: RelPath::new(b"a/b").unwrap(),
@@ -290,7 +290,7 @@ mod tests {
             for (name, value) in names.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
                 entry.xattrs = vec![pair(name, value), pair(b"user.z", b"z")];
                 let object = object(&entry, true);
-                let back = read(&entry.path, &object, false);
+                let back = read_noted(&entry.path, &object, false);
                 assert!(is_same(&object, &entry));
                 assert_eq!(back, Entry { ino: back.ino, ..entry.clone() });
             }
@@ -302,7 +302,7 @@ mod tests {
         let mut entry = entry(EntryKind::File);
         entry.xattrs = vec![(ByteBuf::from(b"user.a"), ByteBuf::from(b"long"))];
         let object = object(&entry, false);
-        assert!(read(&entry.path, &object, false).xattrs.is_empty() && is_same(&object, &entry));
+        assert!(read_noted(&entry.path, &object, false).xattrs.is_empty() && is_same(&object, &entry));
         entry.xattrs[0].1 = ByteBuf::from(b"other");
         assert!(!is_same(&object, &entry));
     }
@@ -314,7 +314,7 @@ mod tests {
         let mut other = one.clone();
         "\"f\"".clone_into(&mut other.etag);
         let id = |object: &Object| {
-            let entry = read(&first.path, object, false);
+            let entry = read_noted(&first.path, object, false);
             (entry.dev, entry.ino, entry.nlink)
         };
         assert_eq!(id(&one), id(&other));
@@ -329,15 +329,15 @@ mod tests {
         let modified = "Wed, 21 Oct 2015 07:28:00 GMT".to_owned();
         let rclone = Object { len: 3, modified: modified.clone(), metadata, ..Object::default() };
         let path = RelPath::new(b"x").unwrap();
-        let back = read(&path, &rclone, false);
+        let back = read_noted(&path, &rclone, false);
         assert_eq!(
             (back.mtime, back.mode, back.uid),
             (Timestamp { sec: 1_700_000_000, nsec: 250_000_000 }, 0o640, 5)
         );
         // Elsewhere than on S3 it writes a date.
         let dated = vec![note("mtime", "2023-11-14T22:13:20.250000000Z")];
-        assert_eq!(read(&path, &Object { metadata: dated, ..rclone.clone() }, false).mtime, back.mtime);
-        let bare = read(&path, &Object { metadata: Vec::new(), ..rclone }, false);
+        assert_eq!(read_noted(&path, &Object { metadata: dated, ..rclone.clone() }, false).mtime, back.mtime);
+        let bare = read_noted(&path, &Object { metadata: Vec::new(), ..rclone }, false);
         assert_eq!((bare.mtime.sec, bare.mode, &bare.kind), (1_445_412_480, 0o644, &EntryKind::File));
         assert_eq!(
             super::modified("2015-10-21T07:28:00.5Z"),

@@ -1,6 +1,6 @@
 //! Is it there already? And what has no content is made at once.
 
-use haul_core::{Answer, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_core::{Answer, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result};
 use haul_object::{Object, Payload, companion};
 
 use super::pages::{Seen, Unknown};
@@ -93,7 +93,7 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
         }
         Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
         Some(now) => {
-            let there = notes::read(&entry.path, &now, false);
+            let there = notes::read(&entry.path, &now, false, None);
             if options.update && entry.is_file() && there.is_file() && there.mtime > entry.mtime {
                 return Ok(Answer::Left(Left::Newer));
             }
@@ -132,17 +132,10 @@ fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
         (Compare::SizeOnly, _) => true,
         (Compare::SizeAndTime, _) => there.mtime == entry.mtime && now.note("mtime").is_some(),
         (Compare::Checksum, None) => false,
-        (Compare::Checksum, Some(wanted)) => {
-            let client = &sink.tree.client;
-            let recorded = match notes::digest(now) {
-                None if now.len > SLICE_LEN => companion::digest_of(client, now)?,
-                noted => noted,
-            };
-            match recorded {
-                Some(digest) => digest == wanted,
-                None => sink.read_digest(&entry.path)? == wanted,
-            }
-        }
+        (Compare::Checksum, Some(wanted)) => match sink.tree.recorded(now)? {
+            Some(digest) => digest == wanted,
+            None => sink.read_digest(&entry.path)? == wanted,
+        },
     })
 }
 

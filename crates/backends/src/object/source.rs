@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use haul_core::source::ScanVisit;
-use haul_core::{
-    Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, SLICE_LEN, ScanOptions, Source, Traffic,
-};
-use haul_object::{Object, companion};
+use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};
+use haul_object::Object;
 
 use super::known::{Fact, Known};
 use super::read::{self, Checked};
@@ -92,16 +90,12 @@ impl ObjectSource {
     /// # Errors
     /// If the store does not say.
     pub(super) fn learn(&self, path: &RelPath, mut object: Object, folder: bool) -> Result<Arc<Fact>> {
-        if !folder
-            && notes::is_of_several_names(&object)
-            && object.len > SLICE_LEN
-            && notes::digest(&object).is_none()
-            && let Some(digest) = companion::digest_of(&self.tree.client, &object)?
-        {
-            notes::prove(&mut object, &digest);
-        }
-        let entry = notes::read(path, &object, folder);
-        let digest = notes::digest(&object);
+        let digest = if !folder && notes::is_of_several_names(&object) {
+            self.tree.recorded(&object)?
+        } else {
+            notes::digest(&object)
+        };
+        let entry = notes::read(path, &object, folder, digest.as_ref());
         object.metadata = Vec::new();
         let fact = Arc::new(Fact { object, entry, digest });
         self.known.put(Arc::clone(&fact));

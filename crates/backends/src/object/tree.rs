@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+use haul_core::{Digest, Error, ErrorKind, Place, PlaceRoot, RelPath, Result, SLICE_LEN, Side};
 use haul_object::{Client, Object, companion};
 
 use super::names::{BadKey, decode, encode};
@@ -117,6 +117,17 @@ impl Tree {
         }
         let beside = self.client.look(&companion::key_of(&key))?.filter(notes::is_folder);
         Ok(Some(beside.unwrap_or(own)))
+    }
+
+    /// The digest that is recorded of an object: with it or, of a giant, beside it.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub(super) fn recorded(&self, object: &Object) -> Result<Option<Digest>> {
+        match notes::digest(object) {
+            None if object.len > SLICE_LEN => companion::digest_of(&self.client, object),
+            noted => Ok(noted),
+        }
     }
 
     /// The path that a key means, which begins with [`Tree::folder`] of the root.

@@ -10,7 +10,7 @@ use haul_core::{
 use haul_object::client::{joined_crc64, run_note};
 use haul_object::encoding::Encoding;
 use haul_object::uploads;
-use haul_object::{Object, PutOptions, companion};
+use haul_object::{Object, PutOptions};
 
 use super::notes;
 use super::sink::ObjectSink;
@@ -77,20 +77,12 @@ fn copy(sink: &ObjectSink, from: &Tree, entry: &Entry) -> Result<Option<Digest>>
     let key = from.key(&entry.path);
     let changed = || from.error(ErrorKind::SourceChanged, "copy", &entry.path, "it is another object by now");
     let object = client.look(&key)?.ok_or_else(changed)?;
-    if notes::read(&entry.path, &object, false).identity() != entry.identity() {
+    let digest = sink.tree.recorded(&object)?;
+    if notes::read(&entry.path, &object, false, digest.as_ref()).identity() != entry.identity() {
         return Err(changed());
     }
-    let digest = recorded(sink, &object)?;
     write(sink, entry, &object, &sink.tree.key(&entry.path), digest.as_ref())?;
     Ok(digest)
-}
-
-/// The digest that is recorded of an object, with it or beside it.
-fn recorded(sink: &ObjectSink, object: &Object) -> Result<Option<Digest>> {
-    match notes::digest(object) {
-        None if object.len > SLICE_LEN => companion::digest_of(&sink.tree.client, object),
-        noted => Ok(noted),
-    }
 }
 
 /// Has the store copy an object to `to`, with the notes of `entry`.
@@ -138,7 +130,7 @@ fn in_parts(sink: &ObjectSink, object: &Object, to: &str, options: &PutOptions) 
 /// If the store cannot.
 pub(super) fn restate(sink: &ObjectSink, entry: &Entry, object: &Object) -> Result<()> {
     // As the mark of an object of parts may change, what is beside it would count for nothing.
-    let digest = recorded(sink, object)?;
+    let digest = sink.tree.recorded(object)?;
     restate_with(sink, entry, object, digest.as_ref())
 }
 
@@ -160,7 +152,7 @@ pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
     let (client, entry) = (&sink.tree.client, &*link.entry);
     let there = client.look(&sink.tree.key(&entry.path))?;
     if there.as_ref().is_some_and(|there| {
-        notes::is_same(there, entry) && notes::read(&entry.path, there, false).len == entry.len
+        notes::is_same(there, entry) && notes::read(&entry.path, there, false, None).len == entry.len
     }) {
         return Ok(Answer::Same);
     }
@@ -171,7 +163,7 @@ pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
         let cause = "the file that it is another name of is not there";
         sink.tree.error(ErrorKind::NotFound, "link", &entry.path, cause)
     })?;
-    let digest = recorded(sink, &first)?;
+    let digest = sink.tree.recorded(&first)?;
     write(sink, entry, &first, &sink.tree.key(&entry.path), digest.as_ref())?;
     Ok(Answer::Made)
 }

@@ -323,11 +323,14 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
 fn a_store_copies_within_itself() {
     let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
+    // A giant of several names, of which the others are elsewhere.
+    source.file("named twice", 5 << 20);
+    std::fs::hard_link(source.join("named twice"), bucket.scene.join("its other name")).unwrap();
     let _ = ends(push(&bucket, source.path(), "a/"));
     let watched = proxy(|_, _| None);
     let run = copy(bucket.through(&watched, "copy"), bucket.at("a/"), bucket.at("b/deep/"));
     let copied = ends(run);
-    assert_eq!(copied.of("copied"), 101);
+    assert_eq!(copied.of("copied"), 102);
     let content = |request: &Request| {
         request.range_start().is_some()
             || request.method == "PUT"
