@@ -77,7 +77,8 @@ pub(crate) struct Seat<'a>(&'a Crew);
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.0.lock().taken -= 1;
-        self.0.changed.notify_one();
+        // All, as the one that wakes may have nothing left to take it for.
+        self.0.changed.notify_all();
     }
 }
 
