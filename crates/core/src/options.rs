@@ -38,15 +38,16 @@ impl ScanOptions {
     /// The directories above the starts that are no starts themselves, in order.
     #[must_use]
     pub fn above_starts(&self) -> Vec<RelPath> {
+        let starts: BTreeSet<&RelPath> = self.starts.iter().collect();
         let mut above = BTreeSet::new();
-        for start in &self.starts {
+        for start in &starts {
             let mut at = start.parent();
             while let Some(path) = at {
                 at = path.parent();
                 above.insert(path);
             }
         }
-        above.into_iter().filter(|path| !self.starts.contains(path)).collect()
+        above.into_iter().filter(|path| !starts.contains(path)).collect()
     }
 }
 

@@ -55,11 +55,7 @@ pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisi
         return Err(error.with_hint("leave it out"));
     }
     let walk = Walk { source, options, visit, work: Frontier::new() };
-    let first = walk.starts()?;
-    if (first.entries.len() + first.errors.len() > 0 || first.excluded > 0) && (walk.visit)(first).is_break()
-    {
-        return Ok(());
-    }
+    walk.hand_over(walk.starts()?);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| walk.run());

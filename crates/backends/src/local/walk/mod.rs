@@ -64,9 +64,15 @@ pub(super) fn walk(
     };
     let mut first = ScanBatch::default();
     let starts = if options.starts.is_empty() { vec![RelPath::root()] } else { options.starts.clone() };
-    let mut above = Vec::new();
+    for path in options.above_starts() {
+        if let Ok(at) = root.at(&path)
+            && let Ok(entry) = stat::entry(root, &at, path, walk.names.as_ref())
+        {
+            first.entries.push(entry);
+        }
+    }
     for start in starts {
-        walk.start(&start, &mut above, &mut first);
+        walk.start(&start, &mut first);
     }
     if (walk.visit)(first).is_break() {
         return Ok(());
@@ -80,28 +86,8 @@ pub(super) fn walk(
 }
 
 impl<'a> Walk<'a> {
-    /// Lists the start itself and, once, the directories above it.
-    fn start(&mut self, start: &RelPath, above: &mut Vec<RelPath>, batch: &mut ScanBatch) {
-        let mut chain: Vec<RelPath> = Vec::new();
-        let mut at = start.parent();
-        while let Some(path) = at {
-            at = path.parent();
-            chain.push(path);
-        }
-        for path in chain.into_iter().rev() {
-            if self.options.starts.contains(&path) || above.contains(&path) {
-                continue;
-            }
-            if let Ok(at) = self.root.at(&path)
-                && let Ok(entry) = stat::entry(self.root, &at, path.clone(), self.names.as_ref())
-            {
-                if above.len() > 64 {
-                    above.clear();
-                }
-                above.push(path);
-                batch.entries.push(entry);
-            }
-        }
+    /// Lists a start itself.
+    fn start(&mut self, start: &RelPath, batch: &mut ScanBatch) {
         let found = self.root.at(start).and_then(|at| {
             let found = stat::entry_and_stamp(self.root, &at, start.clone(), self.names.as_ref())?;
             Ok((at, found))
