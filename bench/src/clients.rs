@@ -61,12 +61,14 @@ pub(crate) fn s5cmd(job: &Job) -> Option<Plan> {
     })
 }
 
+/// A place as a client names it: `other` says how one in a bucket is named.
+fn named(place: &str, other: impl Fn(&str) -> String) -> String {
+    if place.starts_with("s3://") { other(place) } else { place.to_owned() }
+}
+
 pub(crate) fn rclone(job: &Job) -> Option<Plan> {
     plan(job, |source, target| {
-        let at = |place: &str| {
-            if place.starts_with("s3://") { BucketAccess::rclone(place) } else { place.to_owned() }
-        };
-        let (from, to) = (at(source), at(target));
+        let (from, to) = (named(source, BucketAccess::rclone), named(target, BucketAccess::rclone));
         Words {
             put: format!("rclone rcat -q --s3-upload-concurrency 32 --s3-chunk-size 16M {to}"),
             get: format!("rclone cat -q {from}"),
@@ -77,11 +79,8 @@ pub(crate) fn rclone(job: &Job) -> Option<Plan> {
 
 pub(crate) fn mc(job: &Job) -> Option<Plan> {
     plan(job, |source, target| {
-        let at = |place: &str| match place.strip_prefix("s3://") {
-            Some(path) => format!("bench/{path}"),
-            None => place.to_owned(),
-        };
-        let (from, to) = (at(source), at(target));
+        let at = |place: &str| place.replacen("s3://", "bench/", 1);
+        let (from, to) = (named(source, at), named(target, at));
         let mc = "export MC_HOST_bench=http://$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY@${AWS_ENDPOINT_URL#http://}; mc";
         Words {
             put: format!("({mc} pipe --quiet --concurrent 16 --part-size 16MiB {to})"),

@@ -103,7 +103,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
-    let stores = store_settings(&args.store.address, args.store.timeout);
+    let stores = store_settings(&args.store);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;

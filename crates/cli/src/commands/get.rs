@@ -47,13 +47,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
-    let client = open(
-        &place,
-        Side::Source,
-        &store_settings(&args.store.address, args.store.timeout),
-        cancel.flag(),
-        Some(&console),
-    )?;
+    let client = open(&place, Side::Source, &store_settings(&args.store), cancel.flag(), Some(&console))?;
     let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
     let mut stored = None;

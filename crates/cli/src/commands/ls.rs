@@ -16,13 +16,7 @@ use crate::settings::{parse_place, store_settings};
 /// If it cannot be listed, or nothing is there.
 pub(super) fn run(args: &LsArgs) -> Result<Exit> {
     let place = parse_place(&args.place)?;
-    let client = open(
-        &place,
-        Side::Source,
-        &store_settings(&args.store.address, args.store.timeout),
-        Cancel::default().flag(),
-        None,
-    )?;
+    let client = open(&place, Side::Source, &store_settings(&args.store), Cancel::default().flag(), None)?;
     let lines = Lines::stdout();
     let (mut next, mut found) = (None, false);
     loop {

@@ -54,7 +54,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let encoding = encode.encoding();
     let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
-    let stores = store_settings(&args.store.address, args.store.timeout);
+    let stores = store_settings(&args.store);
     let cancel = Cancel::default();
     let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
         let open_one = |place| {

@@ -29,13 +29,8 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let lines = Lines::stdout();
     let mut failed = 0;
     for place in &places {
-        let client = open(
-            place,
-            Side::Destination,
-            &store_settings(&args.store.address, args.store.timeout),
-            Cancel::default().flag(),
-            None,
-        )?;
+        let client =
+            open(place, Side::Destination, &store_settings(&args.store), Cancel::default().flag(), None)?;
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
         } else if args.recursive {

@@ -8,7 +8,7 @@ use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Location, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 
-use super::{check_endpoint, store_settings, stored_options, usage, words::split_words};
+use super::{check_endpoint, store_end_settings, stored_options, usage, words::split_words};
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
@@ -114,7 +114,7 @@ impl LinkSettings {
 
     /// With object stores reached by these words.
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs) -> Self {
-        self.stores = store_settings(&args.address, args.store_timeout);
+        self.stores = store_end_settings(args);
         self
     }
 

@@ -20,8 +20,8 @@ pub(crate) use files_from::{Paths, listed, read_paths};
 pub(crate) use full::{parse_on_full, parse_time};
 pub(crate) use link::{LinkSettings, parse_ports};
 pub(crate) use object::{
-    check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_settings,
-    stored_options,
+    check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_end_settings,
+    store_settings, stored_options,
 };
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use size::{parse_part, parse_size};

@@ -9,7 +9,7 @@ use haul_object::put::OVERHEAD;
 use haul_object::{PutOptions, StoreSettings};
 
 use super::usage;
-use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoredArgs};
+use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory for content: a part in the making and two on their way.
 const LEAST: u64 = 24 << 20;
@@ -56,8 +56,17 @@ pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
     Ok(place)
 }
 
-/// How stores are reached. `timeout` is in seconds.
-pub(crate) fn store_settings(address: &AddressArgs, timeout: u32) -> StoreSettings {
+/// How stores are reached by what moves single objects.
+pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
+    reached(&args.address, args.timeout)
+}
+
+/// How stores are reached where the other end may be a machine.
+pub(crate) fn store_end_settings(args: &StoreEndArgs) -> StoreSettings {
+    reached(&args.address, args.store_timeout)
+}
+
+fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
     StoreSettings {
         endpoint: address.endpoint.clone(),
         region: address.region.clone(),
