@@ -96,7 +96,7 @@ fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
         source.file("giant", 33 << 20);
         source.time("giant", 1_600_000_000, 123_456_789);
         let mut run = copy(at.haul("copy"), slash(source.path()), at.at("t/")).start();
-        run.wait_until("all other parts were sent", || at.proxy.answered(is_part) == 4);
+        run.wait_until("all other parts were sent", || at.proxy.done(is_part) == 4);
         kill(run.pid());
         let _ = run.finish();
         assert!(!at.names().contains(&"t/giant".to_owned()), "{provider:?}");

@@ -123,7 +123,7 @@ fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
     let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
     let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
-    let sent = || stuck.answered(|request| request.part().is_some());
+    let sent = || stuck.done(|request| request.part().is_some());
     run.wait_until("all other parts were sent", || sent() == 10);
     kill(run.pid());
     let _ = run.finish();
@@ -141,7 +141,7 @@ fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
     let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
     let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
-    run.wait_until("all other parts were sent", || stuck.answered(|request| request.part().is_some()) == 9);
+    run.wait_until("all other parts were sent", || stuck.done(|request| request.part().is_some()) == 9);
     run.signal(rustix::process::Signal::INT);
     let _ = run.finish().expect_code(130);
     let _ = bucket.haul("rm").args(["--incomplete", &bucket.at("t/")]).finish().expect_success();

@@ -173,7 +173,7 @@ fn a_killed_put_goes_on_where_it_was() {
     let run = bucket.through(&proxy, "put").args([&bucket.at("x"), "--", "sh", "-c", &stalled]);
     let mut run = run.start();
     // Four parts of 8 MiB are complete; the fifth waits for more.
-    run.wait_until("parts are sent", || proxy.answered(|request| request.part().is_some()) == 4);
+    run.wait_until("parts are sent", || proxy.done(|request| request.part().is_some()) == 4);
     kill(run.pid());
     assert!(run.finish().was_killed());
     let run =

@@ -120,10 +120,19 @@ impl Head {
         Request { method, path, query, headers: self.headers.clone() }
     }
 
+    /// The status of an answer.
+    fn status(&self) -> &str {
+        self.first.split(' ').nth(1).unwrap_or_default()
+    }
+
     /// Whether content follows an answer to this method.
     pub(super) fn answer_has_content(&self, method: &str) -> bool {
-        let status = self.first.split(' ').nth(1).unwrap_or_default();
-        method != "HEAD" && !matches!(status, "204" | "304")
+        method != "HEAD" && !matches!(self.status(), "204" | "304")
+    }
+
+    /// Whether an answer says that what was asked for was done.
+    pub(super) fn says_done(&self) -> bool {
+        self.status().starts_with('2')
     }
 }
 

@@ -43,7 +43,7 @@ struct Shared {
     google: bool,
     plan: Plan,
     seen: Mutex<Vec<Request>>,
-    answered: Mutex<Vec<Request>>,
+    done: Mutex<Vec<Request>>,
 }
 
 /// A proxy on a port of its own. It takes no new connections once it is dropped.
@@ -88,7 +88,7 @@ impl Proxy {
             google,
             plan: Box::new(plan),
             seen: Mutex::default(),
-            answered: Mutex::default(),
+            done: Mutex::default(),
         });
         let each = Arc::clone(&shared);
         Self { listener: Listener::start(move |client| each.serve(client)), shared }
@@ -106,11 +106,11 @@ impl Proxy {
         self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many requests, of which `which` says yes, the store has answered, and the answer was handed on.
+    /// How many requests, of which `which` says yes, the store has done, and its answer was handed on.
     #[must_use]
-    pub fn answered(&self, which: impl Fn(&Request) -> bool) -> usize {
-        let answered = self.shared.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.iter().filter(|request| which(request)).count()
+    pub fn done(&self, which: impl Fn(&Request) -> bool) -> usize {
+        let done = self.shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.iter().filter(|request| which(request)).count()
     }
 
     /// How many requests there were of which `which` says yes.
@@ -180,7 +180,9 @@ impl Shared {
             if answer.answer_has_content(&request.method) {
                 pass(&mut answers, &mut to_client, answer.len(), &mut spoil(&trouble, false))?;
             }
-            self.answered.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+            if answer.says_done() {
+                self.done.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+            }
             if answer.closes() {
                 return Ok(());
             }
