@@ -132,10 +132,13 @@ pub use message::{
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Slices that are compared in one [`Request::Pages`] at most.
 pub const MAX_COMPARED: u32 = 64;
+
+/// Operations that are named in one [`Response::Stuck`] at most.
+pub const MAX_STUCK: usize = 100;
 
 #[cfg(test)]
 mod tests;
