@@ -223,8 +223,12 @@ impl Client {
     /// # Errors
     /// If it cannot be read.
     pub fn read_small(&self, key: &str, limit: usize) -> Result<Option<Vec<u8>>> {
-        match self.ask(|at| self.store.get_small(key, limit, at)) {
-            Ok(content) => Ok(Some(content)),
+        Ok(self.whole(key, limit)?.map(|(_, content)| content))
+    }
+
+    fn whole(&self, key: &str, limit: usize) -> Result<Option<(Object, Vec<u8>)>> {
+        match self.ask(|at| self.store.get_whole(key, limit, at)) {
+            Ok(whole) => Ok(Some(whole)),
             Err(fault) if matches!(fault.class, Class::NotFound | Class::TooLong) => Ok(None),
             Err(fault) => Err(self.error(&fault, "read", key)),
         }

@@ -114,6 +114,12 @@ impl Head {
         self.get("etag").map(str::to_owned).filter(|etag| !etag.is_empty()).ok_or_else(none)
     }
 
+    /// The length of the object, in bytes.
+    pub(crate) fn len(&self) -> Answer<u64> {
+        let len = self.get("content-length").and_then(|text| text.parse().ok());
+        len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))
+    }
+
     /// What was noted with an object, in headers that begin with `prefix`.
     pub(crate) fn notes<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
         self.0.iter().filter_map(move |(name, value)| {
@@ -159,9 +165,20 @@ impl Http {
         call: &Call<'_>,
         at: &Activity<'_>,
     ) -> Answer<(Head, Vec<u8>)> {
+        self.ask_up_to(signer, call, MAX_ANSWER, at)
+    }
+
+    /// The same for an answer whose content is `limit` bytes at most.
+    pub(crate) fn ask_up_to(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        limit: usize,
+        at: &Activity<'_>,
+    ) -> Answer<(Head, Vec<u8>)> {
         let mut content = Vec::new();
         let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
-        let head = self.stream(signer, call, &|_| Ok(()), &mut take, MAX_ANSWER as u64, at)?;
+        let head = self.stream(signer, call, &|_| Ok(()), &mut take, limit as u64, at)?;
         Ok((head, content))
     }
 
@@ -200,21 +217,6 @@ impl Http {
             }
             Ok(head)
         })
-    }
-
-    /// Asks for all of an object of `limit` bytes at most.
-    pub(crate) fn small(
-        &self,
-        signer: &impl Signer,
-        key: &str,
-        limit: usize,
-        at: &Activity<'_>,
-    ) -> Answer<Vec<u8>> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key));
-        let mut content = Vec::new();
-        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
-        self.stream(signer, &call, &|_| Ok(()), &mut take, limit as u64, at)?;
-        Ok(content)
     }
 
     /// Asks for a range of an object that bears `etag`, where one is given, and hands over all of it.

@@ -242,8 +242,8 @@ pub(crate) trait Store: Send + Sync {
     /// Gives the bytes of `range`, if the object still bears `etag` (where one is given).
     fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()>;
 
-    /// The whole of a small object, up to `limit` bytes.
-    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>>;
+    /// What is there under `key` with all of its content, which is up to `limit` bytes.
+    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)>;
 
     /// Writes an object in one request.
     fn put(

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haul_core::{Digest, Entry, RelPath};
 use haul_object::Object;
 
+use super::ahead::Content;
+
 /// Objects that are remembered: more than are between scan and reading at a time, some 15 MiB.
 const MOST: usize = 40_000;
 
@@ -16,6 +18,8 @@ pub(super) struct Fact {
     pub(super) entry: Entry,
     /// The digest that is noted.
     pub(super) digest: Option<Digest>,
+    /// Content that came with what is noted.
+    pub(super) content: Option<Content>,
 }
 
 /// Facts by path; the oldest are forgotten.

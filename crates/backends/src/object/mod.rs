@@ -1,14 +1,17 @@
 //! Trees in object stores: an object for each file, link and special file, and one whose key ends in a slash for each
 //! folder.
 //!
-//! Read `names` and `notes` (what an object says of a file), `tree` (keys and paths), `known` (what this run has learned).
-//! Reading: `walk`, `read`, `source`. Writing: `pages` (what is there), `offer` (what is needed), `small` and `giant`
-//! (content), `within` (copies that the store makes by itself), `sink`; `cost` (how many requests that will be).
+//! Read `names` and `notes` (what an object says of a file), `tree` (keys and paths), `known` (what this run has learned),
+//! `ahead` (content that came with it). Reading: `walk`, `found` (what a listing says), `read`, `source`. Writing: `pages`
+//! (what is there), `offer` (what is needed), `small` and `giant` (content), `within` (copies that the store makes by
+//! itself), `sink`; `cost` (how many requests that will be).
 //!
 //! Nothing is staged: a store shows an object when all of it is there. Each request is one thread that waits, up to
 //! hundreds of them.
 
+mod ahead;
 mod cost;
+mod found;
 mod giant;
 mod known;
 mod names;

@@ -13,6 +13,7 @@ use haul_core::{
 use haul_object::companion;
 use haul_object::get::Check;
 
+use super::ahead::Content;
 use super::known::Fact;
 use super::source::ObjectSource;
 use crate::digests::digests;
@@ -97,9 +98,17 @@ fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u
     };
     let client = &source.tree.client;
     let whole = entry.len <= SLICE_LEN;
+    let ahead = fact.content.as_ref().and_then(Content::take);
+    let is_ahead = ahead.is_some();
     let read = match (entry.len, whole) {
         (0, _) => Ok(()),
-        (_, true) => client.read_object(&fact.object, &mut take),
+        (_, true) => match ahead {
+            Some(bytes) => {
+                take(Some(&bytes));
+                Ok(())
+            }
+            None => client.read_object(&fact.object, &mut take),
+        },
         (_, false) => {
             let range = start..start + slice_len(entry.len, slice.index);
             client.read(&fact.object, range, &AtomicBool::new(false), &mut take)
@@ -114,7 +123,10 @@ fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u
         let cause = "the store sent another length than it was asked for";
         return Err(source.tree.error(ErrorKind::Protocol, "read", &entry.path, cause));
     }
-    source.came.fetch_add(at as u64, Ordering::Relaxed);
+    if !is_ahead {
+        source.came.fetch_add(at as u64, Ordering::Relaxed);
+    }
+    source.ahead.was_read(entry.len);
     let mut hasher = SliceHasher::new(entry.len, start);
     hasher.update(space);
     let value = hasher.finish();

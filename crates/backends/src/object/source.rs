@@ -8,6 +8,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};
 use haul_object::Object;
 
+use super::ahead::{Ahead, Content};
 use super::known::{Fact, Known};
 use super::read::{self, Checked};
 use super::tree::{At, Tree};
@@ -25,6 +26,7 @@ pub(super) struct ObjectSource {
     at_root: OnceLock<At>,
     pub(super) buffers: BufferPool,
     pub(super) known: Known,
+    pub(super) ahead: Ahead,
     /// Bytes of content that have come.
     pub(super) came: AtomicU64,
     /// What was read of giants whose digest is recorded.
@@ -43,6 +45,7 @@ impl ObjectSource {
             at_root: OnceLock::new(),
             buffers,
             known: Known::default(),
+            ahead: Ahead::default(),
             came: AtomicU64::new(0),
             giants: Mutex::default(),
             look: crew(),
@@ -89,7 +92,27 @@ impl ObjectSource {
     ///
     /// # Errors
     /// If the store does not say.
-    pub(super) fn learn(&self, path: &RelPath, mut object: Object, folder: bool) -> Result<Arc<Fact>> {
+    pub(super) fn learn(&self, path: &RelPath, object: Object, folder: bool) -> Result<Arc<Fact>> {
+        self.learn_with(path, object, folder, None)
+    }
+
+    /// The same for a file or what is like one, of which a listing tells; `None` if it is gone.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub(super) fn learn_listed(&self, path: &RelPath, listed: &Object) -> Result<Option<Arc<Fact>>> {
+        let Some((object, content)) = self.ahead.look(&self.tree.client, listed)? else { return Ok(None) };
+        self.came.fetch_add(content.as_ref().map_or(0, Content::len), Ordering::Relaxed);
+        self.learn_with(path, object, false, content).map(Some)
+    }
+
+    fn learn_with(
+        &self,
+        path: &RelPath,
+        mut object: Object,
+        folder: bool,
+        content: Option<Content>,
+    ) -> Result<Arc<Fact>> {
         let digest = if !folder && notes::is_of_several_names(&object) {
             self.tree.recorded(&object)?
         } else {
@@ -97,7 +120,8 @@ impl ObjectSource {
         };
         let entry = notes::read(path, &object, folder, digest.as_ref());
         object.metadata = Vec::new();
-        let fact = Arc::new(Fact { object, entry, digest });
+        let content = content.filter(|_| entry.is_file());
+        let fact = Arc::new(Fact { object, entry, digest, content });
         self.known.put(Arc::clone(&fact));
         Ok(fact)
     }

@@ -8,7 +8,7 @@ use reqwest::Method;
 use super::options::{checked, note_of, written};
 use super::{Azure, tag, xml};
 use crate::fault::{Class, Fault};
-use crate::http::Call;
+use crate::http::{Call, Head};
 use crate::meter::Kind;
 use crate::payload::{Payload, md5_in};
 use crate::store::{Activity, Answer, Checksum, Object, Page, PutOptions, Tag, Take};
@@ -19,19 +19,13 @@ const LOOK: Duration = Duration::from_millis(500);
 impl Azure {
     pub(super) fn head_blob(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
         let (head, _) = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(key)), at)?;
-        let len = head.get("content-length").and_then(|text| text.parse().ok());
-        let len = len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))?;
-        Ok(Object {
-            key: key.to_owned(),
-            len,
-            etag: head.etag()?,
-            modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
-            class: head.get("x-ms-access-tier").map(str::to_owned),
-            metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
-            noted: true,
-            content_md5: head.get("content-md5").and_then(md5_in),
-            ..Object::default()
-        })
+        object(key, &head, head.len()?)
+    }
+
+    pub(super) fn get_blob(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
+        let call = Call::new(Kind::Get, Method::GET, Some(key));
+        let (head, content) = self.http.ask_up_to(&self.login, &call, limit, at)?;
+        Ok((object(key, &head, content.len() as u64)?, content))
     }
 
     pub(super) fn get_range(
@@ -112,4 +106,19 @@ impl Azure {
             head = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(to)), at)?.0;
         }
     }
+}
+
+/// What an answer says of a blob of `len` bytes.
+fn object(key: &str, head: &Head, len: u64) -> Answer<Object> {
+    Ok(Object {
+        key: key.to_owned(),
+        len,
+        etag: head.etag()?,
+        modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
+        class: head.get("x-ms-access-tier").map(str::to_owned),
+        metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
+        noted: true,
+        content_md5: head.get("content-md5").and_then(md5_in),
+        ..Object::default()
+    })
 }

@@ -91,8 +91,8 @@ impl Store for Azure {
         self.get_range(key, range, etag, take, at)
     }
 
-    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        self.http.small(&self.login, key, limit, at)
+    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
+        self.get_blob(key, limit, at)
     }
 
     fn put(

@@ -19,6 +19,16 @@ impl Client {
         self.head(key)
     }
 
+    /// What is there under `key` with all of its content, which is up to `limit` bytes; `None` if there is none such. One
+    /// of many at a time.
+    ///
+    /// # Errors
+    /// If the store does not say.
+    pub fn fetch(&self, key: &str, limit: usize) -> Result<Option<(Object, Vec<u8>)>> {
+        let _permit = self.crowd.permit();
+        self.whole(key, limit)
+    }
+
     /// Appends the whole of an object to `take`, as [`Client::read`] does. One of many at a time.
     ///
     /// # Errors

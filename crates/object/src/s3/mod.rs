@@ -88,8 +88,8 @@ impl<D: Dialect> Store for S3<D> {
         self.get_range(key, range, etag, take, at)
     }
 
-    fn get_small(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<Vec<u8>> {
-        self.http.small(&self.dialect, key, limit, at)
+    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
+        self.get_object(key, limit, at)
     }
 
     fn put(

@@ -19,14 +19,27 @@ impl<D: Dialect> S3<D> {
     }
 
     pub(super) fn head_object(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
-        let call = Call::new(Kind::Get, Method::HEAD, Some(key));
-        let call = D::ASKS_FOR_SUMS.into_iter().fold(call, |call, (name, value)| call.header(name, value));
-        let (head, _) = self.ask(&call, at)?;
-        let len = head.get("content-length").and_then(|text| text.parse().ok());
-        let len = len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))?;
-        let sums = self.dialect.sums(&head);
+        let (head, _) = self.ask(&self.asking(Method::HEAD, key), at)?;
+        self.object(key, &head, head.len()?)
+    }
+
+    pub(super) fn get_object(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
+        let call = self.asking(Method::GET, key);
+        let (head, content) = self.http.ask_up_to(&self.dialect, &call, limit, at)?;
+        Ok((self.object(key, &head, content.len() as u64)?, content))
+    }
+
+    /// Asks for what is there under `key`, with its checksums.
+    fn asking<'a>(&self, method: Method, key: &'a str) -> Call<'a> {
+        let call = Call::new(Kind::Get, method, Some(key));
+        D::ASKS_FOR_SUMS.into_iter().fold(call, |call, (name, value)| call.header(name, value))
+    }
+
+    /// What an answer says of an object of `len` bytes.
+    fn object(&self, key: &str, head: &Head, len: u64) -> Answer<Object> {
+        let sums = self.dialect.sums(head);
         Ok(Object {
-            keyed: self.dialect.is_keyed(&head),
+            keyed: self.dialect.is_keyed(head),
             key: key.to_owned(),
             len,
             etag: head.etag()?,
