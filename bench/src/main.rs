@@ -13,6 +13,7 @@ mod clients;
 mod dataset;
 mod leftovers;
 mod link;
+mod listing;
 mod measure;
 mod peers;
 mod picture;
@@ -60,6 +61,8 @@ enum Verb {
     Run(RunArgs),
     /// Move a long stream of zeros and noise into an object store in this process, and watch the memory.
     Stream(stream::StreamArgs),
+    /// List very many keys of an object store in this process.
+    Listing(listing::ListingArgs),
     /// Show the cases and the tools.
     List,
 }
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Verb::Link(args) => run_link(args),
         Verb::Run(args) => run_cases(&args),
         Verb::Stream(args) => run_stream(&args),
+        Verb::Listing(args) => run_listing(&args),
         Verb::List => {
             let _ = list();
             Ok(ExitCode::SUCCESS)
@@ -227,6 +231,12 @@ fn run_link(args: LinkArgs) -> Result<ExitCode> {
 fn run_stream(args: &stream::StreamArgs) -> Result<ExitCode> {
     let haul = find_haul(args.haul.as_deref())?.context("haul was not found: say --haul PATH")?;
     stream::run(args, &haul, &Stop::on_signals()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_listing(args: &listing::ListingArgs) -> Result<ExitCode> {
+    let haul = find_haul(args.haul.as_deref())?.context("haul was not found: say --haul PATH")?;
+    listing::run(args, &haul, &Stop::on_signals()?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
 }
 
 /// Bytes of a process that are in memory; 0 when it has ended.
-fn resident(status: &str) -> u64 {
+pub(crate) fn resident(status: &str) -> u64 {
     let text = fs::read_to_string(status).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());

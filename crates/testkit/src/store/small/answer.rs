@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::held::{Content, Object, Upload, crc64_text, md5_text};
+use super::list::list;
 use super::{Habits, Request, Shared, State};
 
 /// An answer.
@@ -26,7 +27,7 @@ impl Answer {
         self
     }
 
-    fn xml(root: &str, content: &str) -> Self {
+    pub(super) fn xml(root: &str, content: &str) -> Self {
         Self { content: format!("<{root}>{content}</{root}>").into_bytes(), ..Self::new(200) }
     }
 
@@ -72,7 +73,7 @@ pub(super) fn to(shared: &Shared, request: &Request, content: Content) -> Answer
         }
         ("GET", Some(id)) => parts(&state, &id, habits),
         ("GET", None) if request.has("uploads") => uploads(&state, request),
-        ("GET", None) if of_bucket => list(&state, request, &parameter("prefix").unwrap_or_default(), habits),
+        ("GET", None) if of_bucket => list(&state, request, habits),
         ("GET" | "HEAD", None) => get(&state, request, habits),
         _ => Answer::refusal(501, "NotImplemented"),
     }
@@ -191,19 +192,6 @@ fn uploads(state: &State, request: &Request) -> Answer {
         }
     }
     Answer::xml("ListMultipartUploadsResult", &text)
-}
-
-fn list(state: &State, request: &Request, prefix: &str, habits: Habits) -> Answer {
-    let bucket = format!("{}/", request.path.trim_end_matches('/'));
-    let mut text = String::new();
-    for (path, object) in &state.objects {
-        if let Some(key) = path.strip_prefix(&bucket).filter(|key| key.starts_with(prefix)) {
-            let (len, etag) = (object.content.len, object.etag(habits));
-            let _ =
-                write!(text, "<Contents><Key>{key}</Key><Size>{len}</Size><ETag>{etag}</ETag></Contents>");
-        }
-    }
-    Answer::xml("ListBucketResult", &text)
 }
 
 fn get(state: &State, request: &Request, habits: Habits) -> Answer {

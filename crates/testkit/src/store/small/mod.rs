@@ -6,11 +6,14 @@
 
 mod answer;
 mod held;
+mod list;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use super::http::{Request, read_head};
 use super::listener::Listener;
@@ -30,11 +33,13 @@ pub struct Habits {
     pub md5: bool,
     /// Parts that an object may have.
     pub max_parts: u32,
+    /// How long it thinks about each request.
+    pub delay: Duration,
 }
 
 impl Default for Habits {
     fn default() -> Self {
-        Self { forgets: false, crc64: true, md5: true, max_parts: 10_000 }
+        Self { forgets: false, crc64: true, md5: true, max_parts: 10_000, delay: Duration::ZERO }
     }
 }
 
@@ -138,6 +143,7 @@ impl Shared {
             let keep = !self.habits.forgets || len <= SMALL || request.method == "POST";
             let with_md5 = self.habits.md5 || request.header("content-md5").is_some();
             let content = Content::read(&mut requests, len, keep, with_md5)?;
+            thread::sleep(self.habits.delay);
             let answer = answer::to(self, &request, content);
             to_client.write_all(&answer.head(&request.method))?;
             if request.method != "HEAD" {
