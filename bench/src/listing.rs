@@ -42,7 +42,8 @@ pub(crate) fn run(args: &ListingArgs, haul: &str, stop: &Stop) -> Result<()> {
         store.put(&format!("/bench/keys/{:06}/{:06}", key / args.folder, key % args.folder), b"x", &[]);
     }
     let endpoint = store.endpoint();
-    let rclone = format!("':s3,provider=Other,env_auth=true,endpoint=\"{endpoint}\":bench/keys'");
+    let rclone =
+        format!("':s3,provider=Other,env_auth=true,list_version=2,endpoint=\"{endpoint}\":bench/keys'");
     let host = endpoint.trim_start_matches("http://");
     let ways = [
         ("haul ls -r", format!("{haul} ls -r s3://bench/keys/")),

@@ -3,8 +3,8 @@
 //! The scan asks about objects before anybody knows whether they will be read. Each small object that is read allows
 //! two more to be fetched so: where all is new this is soon all of them, and where nothing is, none.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use haul_core::Result;
 use haul_object::{Client, Object};
@@ -21,28 +21,50 @@ const EACH: u64 = 2;
 /// The most that may be allowed at a time.
 const MOST: u64 = 4096;
 
+/// If nothing that is held is taken for so long, nobody wants it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// What may be fetched ahead, and is held.
 #[derive(Default)]
-pub(super) struct Ahead {
-    allowed: AtomicU64,
-    held: Arc<AtomicU64>,
+pub(super) struct Ahead(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is more room.
+    freed: Condvar,
 }
 
-/// Content until it is taken. It gives its room back.
+#[derive(Default)]
+struct State {
+    allowed: u64,
+    held: u64,
+    /// When content was taken last.
+    taken: Option<Instant>,
+}
+
+/// Content until it is taken. Then, or when it is forgotten, its room is free again.
 pub(super) struct Content {
-    bytes: Mutex<Option<Vec<u8>>>,
-    room: Room,
+    held: Mutex<Option<(Vec<u8>, Room)>>,
+    len: u64,
 }
 
 /// A part of the room.
 struct Room {
-    held: Arc<AtomicU64>,
+    shared: Arc<Shared>,
     len: u64,
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.len, Ordering::Relaxed);
+        self.shared.lock().held -= self.len;
+        self.shared.freed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -50,8 +72,8 @@ impl Ahead {
     /// A file of `len` bytes was read.
     pub(super) fn was_read(&self, len: u64) {
         if len <= LONGEST {
-            let more = |allowed: u64| Some((allowed + EACH).min(MOST));
-            let _ = self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+            let mut state = self.0.lock();
+            state.allowed = (state.allowed + EACH).min(MOST);
         }
     }
 
@@ -64,34 +86,48 @@ impl Ahead {
             && let Some((object, bytes)) = client.fetch(&listed.key, listed.len as usize)?
             && object.len == listed.len
         {
-            let content = Content { bytes: Mutex::new(Some(bytes)), room };
-            return Ok(Some((object, Some(content))));
+            return Ok(Some((object, Some(Content::new(bytes, room)))));
         }
         Ok(client.look(&listed.key)?.map(|object| (object, None)))
     }
 
+    /// Room for an object that may be fetched ahead. Waits for it as long as what is held is being read.
     fn room(&self, len: u64) -> Option<Room> {
         if len == 0 || len > LONGEST {
             return None;
         }
-        let relaxed = Ordering::Relaxed;
-        let fits = |held: u64| (held + len <= ROOM).then_some(held + len);
-        self.held.fetch_update(relaxed, relaxed, fits).ok()?;
-        let room = Room { held: Arc::clone(&self.held), len };
-        self.allowed.fetch_update(relaxed, relaxed, |allowed| allowed.checked_sub(1)).ok()?;
-        Some(room)
+        let mut state = self.0.lock();
+        while state.allowed > 0 {
+            if state.held + len <= ROOM {
+                state.allowed -= 1;
+                state.held += len;
+                return Some(Room { shared: Arc::clone(&self.0), len });
+            }
+            let Some(left) = state.taken.and_then(|taken| PATIENCE.checked_sub(taken.elapsed())) else {
+                state.allowed = 0;
+                break;
+            };
+            state = self.0.freed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
     }
 }
 
 impl Content {
+    fn new(bytes: Vec<u8>, room: Room) -> Self {
+        Self { len: room.len, held: Mutex::new(Some((bytes, room))) }
+    }
+
     /// Its bytes, once.
     pub(super) fn take(&self) -> Option<Vec<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let (bytes, room) = self.held.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        room.shared.lock().taken = Some(Instant::now());
+        Some(bytes)
     }
 
     /// Its length in bytes.
     pub(super) fn len(&self) -> u64 {
-        self.room.len
+        self.len
     }
 }
 
@@ -110,7 +146,23 @@ mod tests {
         let all: Vec<Room> = std::iter::from_fn(|| ahead.room(LONGEST)).collect();
         assert_eq!(all.len() as u64, ROOM / LONGEST);
         drop(all);
-        assert_eq!(std::iter::from_fn(|| ahead.room(1)).count() as u64, MOST - ROOM / LONGEST);
-        assert_eq!(ahead.held.load(Ordering::Relaxed), 0, "what was not taken gives its room back");
+        assert!(ahead.room(1).is_none(), "nobody has read what was held");
+        assert_eq!(ahead.0.lock().held, 0, "it gave its room back all the same");
+    }
+
+    #[test]
+    fn room_is_waited_for_while_content_is_taken() {
+        let ahead = Ahead::default();
+        (0..MOST).for_each(|_| ahead.was_read(1));
+        let hold = |room| Content::new(vec![1], room);
+        let all: Vec<Content> = (0..ROOM / LONGEST).filter_map(|_| ahead.room(LONGEST).map(hold)).collect();
+        assert_eq!((all[0].take(), all[0].take()), (Some(vec![1]), None));
+        let again = ahead.room(LONGEST);
+        assert!(again.is_some(), "what was taken has given its room back");
+        std::thread::scope(|scope| {
+            let more = scope.spawn(|| ahead.room(LONGEST).is_some());
+            drop(again);
+            assert!(more.join().unwrap());
+        });
     }
 }
