@@ -1,7 +1,8 @@
 //! What a giant file replaces: its pages are told, and what is the same in the new one is taken from it.
 //!
-//! Nothing is remembered between the two: a slice is put together from the old file as it is then, and whether it still
-//! was what was told shows when the whole slice is verified. If not, the slice is sent again, all of it.
+//! Where a new file is made nothing is remembered between the two: a slice is put together from the old file as it is then,
+//! and whether it still was what was told shows when the whole slice is verified. If not, the slice is sent again, all of
+//! it. Where the file is changed in place, what is the same is there already, and is not read twice.
 
 use std::fs::File;
 use std::ops::Range;
@@ -9,10 +10,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haul_core::delta::{PAGE_LEN, page_value};
-use haul_core::digest::slice_len;
+use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
+use haul_core::digest::{merge, slice_len};
 use haul_core::{
-    Buffer, BufferPool, Delta, Entry, Ops, Pages, RelPath, SLICE_LEN, SinkOptions, Slice, SliceData,
+    Buffer, BufferPool, ChainingValue, Delta, Entry, Extent, Ops, Pages, RelPath, SLICE_LEN, SinkOptions,
+    Slice, SliceData,
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
@@ -24,6 +26,8 @@ use crate::cache::Cache;
 
 /// Old files that are kept open.
 const OPEN_FILES: usize = 64;
+/// Slices whose pages are remembered, 8 KiB each.
+const REMEMBERED: usize = 1024;
 /// Sizes are alike if none is so many times the other.
 const ALIKE: u64 = 4;
 /// So many slices without anything in common, and the rest is not compared: what was packed anew, say.
@@ -42,7 +46,12 @@ pub(super) struct Base {
     alike: AtomicBool,
     /// Slices that came whole though they had been compared.
     whole: AtomicU32,
+    /// The pages of slices that were told and did not come yet; of a file that is changed in place.
+    told: Option<Mutex<Cache<u32, Told>>>,
 }
+
+/// The chaining values of the whole pages of a slice.
+type Told = Arc<Vec<ChainingValue>>;
 
 /// Those that are open.
 pub(super) struct Bases(Mutex<Cache<RelPath, Arc<Base>>>);
@@ -80,8 +89,9 @@ impl Bases {
             return None;
         }
         let (alike, whole) = (AtomicBool::new(options.delta == Delta::Always), AtomicU32::new(0));
-        let base =
-            Arc::new(Base { ops: Arc::clone(&root.ops), opened: Opened::new(file, len), len, alike, whole });
+        let told = options.in_place.then(|| Mutex::new(Cache::new(REMEMBERED)));
+        let (ops, opened) = (Arc::clone(&root.ops), Opened::new(file, len));
+        let base = Arc::new(Base { ops, opened, len, alike, whole, told });
         self.lock().put(entry.path.clone(), base.clone());
         Some(base)
     }
@@ -126,7 +136,7 @@ impl Base {
     fn pages_of(&self, index: u32, bytes: &mut [u8]) -> Option<Pages> {
         let start = u64::from(index) * SLICE_LEN;
         let whole = slice_len(self.len, index) as usize / PAGE_LEN * PAGE_LEN;
-        let mut pages = Pages::default();
+        let (mut pages, mut values) = (Pages::default(), Vec::new());
         let mut at = 0;
         while at < whole {
             let step = &mut bytes[..STEP.min(whole - at)];
@@ -134,11 +144,21 @@ impl Base {
             self.ops.one();
             self.file().read_exact_at(step, start + at as u64).ok()?;
             for page in step.chunks(PAGE_LEN) {
-                pages.push(&page_value(start + at as u64, page));
+                let value = page_value(start + at as u64, page);
+                pages.push(&value);
+                values.push(value);
                 at += PAGE_LEN;
             }
         }
+        if let Some(told) = &self.told {
+            told.lock().unwrap_or_else(PoisonError::into_inner).put(index, Arc::new(values));
+        }
         (whole > 0).then_some(pages)
+    }
+
+    /// The pages of a slice as they were told, if the file is changed in place.
+    pub(super) fn told(&self, index: u32) -> Option<Told> {
+        self.told.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).get(&index)
     }
 
     /// What was read of the slice for the last time need not stay in memory.
@@ -209,10 +229,45 @@ pub(super) fn fill(
     }
 }
 
+/// The proof of a slice from what was sent of it and from its pages as they were `told`. `None` if it cannot be had so.
+pub(super) fn proof(
+    len: usize,
+    slice: Slice,
+    data: &SliceData,
+    mut sent: &[u8],
+    told: &[ChainingValue],
+) -> Option<ChainingValue> {
+    let start = u64::from(slice.index) * SLICE_LEN;
+    let zeros = [0; PAGE_LEN];
+    let mut values = Vec::with_capacity(SLICE_PAGES);
+    let mut at = 0;
+    for extent in data.extents.iter().chain([&Extent::data(len as u32, 0)]) {
+        let (from, to) = (extent.start as usize, extent.start as usize + extent.len as usize);
+        // The source tells runs of whole pages; the last one may be shorter.
+        let whole = |end: usize| end.is_multiple_of(PAGE_LEN) || end == len;
+        if from < at || to > len || !whole(from) || !whole(to) {
+            return None;
+        }
+        while at < to.max(from) {
+            let page = PAGE_LEN.min(len - at);
+            values.push(if at < from {
+                page_value(start + at as u64, &zeros[..page])
+            } else if extent.same {
+                *told.get(at / PAGE_LEN).filter(|_| page == PAGE_LEN)?
+            } else {
+                let (bytes, rest) = sent.split_at_checked(page)?;
+                sent = rest;
+                page_value(start + at as u64, bytes)
+            });
+            at += page;
+        }
+    }
+    merge(&values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{ChainingValue, Extent};
 
     #[test]
     fn what_was_sent_and_what_is_there_are_put_together() {
@@ -235,5 +290,34 @@ mod tests {
         assert_eq!(fill_with(vec![same(4, 3)], b""), "456");
         assert_eq!(fill_with(vec![same(8, 3), data(11, 1)], b"z"), "\0\0\0z", "the old file is shorter now");
         assert_eq!(fill_with(vec![same(0, 2), data(2, 3)], b"ab"), "ab", "less came than was told");
+    }
+
+    #[test]
+    fn a_slice_is_proved_by_its_pages() {
+        let (page, len) = (PAGE_LEN as u32, 5 * PAGE_LEN - 100);
+        let new: Vec<u8> = (0..len).map(|at| if at / PAGE_LEN == 1 { 0 } else { (at % 251) as u8 }).collect();
+        let slice = Slice { entry: 0, index: 1 };
+        let value = |bytes: &[u8], at: usize| page_value(SLICE_LEN + (at * PAGE_LEN) as u64, bytes);
+        let told: Vec<_> =
+            new.chunks_exact(PAGE_LEN).enumerate().map(|(at, bytes)| value(bytes, at)).collect();
+        let all: Vec<_> = new.chunks(PAGE_LEN).enumerate().map(|(at, bytes)| value(bytes, at)).collect();
+        let same = |start, len| Extent { start, len, same: true };
+        let of = |extents: Vec<Extent>, sent: &[u8]| {
+            proof(len, slice, &SliceData { extents, value: ChainingValue::default() }, sent, &told)
+        };
+        let tail = Extent::data(4 * page, page - 100);
+        let sent = [&new[..PAGE_LEN], &new[4 * PAGE_LEN..]].concat();
+        let parts = || vec![Extent::data(0, page), same(2 * page, 2 * page), tail];
+        assert_eq!(
+            of(parts(), &sent),
+            merge(&all),
+            "a page that came, a hole, what is the same, and the end"
+        );
+        assert_ne!(of(parts(), &[&sent[1..], &[0]].concat()), merge(&all));
+        assert_eq!(of(parts(), &sent[1..]), None, "too little came");
+        assert_eq!(of(vec![same(0, 5 * page - 100)], &[]), None, "the last page is none that was told");
+        assert_eq!(of(vec![same(0, page - 1)], &[]), None);
+        assert_eq!(of(vec![same(page, page), same(0, page)], &[]), None);
+        assert_eq!(of(vec![same(4 * page, page)], &[]), None);
     }
 }

@@ -12,7 +12,7 @@ use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN
 use super::delta;
 use super::journal::{self, Journal};
 use super::root::Root;
-use super::stage::{Over, Staged, journal_of, overwrite, remove};
+use super::stage::{Over, Same, Staged, journal_of, overwrite, remove};
 
 /// Slices of one file that are written at the same time, at most.
 const DOORS: usize = 16;
@@ -108,19 +108,13 @@ impl Giant {
     }
 
     /// Writes one slice, unless all are there: a slice whose stream died is sent again, though it may have arrived.
-    /// `adopted`: what is the same is there. To be called behind its door.
-    pub(super) fn write(
-        &self,
-        slice: Slice,
-        data: &SliceData,
-        content: &[u8],
-        adopted: bool,
-    ) -> io::Result<()> {
+    /// To be called behind its door.
+    pub(super) fn write(&self, slice: Slice, data: &SliceData, content: &[u8], same: Same) -> io::Result<()> {
         let sealed = self.sealed.read().unwrap_or_else(PoisonError::into_inner);
         if *sealed {
             return Ok(());
         }
-        let over = Over { is_soiled: self.is_soiled.load(Ordering::Relaxed), has_same: adopted };
+        let over = Over { is_soiled: self.is_soiled.load(Ordering::Relaxed), same };
         let place = (u64::from(slice.index) * SLICE_LEN, slice_len(self.entry.len, slice.index));
         overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
         let mut progress = self.lock();

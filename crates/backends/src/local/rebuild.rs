@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haul_core::digest::slice_len;
 use haul_core::{
     BatchData, Buffer, Entry, Error, ErrorKind, Outcome, Result, Retry, SLICE_LEN, Side, Slice, SliceData,
     WriteDone,
@@ -9,6 +10,7 @@ use haul_core::{
 
 use super::commit::{Item, Ticket, What};
 use super::sink::{LocalSink, Taken};
+use super::stage::Same;
 use super::{delta, stage};
 
 impl LocalSink {
@@ -56,15 +58,24 @@ impl LocalSink {
         };
         let base = self.bases().of(self.root(), self.options(), entry).ok_or_else(changed)?;
         let door = giant.door(slice);
-        let adopted = giant.adopt(slice, base.file());
-        // What was put in its place is looked at there: the old file may change meanwhile.
-        let from = if adopted { &giant.staged.file } else { base.file() };
-        delta::fill(&self.root().ops, content, slice, read, from, self.pool());
-        if !stage::proves(entry, slice, read, content.bytes()) {
+        let len = slice_len(entry.len, slice.index) as usize;
+        let proof = |told: &[_]| delta::proof(len, slice, read, content.bytes(), told);
+        let told = base.told(slice.index).filter(|_| giant.in_place);
+        let (proved, same) = if let Some(value) = told.and_then(|told| proof(&told)) {
+            (value == read.value, Same::LeftOut)
+        } else {
+            let adopted = giant.adopt(slice, base.file());
+            // What was put in its place is looked at there: the old file may change meanwhile.
+            let from = if adopted { &giant.staged.file } else { base.file() };
+            delta::fill(&self.root().ops, content, slice, read, from, self.pool());
+            let same = if adopted { Same::There } else { Same::Missing };
+            (stage::proves(entry, slice, read, content.bytes()), same)
+        };
+        if !proved {
             return Err(changed());
         }
         giant
-            .write(slice, read, content.bytes(), adopted)
+            .write(slice, read, content.bytes(), same)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         drop(door);
         self.bases().came(entry, read);

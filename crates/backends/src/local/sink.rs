@@ -149,7 +149,7 @@ impl LocalSink {
         }
         let door = giant.door(slice);
         giant
-            .write(slice, data, content, false)
+            .write(slice, data, content, stage::Same::Missing)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         drop(door);
         Ok(Taken::Wait(What::Slice(giant)))

@@ -306,16 +306,19 @@ pub(super) fn overwrite(
     let (mut at, mut used) = (0, 0);
     for extent in &data.extents {
         let (from, len) = (u64::from(extent.start), extent.len as usize);
-        let bytes = content.get(used..used + len).ok_or(io::ErrorKind::InvalidInput)?;
         if over.is_soiled && at < from {
             clear(ops, file, start + at, from - at)?;
         }
-        if !(extent.same && over.has_same) {
+        at = from + len as u64;
+        if extent.same && over.same == Same::LeftOut {
+            continue;
+        }
+        let bytes = content.get(used..used + len).ok_or(io::ErrorKind::InvalidInput)?;
+        used += len;
+        if !extent.same || over.same == Same::Missing {
             ops.one();
             file.write_all_at(bytes, start + from)?;
         }
-        at = from + len as u64;
-        used += len;
     }
     if over.is_soiled && at < len { clear(ops, file, start + at, len - at) } else { Ok(()) }
 }
@@ -325,8 +328,18 @@ pub(super) fn overwrite(
 pub(super) struct Over {
     /// There may be something else than a hole.
     pub(super) is_soiled: bool,
-    /// What is the same is there.
-    pub(super) has_same: bool,
+    pub(super) same: Same,
+}
+
+/// Where that of a slice is which is the same in the old file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Same {
+    /// In the content, and not in its place yet.
+    Missing,
+    /// In the content, and in its place too.
+    There,
+    /// In its place only.
+    LeftOut,
 }
 
 /// Makes a hole; where there can be none, zeros.
@@ -439,20 +452,22 @@ mod tests {
 
     #[test]
     fn a_slice_is_written_over_something_else() {
-        let over = |is_soiled, has_same| {
+        let over = |is_soiled, same| {
             let file = tempfile::tempfile().unwrap();
             file.write_all_at(&[b'o'; 9], 0).unwrap();
-            let same = Extent { start: 5, len: 2, same: true };
-            let extents = vec![Extent::data(1, 2), same];
+            let kept = Extent { start: 5, len: 2, same: true };
+            let extents = vec![Extent::data(1, 2), kept];
             let data = SliceData { extents, value: haul_core::ChainingValue::default() };
-            overwrite(&Ops::default(), &file, (0, 8), &data, b"newS", Over { is_soiled, has_same }).unwrap();
+            let content: &[u8] = if same == Same::LeftOut { b"ne" } else { b"newS" };
+            overwrite(&Ops::default(), &file, (0, 8), &data, content, Over { is_soiled, same }).unwrap();
             let mut bytes = [0; 9];
             file.read_exact_at(&mut bytes, 0).unwrap();
             String::from_utf8(bytes.to_vec()).unwrap().replace('\0', ".")
         };
-        assert_eq!(over(true, false), ".ne..wS.o");
-        assert_eq!(over(true, true), ".ne..oo.o");
-        assert_eq!(over(false, false), "oneoowSoo");
+        assert_eq!(over(true, Same::Missing), ".ne..wS.o");
+        assert_eq!(over(true, Same::There), ".ne..oo.o");
+        assert_eq!(over(true, Same::LeftOut), ".ne..oo.o");
+        assert_eq!(over(false, Same::Missing), "oneoowSoo");
     }
 
     #[test]
