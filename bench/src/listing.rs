@@ -47,6 +47,7 @@ pub(crate) fn run(args: &ListingArgs, haul: &str, stop: &Stop) -> Result<()> {
     let host = endpoint.trim_start_matches("http://");
     let ways = [
         ("haul ls -r", format!("{haul} ls -r s3://bench/keys/")),
+        ("haul copy -n", format!("{haul} copy -n s3://bench/keys/ /nowhere/at/all")),
         (
             "rclone lsf -R --checkers 64",
             format!("rclone lsf -R --files-only --checkers 64 --fast-list {rclone}"),

@@ -109,13 +109,25 @@ impl<'a> Upstream<'a> {
             return;
         }
         let target = self.target;
-        let begun = companion::check_free(&target.client, &target.key, target.client.side())
-            .and_then(|()| begin_or_resume(target, &self.options, self.encoding, self.settings.resume));
+        let resume = self.settings.resume;
+        // Side by side, as each takes a round trip.
+        let (free, begun) = std::thread::scope(|scope| {
+            let free =
+                scope.spawn(|| companion::check_free(&target.client, &target.key, target.client.side()));
+            let begun = begin_or_resume(target, &self.options, self.encoding, resume);
+            (free.join().unwrap_or_else(|_| Err(super::lost())), begun)
+        });
         let (upload, held, record) = match begun {
             Ok(begun) => begun,
             Err(error) => return self.shared.fail(error),
         };
         let begun = Arc::new(Begun { upload, held, record: Mutex::new(record) });
+        if let Err(error) = free {
+            if !resume {
+                self.abort(&begun);
+            }
+            return self.shared.fail(error);
+        }
         // Parts wait in memory that is counted; one more would only hide that the store is slower than the stream.
         let (feed, parts) = bounded(1);
         for _ in 0..AT_ONCE {
