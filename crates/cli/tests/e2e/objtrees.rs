@@ -26,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_was_flipped_in_the_store_is_not_taken,
         other_clients_read_the_tree_and_theirs_is_read,
         a_second_run_asks_little_and_sends_nothing,
+        many_small_objects_take_hardly_more_than_a_request_each,
         sync_removes_what_is_too_much_on_both_sides,
         a_file_and_a_folder_change_places,
         keys_that_are_no_names_are_refused_and_the_rest_arrives,
@@ -241,6 +242,32 @@ fn a_second_run_asks_little_and_sends_nothing() {
     assert!(!back.join("d3").exists() && !back.join("d1/longer").exists());
     let summed = ends(push(&bucket, source.path(), "t/").arg("-c"));
     assert_eq!((summed.of("copied"), requests(&summed.0, "put")), (0, 0), "{summed:?}");
+}
+
+fn many_small_objects_take_hardly_more_than_a_request_each() {
+    let bucket = Bucket::made();
+    let source = bucket.scene.tree("src");
+    for number in 0..1200 {
+        let _ = source.file(format!("{:02}/{number:04}", number / 50), 100 + number);
+    }
+    let _ = ends(push(&bucket, source.path(), "t/"));
+    // Questions take a while, so that some objects have been read before all were asked for.
+    let asked =
+        proxy(|request, _| (request.method == "HEAD").then_some(Trouble::Late(Duration::from_millis(150))));
+    let back = bucket.scene.join("dst");
+    let pull = || ends(copy(bucket.through(&asked, "copy"), bucket.at("t/"), slash(&back)));
+    let first = pull();
+    assert_same_tree(source.path(), &back);
+    let fetched =
+        |request: &Request| request.method == "GET" && request.path.contains("/t/") && !request.has("prefix");
+    let heads = asked.count(|request| request.method == "HEAD");
+    assert_eq!((first.of("copied"), asked.count(fetched)), (1200, 1200), "no content came twice");
+    eprintln!("{heads} questions about 1,200 small objects");
+    assert!(heads < 1000, "{heads}: hardly fewer than files");
+    // Most folders have a few keys: a page after the other is less than one listing for each.
+    assert!(requests(&first.0, "list") < 30, "{first:?}");
+    let again = pull();
+    assert_eq!((again.of("sent_bytes"), asked.count(fetched)), (0, 1200), "{again:?}");
 }
 
 fn sync_removes_what_is_too_much_on_both_sides() {
