@@ -2,12 +2,11 @@
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
 
 use haul_backends::local::Nice;
 use haul_codec::Packed;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
-use haul_wire::{MAX_STUCK, Request, Response, RootId};
+use haul_wire::{Request, Response, RootId};
 
 use crate::direct;
 use crate::hub::{Hub, Open, lock};
@@ -30,8 +29,6 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
             }
             None => reply.send(&Response::Gone),
         },
-        // Here, as all workers may wait for what is asked about.
-        Request::Stuck { root, patience } => reply.send(&stuck(hub, root, patience)),
         Request::ScanNext { scan, part, acked } => {
             let found = lock(&hub.scans).get(&scan).cloned();
             match found {
@@ -132,24 +129,12 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         | Request::Rate { .. } => pairs::serve(hub, request),
         Request::Nothing
         | Request::Swallow
-        | Request::Stuck { .. }
         | Request::Write { .. }
         | Request::Fetch { .. }
         | Request::ScanNext { .. }
         | Request::ScanEnd { .. } => Response::Done,
     };
     reply.send(&response);
-}
-
-fn stuck(hub: &Hub, root: RootId, patience: Duration) -> Response {
-    let source = hub.source(root).map(|source| source.stuck(patience));
-    match source.or_else(|| hub.sink(root).map(|sink| sink.stuck(patience))) {
-        Some(mut stuck) => {
-            stuck.truncate(MAX_STUCK);
-            Response::Stuck(stuck)
-        }
-        None => Response::Gone,
-    }
 }
 
 fn done(result: Result<()>) -> Response {

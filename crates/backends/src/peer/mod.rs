@@ -25,7 +25,6 @@ mod source;
 pub mod ssh;
 mod straggler;
 mod tuner;
-mod watch;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -38,14 +37,13 @@ use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::{
     BufferPool, Compress, Error, ErrorKind, Method, Pace, Place, Pressure, Result, Side, Sink, SinkOptions,
-    Source, Stuck, Traffic,
+    Source, Traffic,
 };
 use haul_wire::{FrameError, Hello, Request, Response, RootId};
 
 use direct::Gate;
 use keeper::Keeper;
 use session::{Pick, Session};
-use watch::Watch;
 
 pub use direct::addresses;
 pub use haul_transport::Ports;
@@ -314,7 +312,7 @@ impl Peer {
     }
 
     fn root(self: &Arc<Self>, id: RootId) -> Root {
-        Root { peer: self.clone(), id, travelled: Arc::default(), watch: Watch::default() }
+        Root { peer: self.clone(), id, travelled: Arc::default() }
     }
 
     fn streams(&self) -> u32 {
@@ -335,7 +333,6 @@ struct Root {
     peer: Arc<Peer>,
     id: RootId,
     travelled: Arc<Travelled>,
-    watch: Watch,
 }
 
 /// Counts content on its way.
@@ -364,11 +361,6 @@ impl Travelled {
 impl Root {
     fn traffic(&self) -> Traffic {
         Traffic { tcp: self.peer.session.lock().tcp(), ..self.travelled.get() }
-    }
-
-    /// What has been under way for so long, as far as the far end has told.
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.watch.stuck(&self.peer.session, self.id, patience)
     }
 }
 

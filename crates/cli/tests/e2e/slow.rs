@@ -252,15 +252,13 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
 
 fn what_hangs_is_named_and_the_rest_goes_on() {
     let cases = [
-        (Way::Local, Op::Create, "01/10", true, "write", 1),
-        (Way::Local, Op::Flush, "02/05", true, "finish", 1),
+        (Op::Create, "01/10", true, "write", 1),
+        (Op::Flush, "02/05", true, "finish", 1),
         // The kernel reads once more by itself what it could not read ahead.
-        (Way::Local, Op::Read, "03/03", false, "read", 0),
-        (Way::Local, Op::Getattr, "04/04", false, "look at", 1),
-        (Way::Push, Op::Create, "01/10", true, "write", 1),
-        (Way::Pull, Op::Read, "03/03", false, "read", 0),
+        (Op::Read, "03/03", false, "read", 0),
+        (Op::Getattr, "04/04", false, "look at", 1),
     ];
-    for (way, op, path, at_target, operation, code) in cases {
+    for (op, path, at_target, operation, code) in cases {
         let scene = Scene::new();
         let source = many(&scene, 10);
         let behind = scene.join("behind");
@@ -268,11 +266,9 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
         let slow = mount(&scene, if at_target { &behind } else { source.path() }, false);
         let (from, to) = if at_target { (source.path(), slow.path()) } else { (slow.path(), &*copy) };
         slow.faults().add(Fault::once(op, path, Action::Hang));
-        let (timeout, host) = if way == Way::Local { ("1", "") } else { ("4", ":") };
-        let run = scene.copy(way, from, to).args(["--timeout", timeout]).start();
-        let path_there = format!("{host}{}", slow.join(path).display());
-        let is_named = |line: &str| line.contains(&format!(": {operation} ")) && line.contains(&path_there);
-        let told = comes_true(Duration::from_secs(60), || run.stdout().lines().any(is_named));
+        let run = scene.copy(Way::Local, from, to).args(["--timeout", "1"]).start();
+        let named = format!("{operation} {}", slow.join(path).display());
+        let told = comes_true(Duration::from_secs(60), || run.stdout().contains(&named));
         // Else neither the program could end nor this test.
         slow.release();
         assert!(told, "it is not named: {}", run.stdout());
