@@ -149,9 +149,12 @@ fn an_interrupted_pipeline_is_no_end_of_its_stream() {
     bucket.put("x", b"old");
     for (round, len) in [1_000_000, 30_000_000, 1_000_000, 30_000_000].into_iter().enumerate() {
         let ready = bucket.scene.join(format!("ready{round}"));
-        // All but the last bytes were read when the writer says so. A job has a process group of its own.
+        // All but the last bytes were read when the writer says so; it is no shell then, which might lose the signal
+        // on its way to being another program. A job has a process group of its own.
         let line = format!(
-            "set -m; {{ head -c {len} /dev/zero; : > '{ready}'; exec sleep 300; }} | '{haul}' put '{at}' & \
+            "set -m; {{ head -c {len} /dev/zero; exec python3 -c 'import signal, time; \
+             signal.signal(signal.SIGINT, signal.SIG_DFL); open(\"{ready}\", \"w\"); time.sleep(300)'; \
+             }} | '{haul}' put '{at}' & \
              until [ -e '{ready}' ]; do sleep 0.1; done; kill -INT -- -$(jobs -p); wait $!; echo $?",
             ready = ready.display(),
             haul = crate::scene::HAUL,
