@@ -34,6 +34,16 @@ impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
         self.map.insert(key, (value, self.clock));
     }
 
+    /// Puts a value under a key that has none; gives the one that it has then. Of several who made one at the same time
+    /// all have the first.
+    pub(crate) fn put_new(&mut self, key: K, value: V) -> V {
+        if let Some(there) = self.get(&key) {
+            return there;
+        }
+        self.put(key, value.clone());
+        value
+    }
+
     /// Keeps at most `cap` values from now on.
     pub(crate) fn resize(&mut self, cap: usize) {
         self.cap = cap;

@@ -4,6 +4,7 @@
 //! and whether it still was what was told shows when the whole slice is verified. If not, the slice is sent again, all of
 //! it. Where the file is changed in place, what is the same is there already, and is not read twice.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -26,8 +27,8 @@ use crate::cache::Cache;
 
 /// Old files that are kept open.
 const OPEN_FILES: usize = 64;
-/// Slices whose pages are remembered, 8 KiB each.
-const REMEMBERED: usize = 1024;
+/// Slices of a file whose pages are remembered, 8 KiB each: more than are asked about ahead of their coming.
+const REMEMBERED: usize = 512;
 /// Sizes are alike if none is so many times the other.
 const ALIKE: u64 = 4;
 /// So many slices without anything in common, and the rest is not compared: what was packed anew, say.
@@ -47,11 +48,8 @@ pub(super) struct Base {
     /// Slices that came whole though they had been compared.
     whole: AtomicU32,
     /// The pages of slices that were told and did not come yet; of a file that is changed in place.
-    told: Option<Mutex<Cache<u32, Told>>>,
+    told: Option<Mutex<HashMap<u32, Vec<ChainingValue>>>>,
 }
-
-/// The chaining values of the whole pages of a slice.
-type Told = Arc<Vec<ChainingValue>>;
 
 /// Those that are open.
 pub(super) struct Bases(Mutex<Cache<RelPath, Arc<Base>>>);
@@ -89,11 +87,10 @@ impl Bases {
             return None;
         }
         let (alike, whole) = (AtomicBool::new(options.delta == Delta::Always), AtomicU32::new(0));
-        let told = options.in_place.then(|| Mutex::new(Cache::new(REMEMBERED)));
+        let told = options.in_place.then(Mutex::default);
         let (ops, opened) = (Arc::clone(&root.ops), Opened::new(file, len));
         let base = Arc::new(Base { ops, opened, len, alike, whole, told });
-        self.lock().put(entry.path.clone(), base.clone());
-        Some(base)
+        Some(self.lock().put_new(entry.path.clone(), base))
     }
 
     /// Learns from a slice of a giant file that came.
@@ -151,14 +148,19 @@ impl Base {
             }
         }
         if let Some(told) = &self.told {
-            told.lock().unwrap_or_else(PoisonError::into_inner).put(index, Arc::new(values));
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that came whole stay behind. What is forgotten is read again.
+            if told.len() >= REMEMBERED {
+                told.clear();
+            }
+            told.insert(index, values);
         }
         (whole > 0).then_some(pages)
     }
 
-    /// The pages of a slice as they were told, if the file is changed in place.
-    pub(super) fn told(&self, index: u32) -> Option<Told> {
-        self.told.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).get(&index)
+    /// The chaining values of the whole pages of a slice as they were told, once, if the file is changed in place.
+    pub(super) fn take_told(&self, index: u32) -> Option<Vec<ChainingValue>> {
+        self.told.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).remove(&index)
     }
 
     /// What was read of the slice for the last time need not stay in memory.

@@ -132,12 +132,13 @@ impl Reader {
             return Ok(file);
         }
         let file = Arc::new(Opened::new(open(root, &entry.path)?, entry.len));
-        if giant {
-            // Slices are read by several threads, each from front to back.
-            let _ = rustix::fs::fadvise(&file.file, 0, None, Advice::Sequential);
-            self.lock().put(entry.path.clone(), file.clone());
+        if !giant {
+            return Ok(file);
         }
-        Ok(file)
+        // Slices are read by several threads, each from front to back.
+        let _ = rustix::fs::fadvise(&file.file, 0, None, Advice::Sequential);
+        // The first one to open it has found out what was in memory before any of it was read here.
+        Ok(self.lock().put_new(entry.path.clone(), file))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Opened>>> {

@@ -60,7 +60,7 @@ impl LocalSink {
         let door = giant.door(slice);
         let len = slice_len(entry.len, slice.index) as usize;
         let proof = |told: &[_]| delta::proof(len, slice, read, content.bytes(), told);
-        let told = base.told(slice.index).filter(|_| giant.in_place);
+        let told = base.take_told(slice.index).filter(|_| giant.in_place);
         let (proved, same) = if let Some(value) = told.and_then(|told| proof(&told)) {
             (value == read.value, Same::LeftOut)
         } else {

@@ -59,7 +59,7 @@ fn what_is_copied_or_hashed_does_not_stay_in_memory_and_what_was_there_does() {
         // The kernel may move a page at any time.
         assert!(still + MIB / 4 >= used, "{way:?}: what others use stays: {still} of {used} bytes");
         let left = in_memory(source.path()).saturating_sub(used);
-        assert!(left < 16 * MIB, "{way:?}: {left} bytes of the source are left in memory");
+        assert!(left < 8 * MIB, "{way:?}: {left} bytes of the source are left in memory");
         let left = in_memory(&copy);
         assert!(left < 4 * MIB, "{way:?}: {left} bytes of the copy are left in memory");
         let _ = scene.haul("hash").arg("-q").arg(slash(&copy)).finish().expect_success();
