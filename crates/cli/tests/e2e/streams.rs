@@ -363,6 +363,7 @@ fn what_only_bears_the_name_of_a_companion_stays() {
         assert!(run.err().contains("x.haul") && run.err().contains("something else is there"), "{run}");
         assert_eq!(bucket.read("x"), b"old");
         assert!(bucket.read("y") == long);
+        assert!(bucket.incomplete().is_empty(), "what was begun meanwhile is given up");
         let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();
         assert_eq!(run.stdout, b"old");
         // Of this one nothing is noted with it, so that what lies beside it is looked at.

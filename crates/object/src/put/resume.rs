@@ -15,6 +15,11 @@ use crate::uploads::{self, Owner, Record};
 pub(super) struct Held(HashMap<u32, HeldPart>);
 
 impl Held {
+    /// Whether nothing is there yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The mark of a part, if what is there is the same: by length, and by MD5 or the checksum that the store keeps.
     ///
     /// # Errors

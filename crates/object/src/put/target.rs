@@ -109,12 +109,11 @@ impl<'a> Upstream<'a> {
             return;
         }
         let target = self.target;
-        let resume = self.settings.resume;
         // Side by side, as each takes a round trip.
         let (free, begun) = std::thread::scope(|scope| {
             let free =
                 scope.spawn(|| companion::check_free(&target.client, &target.key, target.client.side()));
-            let begun = begin_or_resume(target, &self.options, self.encoding, resume);
+            let begun = begin_or_resume(target, &self.options, self.encoding, self.settings.resume);
             (free.join().unwrap_or_else(|_| Err(super::lost())), begun)
         });
         let (upload, held, record) = match begun {
@@ -123,7 +122,7 @@ impl<'a> Upstream<'a> {
         };
         let begun = Arc::new(Begun { upload, held, record: Mutex::new(record) });
         if let Err(error) = free {
-            if !resume {
+            if begun.held.is_empty() {
                 self.abort(&begun);
             }
             return self.shared.fail(error);
