@@ -11,7 +11,7 @@ use haul_testkit::store::{Habits, SmallStore};
 
 use crate::peers::which;
 use crate::stop::Stop;
-use crate::stream::resident;
+use crate::stream::watched;
 use crate::units::parse_time;
 
 /// How often memory is looked at.
@@ -85,18 +85,8 @@ fn list(command: &str, endpoint: &str, stop: &Stop) -> Result<(f64, u64, usize)>
         use std::io::BufRead;
         std::io::BufReader::new(output).split(b'\n').map_while(Result::ok).count()
     });
-    let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
-    let ended = loop {
-        if let Some(ended) = child.try_wait()? {
-            break ended;
-        }
-        if stop.is_set() {
-            child.kill()?;
-        }
-        peak = peak.max(resident(&status));
-        std::thread::sleep(LOOK);
-    };
+    let ended = watched(&mut child, LOOK, stop, |resident| peak = peak.max(resident))?;
     let elapsed = begun.elapsed().as_secs_f64();
     let lines = counting.join().ok().context("the reader panicked")?;
     ensure!(ended.success(), "it ended with {ended}");

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,22 +51,13 @@ pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
     let mut input = child.stdin.take().context("it has no input")?;
     let size = args.size;
     let producer = thread::spawn(move || produce(size, &mut input));
-    let status = format!("/proc/{}/status", child.id());
     // Peaks of each tenth of the time would hide what grows slowly: each second has a line of its own.
     let mut seconds: Vec<u64> = Vec::new();
-    let ended = loop {
-        if let Some(ended) = child.try_wait()? {
-            break ended;
-        }
-        if stop.is_set() {
-            child.kill()?;
-        }
-        let resident = resident(&status);
+    let ended = watched(&mut child, LOOK, stop, |resident| {
         let second = begun.elapsed().as_secs() as usize;
         seconds.resize(seconds.len().max(second + 1), 0);
         seconds[second] = seconds[second].max(resident);
-        thread::sleep(LOOK);
-    };
+    })?;
     let elapsed = begun.elapsed().as_secs_f64();
     let produced = producer.join().ok().context("the producer panicked")?;
     ensure!(ended.success(), "haul ended with {ended}");
@@ -84,8 +75,28 @@ pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
     Ok(())
 }
 
+/// Waits for the end of a process; `seen` is told from time to time how many bytes of it are in memory.
+pub(crate) fn watched(
+    child: &mut Child,
+    every: Duration,
+    stop: &Stop,
+    mut seen: impl FnMut(u64),
+) -> Result<ExitStatus> {
+    let status = format!("/proc/{}/status", child.id());
+    loop {
+        if let Some(ended) = child.try_wait()? {
+            return Ok(ended);
+        }
+        if stop.is_set() {
+            child.kill()?;
+        }
+        seen(resident(&status));
+        thread::sleep(every);
+    }
+}
+
 /// Bytes of a process that are in memory; 0 when it has ended.
-pub(crate) fn resident(status: &str) -> u64 {
+fn resident(status: &str) -> u64 {
     let text = fs::read_to_string(status).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
