@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::delta::Pages;
@@ -77,6 +78,10 @@ pub trait Source: Send + Sync {
     fn read_changed(&self, batch: &Arc<Batch>, _pages: &Pages) -> Result<BatchData> {
         self.read(batch)
     }
+
+    /// Reads ahead what [`Source::read_changed`] will probably be asked for, until `stop` is set: for the time in which the
+    /// other end is not there yet. What is found out is told by nothing but how soon the slices come.
+    fn read_ahead(&self, _options: &ScanOptions, _stop: &AtomicBool) {}
 
     /// The digests of whole files, each as it is now.
     ///

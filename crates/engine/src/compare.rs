@@ -9,14 +9,14 @@ use haul_core::{Entry, Pages, RelPath};
 use crate::copy::Run;
 use crate::queue::Giant;
 
-/// Slices that are asked about at once.
-const ASK: u32 = 16;
-/// Slices that were asked about and are not handed out, at most. Each takes 4 KiB.
+/// Slices that are asked about at once: the answer fits into what a new TCP connection sends in its first round trip.
+const ASK: u32 = 4;
+/// Slices that were asked about and are not handed out, at most. Each takes 2 KiB.
 const AHEAD: usize = 256;
 
-/// Asks the sink about giant files, until the queue is closed.
-pub(crate) fn compare(run: &Run<'_>) {
-    while let Some(question) = run.queue.take_question() {
+/// Asks the sink about giant files, as number `asker`, until the queue is closed.
+pub(crate) fn compare(run: &Run<'_>, asker: usize) {
+    while let Some(question) = run.queue.take_question(asker) {
         // What stands in the way of comparing stands in the way of writing, too, and is told there.
         let pages = run.sink.pages(&question.entry, question.slices.clone()).unwrap_or_default();
         run.queue.answer(question, pages);

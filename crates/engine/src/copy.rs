@@ -21,10 +21,10 @@ use crate::{Cancel, compare, feed, housekeeper, prune, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
 const FEEDERS: usize = 6;
-/// Worker threads that are started; how many of them work depends on the streams.
+/// Worker threads that are started, and as many that compare giant files; how many of them work depends on the streams.
 const MAX_WORKERS: usize = 40;
-/// Threads that ask the sink what it has of giant files: a far end hashes for some while the answers of others travel.
-const COMPARERS: usize = 4;
+/// How often it is looked whether all is done.
+const TICK: Duration = Duration::from_millis(10);
 /// How long an interrupted run waits for what is in flight.
 const DRAIN: Duration = Duration::from_secs(4);
 
@@ -329,8 +329,8 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
             run.fed.store(true, Ordering::Release);
         });
         if run.delta {
-            for _ in 0..COMPARERS {
-                scope.spawn(move || compare::compare(run));
+            for asker in 0..MAX_WORKERS {
+                scope.spawn(move || compare::compare(run, asker));
             }
         }
         for number in 0..MAX_WORKERS {
@@ -342,7 +342,7 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
         let mut ledger = Ledger::new(run, look_in);
         let mut drain_until: Option<Instant> = None;
         loop {
-            match settled.recv_timeout(Duration::from_millis(50)) {
+            match settled.recv_timeout(TICK) {
                 Ok((batch, outcomes, matched)) => ledger.settle(&batch, outcomes, matched),
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => break,

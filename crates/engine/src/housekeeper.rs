@@ -11,7 +11,7 @@ use crate::copy::Run;
 use crate::feed;
 
 /// How often a sink with nothing more to come is told to make durable what it has.
-const FLUSH: Duration = Duration::from_millis(60);
+const FLUSH: Duration = Duration::from_millis(20);
 
 /// A file to be looked at again.
 pub(crate) enum Again {

@@ -198,11 +198,13 @@ impl Queue {
         if compare { self.questions.notify_all() } else { self.work.notify_all() }
     }
 
-    /// What the sink is to be asked about next; waits for it, `None` at the end.
-    pub(crate) fn take_question(&self) -> Option<Question> {
+    /// What the sink is to be asked about next by number `asker`, of whom no more ask than workers work; waits for it, `None`
+    /// at the end.
+    pub(crate) fn take_question(&self, asker: usize) -> Option<Question> {
         let mut state = self.lock();
         while !state.closed {
-            if let Some(question) = state.comparing.question() {
+            let may = asker < state.workers.max(1);
+            if may && let Some(question) = state.comparing.question() {
                 return Some(question);
             }
             let wait = self.questions.wait_timeout(state, Duration::from_secs(1));
@@ -255,6 +257,7 @@ impl Queue {
             drop(state);
             self.work.notify_all();
             self.gate.notify_all();
+            self.questions.notify_all();
         }
     }
 
@@ -284,7 +287,7 @@ impl Queue {
                     self.room.notify_all();
                 }
                 if pages.is_some() {
-                    self.questions.notify_one();
+                    self.questions.notify_all();
                 }
                 return Some(Work { batch: Arc::new(batch), pages });
             }
@@ -396,30 +399,30 @@ mod tests {
     #[test]
     fn giants_are_asked_about_before_they_are_handed_out() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 40 * SLICE_LEN), Vec::from([3..4, 4..5]), true);
+        queue.add_giant(file("g", 16 * SLICE_LEN), Vec::from([3..4, 4..5]), true);
         let mut slices = Vec::new();
         let mut asked = || {
-            let question = queue.take_question().unwrap();
+            let question = queue.take_question(0).unwrap();
             slices.push(question.slices.clone());
             question
         };
         let (first, second, third) = (asked(), asked(), asked());
-        assert_eq!(slices, [0..3, 5..21, 21..37]);
+        assert_eq!(slices, [0..3, 5..9, 9..13]);
         assert!(!queue.is_empty(), "answers are waited for");
-        queue.answer(second, vec![Pages::default(); 16]);
+        queue.answer(second, vec![Pages::default(); 4]);
         queue.answer(first, vec![Pages::default(); 1]);
         // An answer that is too short ends the comparing: the rest is sent as it is.
-        let got: Vec<(u32, bool)> = (0..22)
+        let got: Vec<(u32, bool)> = (0..10)
             .map(|_| queue.take(0, |_| ()).unwrap())
             .map(|work| (work.batch.slices[0].index, work.pages.is_some()))
             .collect();
-        let expected = (5..21)
+        let expected = (5..9)
             .map(|i| (i, true))
             .chain([(0, true), (1, false), (2, false)])
-            .chain((37..40).map(|i| (i, false)));
+            .chain((13..16).map(|i| (i, false)));
         assert_eq!(got, expected.collect::<Vec<_>>());
         queue.drop_giant(&RelPath::new(b"g").unwrap());
-        queue.answer(third, vec![Pages::default(); 16]);
+        queue.answer(third, vec![Pages::default(); 4]);
         assert!(queue.is_empty(), "what was dropped meanwhile is not sent");
     }
 

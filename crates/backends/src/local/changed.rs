@@ -21,7 +21,10 @@ impl Reader {
         let mut content = self.pool.take();
         // A slice fits into a buffer.
         let room = content.grow(slice_len(entry.len, slice.index) as usize).unwrap_or_default();
-        let read = self.changed_slice(root, entry, slice, pages, room);
+        let read = match self.early.take(entry, slice) {
+            Some(values) => self.differing(root, entry, slice, (&values, pages), room),
+            None => self.changed_slice(root, entry, slice, pages, room),
+        };
         content.truncate(read.as_ref().map_or(0, |read| read.data_len() as usize));
         BatchData { batch: batch.clone(), slices: vec![read], content, at_hand: true }
     }
@@ -99,7 +102,7 @@ fn rounded(extents: &[Extent], len: usize) -> Vec<Extent> {
 }
 
 /// Adds a run, which may go on what the last one was.
-fn add(runs: &mut Vec<Extent>, start: usize, len: usize, same: bool) {
+pub(super) fn add(runs: &mut Vec<Extent>, start: usize, len: usize, same: bool) {
     let (start, len) = (start as u32, len as u32);
     match runs.last_mut() {
         Some(last) if last.start + last.len == start && last.same == same => last.len += len,

@@ -16,6 +16,7 @@ mod delta;
 mod digest;
 mod direct;
 mod distant;
+mod early;
 mod giant;
 mod journal;
 mod meta;

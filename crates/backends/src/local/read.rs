@@ -13,6 +13,7 @@ use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::crew::Crew;
+use super::early::Early;
 use super::pagecache::{self, Opened};
 use super::root::Root;
 use super::stat;
@@ -27,12 +28,13 @@ const OPEN_FILES: usize = 64;
 pub(super) struct Reader {
     open: Mutex<Cache<RelPath, Arc<Opened>>>,
     pub(super) pool: BufferPool,
+    pub(super) early: Early,
     crew: Crew,
 }
 
 impl Reader {
     pub(super) fn new(pool: BufferPool, crew: Crew) -> Self {
-        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool, crew }
+        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool, early: Early::default(), crew }
     }
 
     /// Reads every slice of a batch; what fails takes no room in the content.

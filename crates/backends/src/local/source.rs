@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::source::ScanVisit;
@@ -93,6 +94,10 @@ impl Source for LocalSource {
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
         Ok(self.reader.read_changed(&self.root, batch, pages))
+    }
+
+    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.reader.early.hash(&self.root, &self.crew, &self.reader, options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

@@ -273,7 +273,12 @@ impl Peer {
 
     /// A small request; [`Response::Failed`] comes as the error that it is.
     fn call(&self, request: &Request) -> Result<Response> {
-        match self.session.call(request, Pick::Small, &|| None)?.0 {
+        self.call_on(request, Pick::Small)
+    }
+
+    /// The same, on another lane.
+    fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
+        match self.session.call(request, pick, &|| None)?.0 {
             Response::Failed(error) => Err(error),
             Response::Gone => Err(self.session.unreachable("the far end lost what it had open")),
             response => Ok(response),

@@ -154,7 +154,10 @@ impl Sink for PeerSink {
         if self.fetcher.as_ref().and_then(Fetcher::streams).is_some() {
             return Ok(Vec::new());
         }
-        match self.peer().call(&Request::Pages { root: self.root.id, entry: entry.clone(), slices })? {
+        // The answers are kilobytes for each slice: on one connection that is new they would take many round trips.
+        let bytes = slices.len() * Pages::MAX_LEN;
+        let request = Request::Pages { root: self.root.id, entry: entry.clone(), slices };
+        match self.peer().call_on(&request, Pick::Read(bytes as u64))? {
             Response::Pages(pages) => Ok(pages),
             _ => Err(strange()),
         }

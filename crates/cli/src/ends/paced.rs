@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::source::ScanVisit;
@@ -59,6 +60,10 @@ impl Source for Paced {
         let data = self.source.read_changed(batch, pages)?;
         self.pass(&data);
         Ok(data)
+    }
+
+    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.source.read_ahead(options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

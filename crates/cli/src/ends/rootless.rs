@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::source::ScanVisit;
@@ -42,6 +43,10 @@ impl Source for Rootless {
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
         self.0.read_changed(batch, pages)
+    }
+
+    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.0.read_ahead(options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

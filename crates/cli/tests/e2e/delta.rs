@@ -1,14 +1,14 @@
 //! Big files that changed a little: only what differs is sent, and a reader sees the old file or the new one.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, set_time};
 use haul_testkit::{FaultPlan, FileSystem, Mount, Need, Tree, assert_same_tree};
 
-use crate::scene::{Scene, Summary, WAYS, Way, summary};
+use crate::scene::{HAUL, Scene, Summary, WAYS, Way, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         an_old_file_that_changes_meanwhile_is_noticed,
         in_place_it_stays_the_same_file,
         in_place_killed_and_run_again_it_is_right,
+        it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed,
         off_and_unlike_files_are_sent_whole,
         in_place_is_refused_where_it_cannot_be,
     ];
@@ -239,6 +240,35 @@ fn in_place_killed_and_run_again_it_is_right() {
     let again = older.copy(Way::Push, &["--inplace"]);
     let sent = again.of("sent_bytes");
     assert!(sent < 4 * SLICE && sent > 0, "{again:?}");
+}
+
+fn it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed() {
+    for option in ["--inplace", "--delta=on"] {
+        let older = Older::new();
+        older.change([3, 999]);
+        let (shell, go) = (older.scene.join("shell"), older.scene.join("go"));
+        let script = format!(
+            "#!/bin/sh\nuntil [ -e {} ]; do sleep 0.02; done\nexec {} \"$@\"\n",
+            go.display(),
+            older.scene.sshd().shell()
+        );
+        fs::write(&shell, script).unwrap();
+        fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+        let run =
+            older.scene.haul("copy").arg("-e").arg(&shell).args(["--remote-haul", HAUL, "--json", option]);
+        let mut run = run.arg(slash(older.source.path())).arg(older.scene.far(slash(&older.copy))).start();
+        let file = format!("/proc/{}/io", run.pid());
+        let read = || {
+            let io = fs::read_to_string(&file).unwrap_or_default();
+            let chars = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+            chars.and_then(|chars| chars.parse::<u64>().ok()).unwrap_or(0)
+        };
+        run.wait_until("all of it is read", || read() >= LEN);
+        older.change([5]);
+        fs::write(&go, "").unwrap();
+        assert_sent(&summary(&run.finish().expect_success()), LEN, 3 * PAGE + TAIL);
+        assert_same_tree(older.source.path(), &older.copy);
+    }
 }
 
 fn off_and_unlike_files_are_sent_whole() {

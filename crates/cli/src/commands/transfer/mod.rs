@@ -133,6 +133,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         ends: &mut runner.ends,
         destination: &runner.destination,
         scan: &runner.settings.scan,
+        reads_ahead: reads_ahead(&runner.settings.sink),
         removes: delete.is_some(),
         console: &runner.console,
         limit: &runner.pace.outbound,
@@ -267,6 +268,13 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// Whether giant files are there and have changed a little, by the words of the person: then what is hashed of the source
+/// while the login goes on is not in vain.
+fn reads_ahead(sink: &SinkOptions) -> bool {
+    let compares = sink.delta != Delta::Never && !sink.dry_run;
+    compares && (sink.in_place || sink.delta == Delta::Always)
 }
 
 /// The list of failed paths must not be written over the list that is being read.

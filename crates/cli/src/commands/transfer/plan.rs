@@ -1,6 +1,8 @@
 //! Which sources go where: everything is opened and checked before anything is copied.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use haul_core::filter::excludes;
 use haul_core::{
@@ -42,6 +44,8 @@ pub(super) struct Planner<'a> {
     pub(super) destination: &'a Location,
     /// What is looked at in each.
     pub(super) scan: &'a ScanOptions,
+    /// Giant files are expected to be there and to have changed a little.
+    pub(super) reads_ahead: bool,
     /// What the sources do not have will be removed.
     pub(super) removes: bool,
     /// Hears of sources that are missing.
@@ -105,6 +109,8 @@ impl Planner<'_> {
             return Ok(None);
         }
         refuse_overlap(at, self.destination, &place, &scan.rules, self.removes)?;
+        let ahead = (self.reads_ahead && paths.is_none()).then_some(&scan);
+        let source = self.meet_destination(at, source, ahead)?;
         let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
         let retry = if root_name.is_empty() {
             Some(at.clone())
@@ -141,6 +147,7 @@ impl Planner<'_> {
                 refuse_overlap(&at, self.destination, &place, &rules, self.removes)?;
             }
         }
+        let source = self.meet_destination(parent, source, None)?;
         let names = names.to_vec();
         planned.push(Planned {
             source: Arc::new(Rootless(source)),
@@ -156,17 +163,40 @@ impl Planner<'_> {
 
     /// Opens a source and finds out what its root is.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
-        let mut source = self.ends.source(at, &source_place(at))?;
+        let source = self.ends.source(at, &source_place(at))?;
         let Some(root) = source.root()? else {
             let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
             return Err(error.on(at.to_string()));
         };
-        // Connections with a far haul keep the limit themselves.
-        if !self.ends.is_peer(at)? && !self.ends.is_peer(self.destination)? {
-            let (limit, cancel) = (Arc::clone(self.limit), self.cancel.clone());
-            source = Arc::new(Paced { source, limit, cancel });
-        }
         Ok((source, root.kind))
+    }
+
+    /// Reaches the machine of the destination, and gives the source as it is to be read for that. Meanwhile what the
+    /// scan `ahead` finds in it may be read ahead.
+    fn meet_destination(
+        &mut self,
+        at: &Location,
+        source: Arc<dyn Source>,
+        ahead: Option<&ScanOptions>,
+    ) -> Result<Arc<dyn Source>> {
+        if self.ends.is_peer(at)? {
+            return Ok(source);
+        }
+        let met = Arc::new(AtomicBool::new(false));
+        if let (Some(scan), Location::Ssh { .. }) = (ahead, self.destination) {
+            let (source, scan, met) = (Arc::clone(&source), scan.clone(), Arc::clone(&met));
+            // It is not waited for: a file system may never answer.
+            let _ = thread::Builder::new()
+                .name("haul-ahead".to_owned())
+                .spawn(move || source.read_ahead(&scan, &met));
+        }
+        let is_peer = self.ends.is_peer(self.destination);
+        met.store(true, Ordering::Relaxed);
+        // Connections with a far haul keep the limit themselves.
+        if is_peer? {
+            return Ok(source);
+        }
+        Ok(Arc::new(Paced { source, limit: Arc::clone(self.limit), cancel: self.cancel.clone() }))
     }
 }
 
