@@ -178,6 +178,11 @@ impl Reply {
         self.id
     }
 
+    /// Whether nobody will get the answer.
+    pub(crate) fn is_of_no_use(&self) -> bool {
+        self.lane.as_ref().is_none_or(|lane| lane.pulse.is_ended())
+    }
+
     /// Answers.
     pub(crate) fn send(self, response: &Response) {
         self.send_with(response, Outgoing::default());

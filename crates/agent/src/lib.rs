@@ -15,6 +15,7 @@ mod lane;
 mod pairs;
 mod scan;
 mod serve;
+mod watch;
 mod workers;
 
 use std::io::{self, IsTerminal};

@@ -13,6 +13,7 @@ use crate::hub::{Hub, Open, lock};
 use crate::lane::{Outgoing, Reply};
 use crate::pairs::{self, Fetch};
 use crate::scan::Scan;
+use crate::watch;
 
 /// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
 pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buffer) {
@@ -29,6 +30,7 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
             }
             None => reply.send(&Response::Gone),
         },
+        Request::Stuck { root, patience, known } => watch::watch(hub, reply, root, patience, known),
         Request::ScanNext { scan, part, acked } => {
             let found = lock(&hub.scans).get(&scan).cloned();
             match found {
@@ -129,6 +131,7 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         | Request::Rate { .. } => pairs::serve(hub, request),
         Request::Nothing
         | Request::Swallow
+        | Request::Stuck { .. }
         | Request::Write { .. }
         | Request::Fetch { .. }
         | Request::ScanNext { .. }

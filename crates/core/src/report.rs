@@ -6,11 +6,12 @@ use crate::error::Error;
 use crate::path::RelPath;
 
 /// An operation that a file system does not answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stuck {
     /// What is being done, as in "read".
     pub operation: String,
     /// With what: a path as the person may know it.
+    #[serde(with = "serde_bytes")]
     pub path: Vec<u8>,
 }
 

@@ -314,6 +314,9 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
     let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
     let (look_in, look): (Sender<Again>, Receiver<Again>) = unbounded();
     run.queue.allow(run.workers(workers));
+    // A far end has to be asked before anything hangs there.
+    run.source.stuck(run.patience);
+    run.sink.stuck(run.patience);
     std::thread::scope(|scope| {
         let feeders: Vec<_> = (0..FEEDERS)
             .map(|_| found.clone())

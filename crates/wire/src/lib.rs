@@ -137,5 +137,8 @@ pub const VERSION: u32 = 6;
 /// Slices that are compared in one [`Request::Pages`] at most.
 pub const MAX_COMPARED: u32 = 64;
 
+/// Operations that are named in one [`Response::Stuck`] at most.
+pub const MAX_STUCK: usize = 100;
+
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Method, Offer, Outcome, Packing,
-    Pages, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
+    Pages, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData, Stuck,
 };
 use serde::{Deserialize, Serialize};
 
@@ -348,6 +349,16 @@ pub enum Request {
     },
     /// To be nice to what else the machine does, from now on, and to tell how it fares.
     Nice,
+    /// [`haul_core::Source::stuck`] or [`haul_core::Sink::stuck`], as soon as the first of them is not the one that is
+    /// known.
+    Stuck {
+        /// At which source or sink.
+        root: RootId,
+        /// What has been under way for so long.
+        patience: Duration,
+        /// The first that was told; `None` where nothing was.
+        known: Option<Stuck>,
+    },
     /// Measures something or looks it up.
     Probe(ProbeTask),
     /// Takes the payload and drops it, to measure the way there.
@@ -421,6 +432,8 @@ pub enum Response {
     Finish(FinishReport),
     /// To [`Request::Nice`]: what others waited since it was asked last, if the kernel there tells.
     Nice(Option<Pressure>),
+    /// To [`Request::Stuck`]: the first of them, at most [`crate::MAX_STUCK`].
+    Stuck(Vec<Stuck>),
     /// To [`Request::Probe`].
     Probe(ProbeResult),
     /// To [`Request::Produce`]; the bytes are the payload.

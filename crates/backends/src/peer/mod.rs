@@ -25,6 +25,7 @@ mod source;
 pub mod ssh;
 mod straggler;
 mod tuner;
+mod watch;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -37,13 +38,14 @@ use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::{
     BufferPool, Compress, Error, ErrorKind, Method, Pace, Place, Pressure, Result, Side, Sink, SinkOptions,
-    Source, Traffic,
+    Source, Stuck, Traffic,
 };
 use haul_wire::{FrameError, Hello, Request, Response, RootId};
 
 use direct::Gate;
 use keeper::Keeper;
 use session::{Pick, Session};
+use watch::Watch;
 
 pub use direct::addresses;
 pub use haul_transport::Ports;
@@ -317,7 +319,7 @@ impl Peer {
     }
 
     fn root(self: &Arc<Self>, id: RootId) -> Root {
-        Root { peer: self.clone(), id, travelled: Arc::default() }
+        Root { peer: self.clone(), id, travelled: Arc::default(), watch: Watch::default() }
     }
 
     fn streams(&self) -> u32 {
@@ -338,6 +340,7 @@ struct Root {
     peer: Arc<Peer>,
     id: RootId,
     travelled: Arc<Travelled>,
+    watch: Watch,
 }
 
 /// Counts content on its way.
@@ -366,6 +369,11 @@ impl Travelled {
 impl Root {
     fn traffic(&self) -> Traffic {
         Traffic { tcp: self.peer.session.lock().tcp(), ..self.travelled.get() }
+    }
+
+    /// What has been under way for so long, as far as the far end has told.
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.watch.stuck(&self.peer.session, self.id, patience)
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::digest::slice_len;
-use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, WriteDone};
+use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
 use haul_wire::{DirectAnswer, Kind, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket};
 
 use super::direct::Gate;
@@ -328,6 +328,11 @@ impl Fetcher {
     pub(super) fn streams(&self) -> Option<u32> {
         let direct = matches!(self.shared.lock().way, Way::Direct);
         direct.then(|| self.shared.lanes.load(Ordering::Relaxed))
+    }
+
+    /// What the end of the source waits for.
+    pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.source.stuck(patience)
     }
 
     /// As [`haul_core::Sink::fetch`].

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use haul_codec::Packed;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Pages,
-    RelPath, Result, Side, Sink, SliceData, Traffic, WriteDone,
+    RelPath, Result, Side, Sink, SliceData, Stuck, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
@@ -227,6 +228,14 @@ impl Sink for PeerSink {
                 return Ok(report);
             }
         }
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        let mut stuck = self.root.stuck(patience);
+        if let Some(fetcher) = &self.fetcher {
+            stuck.append(&mut fetcher.stuck(patience));
+        }
+        stuck
     }
 
     fn streams(&self) -> u32 {

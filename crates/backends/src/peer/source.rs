@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::digest::slice_len;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, Pages, RelPath, Result, Retry, ScanOptions, Source, Traffic,
+    Batch, BatchData, Digest, Entry, Error, Pages, RelPath, Result, Retry, ScanOptions, Source, Stuck,
+    Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
@@ -87,6 +89,10 @@ impl Source for PeerSource {
             Response::Digest(digests) => Some(digests),
             _ => None,
         })
+    }
+
+    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.root.stuck(patience)
     }
 
     fn streams(&self) -> u32 {

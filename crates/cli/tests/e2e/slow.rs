@@ -27,6 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_cannot_be_read_is_named_and_the_rest_arrives,
         a_request_that_hangs_holds_up_its_own_file_only,
         what_hangs_is_named_and_the_rest_goes_on,
+        what_hangs_at_a_far_end_is_named_too,
         what_a_failed_sync_has_lost_is_written_again,
         killed_at_random_moments_no_part_of_a_file_looks_complete,
     ]
@@ -250,6 +251,9 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
     }
 }
 
+/// What hangs: the request and the path, whether it is at the destination, what it is called, and the exit code.
+type Hanging = (Op, &'static str, bool, &'static str, i32);
+
 fn what_hangs_is_named_and_the_rest_goes_on() {
     let cases = [
         (Op::Create, "01/10", true, "write", 1),
@@ -258,24 +262,42 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
         (Op::Read, "03/03", false, "read", 0),
         (Op::Getattr, "04/04", false, "look at", 1),
     ];
-    for (op, path, at_target, operation, code) in cases {
-        let scene = Scene::new();
-        let source = many(&scene, 10);
-        let behind = scene.join("behind");
-        let copy = scene.join("dst");
-        let slow = mount(&scene, if at_target { &behind } else { source.path() }, false);
-        let (from, to) = if at_target { (source.path(), slow.path()) } else { (slow.path(), &*copy) };
-        slow.faults().add(Fault::once(op, path, Action::Hang));
-        let run = scene.copy(Way::Local, from, to).args(["--timeout", "1"]).start();
-        let named = format!("{operation} {}", slow.join(path).display());
-        let told = comes_true(Duration::from_secs(60), || run.stdout().contains(&named));
-        // Else neither the program could end nor this test.
-        slow.release();
-        assert!(told, "it is not named: {}", run.stdout());
-        let run = run.finish().expect_code(code);
-        let wanted: BTreeSet<String> = (code == 1).then(|| path.to_owned()).into_iter().collect();
-        assert_eq!(failed(&run), wanted, "{run}");
+    for case in cases {
+        is_named(Way::Local, case, &["--timeout=1"]);
     }
+}
+
+fn what_hangs_at_a_far_end_is_named_too() {
+    let (create, read) = ((Op::Create, "01/10", true, "write", 1), (Op::Read, "03/03", false, "read", 0));
+    is_named(Way::Push, create, &["--timeout=4"]);
+    // Where the only connection that there is waits for the file system.
+    is_named(Way::Push, create, &["--timeout=4", "--transport=ssh", "--streams=1"]);
+    is_named(Way::Pull, read, &["--timeout=4"]);
+    is_named(Way::Relay, create, &["--timeout=4"]);
+}
+
+#[track_caller]
+fn is_named(way: Way, (op, path, at_target, operation, code): Hanging, options: &[&str]) {
+    let scene = Scene::new();
+    let source = many(&scene, 10);
+    let behind = scene.join("behind");
+    let copy = scene.join("dst");
+    let slow = mount(&scene, if at_target { &behind } else { source.path() }, false);
+    let (from, to) = if at_target { (source.path(), slow.path()) } else { (slow.path(), &*copy) };
+    slow.faults().add(Fault::once(op, path, Action::Hang));
+    let run = scene.copy(way, from, to).args(options).start();
+    let host = if way == Way::Local { "" } else { ":" };
+    // Meanwhile nobody else can create anything in that folder: the oldest that waits may be another file of it.
+    let shown = if op == Op::Create { path.rsplit_once('/').unwrap().0 } else { path };
+    let path_there = format!("{host}{}", slow.join(shown).display());
+    let is_named = |line: &str| line.contains(&format!(": {operation} ")) && line.contains(&path_there);
+    let told = comes_true(Duration::from_secs(60), || run.stdout().lines().any(is_named));
+    // Else neither the program could end nor this test.
+    slow.release();
+    assert!(told, "{way:?}: it is not named: {}", run.stdout());
+    let run = run.finish().expect_code(code);
+    let wanted: BTreeSet<String> = (code == 1).then(|| path.to_owned()).into_iter().collect();
+    assert_eq!(failed(&run), wanted, "{run}");
 }
 
 fn killed_at_random_moments_no_part_of_a_file_looks_complete() {

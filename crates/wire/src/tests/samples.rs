@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::probe::{
     CompressFigures, CpuFigures, Facts, Method as Packer, Mount, ProbeResult, ProbeTask, ReadFigures, Route,
@@ -12,7 +13,8 @@ use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
     Failure, FinishReport, HardLink, Left, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, Pages,
-    Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Stuck,
+    Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Hello, Neighbour, Reach, Request, Response, ScanPart, Welcome};
@@ -190,6 +192,7 @@ pub(super) fn requests() -> Vec<Request> {
             ticket: [9; 32],
         },
         Request::Nice,
+        Request::Stuck { root: 20, patience: Duration::from_millis(1500), known: None },
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
         Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
@@ -259,6 +262,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
         Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
+        Response::Stuck(vec![Stuck { operation: "read".to_owned(), path: b"/a\xff".to_vec() }]),
         Response::Probe(ProbeResult::Read(ReadFigures {
             sampled_bytes: 1,
             bytes_per_second: Some(2),

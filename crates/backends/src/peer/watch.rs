@@ -1,0 +1,54 @@
+//! What a file system at the far end does not answer: asked beforehand, and answered when there is something to tell. A far
+//! end that waits for its file system may read nothing more, so that a question would come too late.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use haul_core::Stuck;
+use haul_wire::{Request, Response, RootId};
+
+use super::session::{Pick, Session};
+
+/// What the far end told last. It is asked on a thread of its own: who wants to know never waits.
+#[derive(Default)]
+pub(super) struct Watch(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    told: Vec<Stuck>,
+    is_asking: bool,
+}
+
+impl Watch {
+    /// What has been under way for so long at `root`, as far as the far end told; sees to it that it will tell.
+    pub(super) fn stuck(&self, session: &Arc<Session>, root: RootId, patience: Duration) -> Vec<Stuck> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_asking {
+            let (own, session) = (Arc::clone(&self.0), Arc::clone(session));
+            let ask = move || {
+                let lock = || own.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = None;
+                loop {
+                    let request = Request::Stuck { root, patience, known: known.clone() };
+                    let Ok((Response::Stuck(told), _)) = session.call(&request, Pick::Small, &|| None) else {
+                        break;
+                    };
+                    known = told.first().cloned();
+                    let name = session.dialer.name();
+                    lock().told = told.into_iter().map(|stuck| at(&name, stuck)).collect();
+                }
+                // It may be a far end that was started anew: it is asked again when somebody wants to know.
+                *lock() = State::default();
+            };
+            state.is_asking = thread::Builder::new().name("haul-watch".to_owned()).spawn(ask).is_ok();
+        }
+        state.told.clone()
+    }
+}
+
+/// With the name of the machine before the path.
+fn at(name: &str, stuck: Stuck) -> Stuck {
+    let path = [name.as_bytes(), b":", &stuck.path].concat();
+    Stuck { path, ..stuck }
+}
