@@ -217,7 +217,7 @@ pub(crate) fn fetch(hub: &Hub, fetch: &Fetch, reply: Reply) {
 /// What the sink has of a slice of a giant file, if it was not sent before: then all of it is wanted.
 fn pages(sink: &dyn Sink, batch: &Batch) -> Option<Pages> {
     let (entry, slice) = batch.get(0)?;
-    if batch.again || batch.slices.len() != 1 || entry.len <= SLICE_LEN {
+    if batch.again || batch.slices.len() != 1 || entry.len <= SLICE_LEN || slice.part.is_some() {
         return None;
     }
     // What stands in the way of comparing stands in the way of writing, too, and is told there.
@@ -253,7 +253,7 @@ mod tests {
             Credentials { identity: Identity::generate().unwrap(), peer: Vec::new(), congestion: None };
         let guest = Guest { credentials, secret: [1; 32], at: Mutex::default() };
         let batch = |index| {
-            Arc::new(Batch { entries: Vec::new(), slices: vec![Slice { entry: 0, index }], again: false })
+            Arc::new(Batch { entries: Vec::new(), slices: vec![Slice::whole(0, index)], again: false })
         };
         let ticket = ticket::make(&[1; 32], 4, &batch(7)).unwrap();
         let pull = |root, index, ticket| Request::Pull {

@@ -62,7 +62,7 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
         let Ok(entry) = entry else { continue };
         if entry.len > SLICE_LEN {
             for index in 0..slice_count(entry.len) {
-                let slices = vec![Slice { entry: 0, index }];
+                let slices = vec![Slice::whole(0, index)];
                 put((Batch { entries: vec![entry.clone()], slices, again: false }, vec![number]));
             }
             continue;
@@ -73,7 +73,7 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
         }
         bytes += entry.len;
         let (batch, owners) = &mut bundle;
-        batch.slices.push(Slice { entry: owners.len() as u32, index: 0 });
+        batch.slices.push(Slice::whole(owners.len() as u32, 0));
         batch.entries.push(entry.clone());
         owners.push(number);
     }

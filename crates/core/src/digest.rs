@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes in a slice, the unit of digest, retry and resume. A power of two, so that a slice is one BLAKE3 subtree.
 pub const SLICE_LEN: u64 = 4 * 1024 * 1024;
+/// Bytes in a part of a slice: a subtree of the file's hash tree too, so that parts merge into the slice's proof.
+pub const PART_LEN: u64 = SLICE_LEN / 4;
 
 /// The BLAKE3 digest of a whole file, as `b3sum` prints it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,7 +57,8 @@ pub struct SliceHasher {
 }
 
 impl SliceHasher {
-    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes.
+    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes, or, where that is longer than
+    /// a slice, a part of it at a multiple of [`PART_LEN`].
     #[must_use]
     pub fn new(file_len: u64, offset: u64) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -101,6 +104,13 @@ impl SliceHasher {
 #[must_use]
 pub fn slice_count(len: u64) -> u32 {
     u32::try_from(len.div_ceil(SLICE_LEN).max(1)).unwrap_or(u32::MAX)
+}
+
+/// How many parts slice `index` of a file of `len` bytes has.
+#[must_use]
+pub fn part_count(len: u64, index: u32) -> u8 {
+    // No slice is longer than four of them.
+    slice_len(len, index).div_ceil(PART_LEN) as u8
 }
 
 /// The length in bytes of slice `index` of a file of `len` bytes.

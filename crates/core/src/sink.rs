@@ -118,6 +118,11 @@ pub trait Sink: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether slices of giant files may be written in parts ([`crate::Slice::part`]).
+    fn has_parts(&self) -> bool {
+        false
+    }
+
     /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than
     /// what is being written. Said again and again until the end.
     fn flush(&self);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::Buffer;
-use crate::digest::ChainingValue;
+use crate::digest::{ChainingValue, PART_LEN, SLICE_LEN};
 use crate::entry::Entry;
 use crate::error::Result;
 
@@ -19,6 +19,30 @@ pub struct Slice {
     pub entry: u32,
     /// Which slice of the file: it begins at `index` × [`crate::SLICE_LEN`].
     pub index: u32,
+    /// Which part of it alone, of [`crate::digest::PART_LEN`] bytes; only of a giant file. At the end of a run there are
+    /// fewer slices than streams, and parts keep all of them busy.
+    pub part: Option<u8>,
+}
+
+impl Slice {
+    /// All of a slice.
+    #[must_use]
+    pub fn whole(entry: u32, index: u32) -> Self {
+        Self { entry, index, part: None }
+    }
+
+    /// Where it begins in its file, in bytes.
+    #[must_use]
+    pub fn start(self) -> u64 {
+        u64::from(self.index) * SLICE_LEN + u64::from(self.part.unwrap_or_default()) * PART_LEN
+    }
+
+    /// How long it is in a file of `file_len` bytes.
+    #[must_use]
+    pub fn len_in(self, file_len: u64) -> u64 {
+        let most = if self.part.is_some() { PART_LEN } else { SLICE_LEN };
+        file_len.saturating_sub(self.start()).min(most)
+    }
 }
 
 /// What one stream takes at a time: one slice of a giant file, or hundreds of whole small files.

@@ -94,6 +94,11 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// Whether slices of giant files may be read in parts ([`crate::Slice::part`]).
+    fn has_parts(&self) -> bool {
+        false
+    }
+
     /// Nothing more will be read than what is being read. Said again and again until the end.
     fn ending(&self) {}
 

@@ -314,6 +314,10 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
     let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
     let (look_in, look): (Sender<Again>, Receiver<Again>) = unbounded();
     run.queue.allow(run.workers(workers));
+    let streams = run.source.streams() + run.sink.streams();
+    if streams > 0 && run.source.has_parts() && run.sink.has_parts() {
+        run.queue.split();
+    }
     // A far end has to be asked before anything hangs there.
     run.source.stuck(run.patience);
     run.sink.stuck(run.patience);

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use haul_core::digest::slice_len;
 use haul_core::event::Action;
 use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice, Stuck};
 
@@ -43,7 +42,7 @@ pub(crate) struct Ledger<'a, 'b> {
     look: Sender<Again>,
     changed_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
-    again: HashMap<(RelPath, u32), (u32, u32)>,
+    again: HashMap<(RelPath, u32, Option<u8>), (u32, u32)>,
     /// Giants that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
@@ -141,7 +140,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
         if outcome.is_ok() {
             let mut totals = self.run.meter.totals();
-            totals.sent_bytes += slice_len(entry.len, slice.index).saturating_sub(matched);
+            totals.sent_bytes += slice.len_in(entry.len).saturating_sub(matched);
             totals.matched_bytes += matched;
         }
         match outcome {
@@ -170,10 +169,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
             return;
         }
         if self.run.room.waits_for(&error) {
-            self.run.queue.again(entry.clone(), slice.index);
+            self.run.queue.again(entry.clone(), slice);
             return;
         }
-        let tried = self.again.entry((entry.path.clone(), slice.index)).or_default();
+        let tried = self.again.entry((entry.path.clone(), slice.index, slice.part)).or_default();
         let (count, most) = match error.retry() {
             Retry::Again => (&mut tried.0, VERIFY_AGAIN),
             Retry::OtherStream => (&mut tried.1, STREAM_AGAIN),
@@ -182,10 +181,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
         *count += 1;
         if *count <= most {
             self.run.meter.totals().resent += 1;
-            self.run.queue.again(entry.clone(), slice.index);
+            self.run.queue.again(entry.clone(), slice);
             return;
         }
-        self.again.remove(&(entry.path.clone(), slice.index));
+        self.again.remove(&(entry.path.clone(), slice.index, slice.part));
         match error.kind() {
             ErrorKind::SourceChanged => self.end(entry, End::Changed),
             ErrorKind::NoSpace | ErrorKind::Unreachable => {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
-use haul_core::digest::slice_count;
+use haul_core::digest::{part_count, slice_count};
 use haul_core::{Batch, Entry, Pages, RelPath, SLICE_LEN, Slice};
 
 use crate::compare::{Comparing, Question};
@@ -53,9 +53,11 @@ struct State {
     /// Giants that are compared first.
     comparing: Comparing,
     /// Slices that are to be sent again come first.
-    again: Vec<(Arc<Entry>, u32)>,
+    again: Vec<(Arc<Entry>, Slice)>,
     /// What the last batch was of: the next one is of the other kind if there is a choice.
     was_small: bool,
+    /// At the end, slices of giants may be handed out in parts.
+    splits: bool,
     /// No more work: what is in the queue is dropped.
     closed: bool,
     /// How many workers may take work.
@@ -123,6 +125,10 @@ pub(crate) struct Giant {
     pub(crate) entry: Arc<Entry>,
     next: u32,
     end: u32,
+    /// The next part, if slice `next` is handed out in parts.
+    part: u8,
+    /// It is compared with what is there, which is done with whole slices.
+    whole: bool,
     /// Slices that are at the destination already, ascending.
     have: Vec<Range<u32>>,
 }
@@ -141,6 +147,20 @@ impl Giant {
         let taken = from..self.next;
         self.skip();
         taken
+    }
+
+    /// The next slice, or a part of it. What was begun in parts is ended in parts.
+    fn take_one(&mut self, splits: bool) -> Slice {
+        let parts = part_count(self.entry.len, self.next);
+        if self.whole || parts < 2 || (!splits && self.part == 0) {
+            return Slice::whole(0, self.take(1).start);
+        }
+        let slice = Slice { part: Some(self.part), ..Slice::whole(0, self.next) };
+        self.part = (self.part + 1) % parts;
+        if self.part == 0 {
+            self.take(1);
+        }
+        slice
     }
 
     /// Moves on over slices that are there.
@@ -184,7 +204,7 @@ impl Queue {
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let end = slice_count(entry.len);
-        let mut giant = Giant { entry, next: 0, end, have };
+        let mut giant = Giant { entry, next: 0, end, part: 0, whole: compare, have };
         giant.skip();
         if giant.is_done() {
             return;
@@ -225,8 +245,8 @@ impl Queue {
     }
 
     /// Puts back a slice that is to be sent again. Never waits.
-    pub(crate) fn again(&self, entry: Arc<Entry>, index: u32) {
-        self.lock().again.push((entry, index));
+    pub(crate) fn again(&self, entry: Arc<Entry>, slice: Slice) {
+        self.lock().again.push((entry, slice));
         self.work.notify_one();
     }
 
@@ -247,6 +267,11 @@ impl Queue {
         self.gate.notify_all();
         self.room.notify_all();
         self.questions.notify_all();
+    }
+
+    /// Lets slices of giants be handed out in parts, once there are no more of them than workers.
+    pub(crate) fn split(&self) {
+        self.lock().splits = true;
     }
 
     /// Lets so many workers take work.
@@ -308,8 +333,8 @@ impl State {
     }
 
     fn next_batch(&mut self) -> Option<(Batch, Option<Pages>)> {
-        if let Some((entry, index)) = self.again.pop() {
-            return Some((Batch { again: true, ..one_slice(entry, index) }, None));
+        if let Some((entry, slice)) = self.again.pop() {
+            return Some((Batch { again: true, ..one_slice(entry, slice) }, None));
         }
         let no_giants = self.giants.is_empty() && self.comparing.ready.is_empty();
         if self.small.count > 0 && (!self.was_small || no_giants) {
@@ -318,27 +343,34 @@ impl State {
         }
         self.was_small = false;
         if let Some((entry, index, pages)) = self.comparing.ready.pop_front() {
-            return Some((one_slice(entry, index), pages));
+            return Some((one_slice(entry, Slice::whole(0, index)), pages));
         }
+        let splits = self.splits && self.is_ending();
         let giant = self.giants.front_mut()?;
-        let batch = one_slice(giant.entry.clone(), giant.take(1).start);
+        let batch = one_slice(giant.entry.clone(), giant.take_one(splits));
         if giant.is_done() {
             self.giants.pop_front();
         }
         Some((batch, None))
     }
 
+    /// Whether there are no more slices than workers.
+    fn is_ending(&self) -> bool {
+        let left = || self.giants.iter().map(|giant| (giant.end - giant.next) as usize).sum::<usize>();
+        self.giants.len() <= self.workers && left() <= self.workers && self.comparing.is_empty()
+    }
+
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
     fn bundle(&mut self) -> Batch {
         let fair = (self.small.count / self.workers.max(1)).clamp(16, BUNDLE);
         let entries = self.small.take(fair, BUFFER_LEN as u64);
-        let slices = (0..entries.len() as u32).map(|entry| Slice { entry, index: 0 }).collect();
+        let slices = (0..entries.len() as u32).map(|entry| Slice::whole(entry, 0)).collect();
         Batch { entries, slices, again: false }
     }
 }
 
-fn one_slice(entry: Arc<Entry>, index: u32) -> Batch {
-    Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index }], again: false }
+fn one_slice(entry: Arc<Entry>, slice: Slice) -> Batch {
+    Batch { entries: vec![entry], slices: vec![Slice { entry: 0, ..slice }], again: false }
 }
 
 /// Whether a file is sent slice by slice.
@@ -374,6 +406,30 @@ mod tests {
         assert_eq!(giant, [0, 3], "slices that are there are not sent");
         assert_eq!(batches.iter().flatten().filter(|(n, _)| n != "g").count(), 40);
         assert!(batches[0][0].0 != batches[1][0].0 && batches[..2].iter().flatten().any(|(n, _)| n == "g"));
+    }
+
+    #[test]
+    fn the_last_slices_are_handed_out_in_parts() {
+        let parts = |splits: bool| {
+            let queue = Queue::default();
+            queue.allow(2);
+            queue.add_giant(file("g", 4 * SLICE_LEN + 1), Vec::new(), false);
+            if splits {
+                queue.split();
+            }
+            let mut all = Vec::new();
+            while !queue.is_empty() {
+                let Work { batch, .. } = queue.take(0, |_| ()).unwrap();
+                all.push((batch.slices[0].index, batch.slices[0].part));
+            }
+            all
+        };
+        let whole = |index| (index, None);
+        let part = |part| (3, Some(part));
+        // The last one is shorter than a part.
+        let expected = [whole(0), whole(1), whole(2), part(0), part(1), part(2), part(3), whole(4)];
+        assert_eq!(parts(true), expected);
+        assert_eq!(parts(false), [whole(0), whole(1), whole(2), whole(3), whole(4)]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Rules that a decoded message must keep before anything acts on it.
 
+use std::sync::Arc;
+
 use haul_core::buffer::BUFFER_LEN;
-use haul_core::digest::{slice_count, slice_len};
+use haul_core::digest::{part_count, slice_count};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, Packing, Pages, Result, SLICE_LEN, SliceData};
+use haul_core::{Batch, Entry, Packing, Pages, Result, SLICE_LEN, Slice, SliceData};
 
 use crate::MAX_COMPARED;
 use crate::frame::{FrameError, MAX_PAYLOAD};
@@ -86,13 +88,18 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
         if slice.index >= slice_count(entry.len) {
             return Err(FrameError::Rule("a slice after the end of its file"));
         }
+        let has_parts = entry.len > SLICE_LEN && batch.slices.len() == 1;
+        if slice.part.is_some_and(|part| !has_parts || part >= part_count(entry.len, slice.index)) {
+            return Err(FrameError::Rule("a part that the slice does not have"));
+        }
     }
     Ok(())
 }
 
-/// Whether it is one slice of a file that has several.
+/// Whether it is one whole slice of a file that has several.
 fn is_slice_of_giant(batch: &Batch) -> bool {
-    batch.slices.len() == 1 && batch.get(0).is_some_and(|(entry, _)| entry.len > SLICE_LEN)
+    let is_one = |(entry, slice): (&Arc<Entry>, Slice)| entry.len > SLICE_LEN && slice.part.is_none();
+    batch.slices.len() == 1 && batch.get(0).is_some_and(is_one)
 }
 
 fn pages(pages: &Pages) -> std::result::Result<(), FrameError> {
@@ -122,7 +129,7 @@ fn contents(
     let mut total = 0;
     for ((entry, slice), data) in batch.iter().zip(slices) {
         let Ok(data) = data else { continue };
-        let len = slice_len(entry.len, slice.index);
+        let len = slice.len_in(entry.len);
         let mut end = 0;
         for extent in &data.extents {
             let start = u64::from(extent.start);

@@ -11,7 +11,7 @@
 //!   asked for again on another one.
 //! * A lane that stalls is told from one that is idle, without a timer for each request.
 //! * Content is neither copied nor hashed by the protocol: it goes from the frame into the buffer that it is
-//!   written to disk from. Its proof, a BLAKE3 chaining value for each slice, travels with it.
+//!   written to disk from. Its proof, a BLAKE3 chaining value for each slice or part of one, travels with it.
 //! * Not a goal: secrecy and login (ssh and TLS do both), fairness between users, other transports than streams that
 //!   keep order, peers of another version.
 //!

@@ -39,8 +39,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_for_one_batch_of_one_source() {
-        let batch =
-            |index| Batch { entries: Vec::new(), slices: vec![Slice { entry: 0, index }], again: false };
+        let batch = |index| Batch { entries: Vec::new(), slices: vec![Slice::whole(0, index)], again: false };
         let ticket = make(&[1; 32], 5, &batch(7)).unwrap();
         assert!(is_for(&ticket, &[1; 32], 5, &batch(7)));
         assert!(!is_for(&ticket, &[1; 32], 5, &batch(8)));

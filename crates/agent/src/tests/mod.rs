@@ -61,7 +61,7 @@ fn data_of(pool: &BufferPool, entry: &Arc<Entry>, index: u32, bytes: &[u8]) -> B
     let part = &bytes[start..start + slice_len(entry.len, index) as usize];
     let mut content = pool.take();
     content.grow(part.len()).unwrap().copy_from_slice(part);
-    let batch = Batch { entries: vec![entry.clone()], slices: vec![Slice { entry: 0, index }], again: false };
+    let batch = Batch { entries: vec![entry.clone()], slices: vec![Slice::whole(0, index)], again: false };
     BatchData {
         batch: Arc::new(batch),
         slices: vec![Ok(mem::prove(entry, index, part))],

@@ -46,7 +46,7 @@ fn every_call() {
 
     let batch = Arc::new(Batch {
         entries: names[..500].iter().map(|name| Arc::new(entry(name, 13))).collect(),
-        slices: (0..500).map(|entry| Slice { entry, index: 0 }).collect(),
+        slices: (0..500).map(|entry| Slice::whole(entry, 0)).collect(),
         again: false,
     });
     let data = source.read(&batch).unwrap();
@@ -163,7 +163,7 @@ fn little_memory_and_both_ways_at_once_do_not_lock_up() {
             scope.spawn(move || {
                 for i in 0..5 {
                     let entry = Arc::new(entry(&format!("r{}", thread * 5 + i), 4 << 20));
-                    let slices = vec![Slice { entry: 0, index: 0 }];
+                    let slices = vec![Slice::whole(0, 0)];
                     let batch = Batch { entries: vec![entry], slices, again: false };
                     let data = source.read(&Arc::new(batch)).unwrap();
                     assert!(write(&**sink, data).recv().unwrap()[0].is_ok());
@@ -201,7 +201,7 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
         slices: offers.iter().map(|offer| Ok(super::mem::prove(&offer.entry, 0, b"abc"))).collect(),
         batch: Arc::new(Batch {
             entries: offers.iter().map(|offer| offer.entry.clone()).collect(),
-            slices: (0..6).map(|entry| Slice { entry, index: 0 }).collect(),
+            slices: (0..6).map(|entry| Slice::whole(entry, 0)).collect(),
             again: false,
         }),
         content,

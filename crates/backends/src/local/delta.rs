@@ -283,7 +283,7 @@ mod tests {
                 room.copy_from_slice(sent);
             }
             let data = SliceData { extents, value: ChainingValue::default() };
-            fill(&Ops::default(), &mut content, Slice { entry: 0, index: 0 }, &data, &old, &pool);
+            fill(&Ops::default(), &mut content, Slice::whole(0, 0), &data, &old, &pool);
             String::from_utf8(content.bytes().to_vec()).unwrap()
         };
         let data = Extent::data;
@@ -298,7 +298,7 @@ mod tests {
     fn a_slice_is_proved_by_its_pages() {
         let (page, len) = (PAGE_LEN as u32, 5 * PAGE_LEN - 100);
         let new: Vec<u8> = (0..len).map(|at| if at / PAGE_LEN == 1 { 0 } else { (at % 251) as u8 }).collect();
-        let slice = Slice { entry: 0, index: 1 };
+        let slice = Slice::whole(0, 1);
         let value = |bytes: &[u8], at: usize| page_value(SLICE_LEN + (at * PAGE_LEN) as u64, bytes);
         let told: Vec<_> =
             new.chunks_exact(PAGE_LEN).enumerate().map(|(at, bytes)| value(bytes, at)).collect();

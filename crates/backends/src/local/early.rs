@@ -173,7 +173,7 @@ mod tests {
             let byte = if page == 3 { 0 } else { content(start) };
             pages.push(&page_value(start, &[byte; PAGE_LEN]));
         }
-        let batch = Batch { entries: vec![entry], slices: vec![Slice { entry: 0, index }], again: false };
+        let batch = Batch { entries: vec![entry], slices: vec![Slice::whole(0, index)], again: false };
         let BatchData { mut slices, content, .. } = source.read_changed(&Arc::new(batch), &pages)?;
         Ok((slices.remove(0)?, content.bytes().to_vec()))
     }

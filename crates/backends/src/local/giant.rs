@@ -1,11 +1,12 @@
 //! Giant files: made slice by slice, staged or where they are.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use haul_core::digest::slice_len;
+use haul_core::digest::{PART_LEN, merge, part_count, slice_len};
 use haul_core::journal::Header;
 use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, Slice, SliceData};
 
@@ -16,6 +17,8 @@ use super::stage::{Over, Same, Staged, journal_of, overwrite, remove};
 
 /// Slices of one file that are written at the same time, at most.
 const DOORS: usize = 16;
+/// Parts of a slice.
+const PARTS: usize = (SLICE_LEN / PART_LEN) as usize;
 
 /// A giant file that is being staged, slice by slice.
 pub(super) struct Giant {
@@ -40,11 +43,28 @@ pub(super) struct Giant {
 
 struct Progress {
     tree: FileTree,
+    /// Slices of which some parts are written. They count once they are whole.
+    parts: HashMap<u32, [Option<ChainingValue>; PARTS]>,
     /// Written, not yet synced.
     dirty: Vec<(u32, ChainingValue)>,
     /// Synced; kept until there is a journal.
     durable: Vec<(u32, ChainingValue)>,
     journal: Option<Journal>,
+}
+
+impl Progress {
+    /// The proof of a slice of which this one, or this part, was written; `None` while parts of it are missing.
+    fn whole(&mut self, slice: Slice, len: u64, value: ChainingValue) -> Option<ChainingValue> {
+        let Some(part) = slice.part else { return Some(value) };
+        let parts = self.parts.entry(slice.index).or_default();
+        *parts.get_mut(usize::from(part))? = Some(value);
+        let there: Vec<_> = parts.iter().map_while(|part| *part).collect();
+        if there.len() < usize::from(part_count(len, slice.index)) {
+            return None;
+        }
+        self.parts.remove(&slice.index);
+        merge(&there)
+    }
 }
 
 impl Giant {
@@ -77,7 +97,13 @@ impl Giant {
             shares: delta::shares_blocks(&staged.file),
             is_soiled: AtomicBool::new(in_place || !durable.is_empty()),
             staged,
-            progress: Mutex::new(Progress { tree, dirty: Vec::new(), durable, journal: None }),
+            progress: Mutex::new(Progress {
+                tree,
+                parts: HashMap::new(),
+                dirty: Vec::new(),
+                durable,
+                journal: None,
+            }),
             sealed: RwLock::new(false),
             ended: OnceLock::new(),
             doors: Default::default(),
@@ -115,11 +141,13 @@ impl Giant {
             return Ok(());
         }
         let over = Over { is_soiled: self.is_soiled.load(Ordering::Relaxed), same };
-        let place = (u64::from(slice.index) * SLICE_LEN, slice_len(self.entry.len, slice.index));
+        let place = (slice.start(), slice.len_in(self.entry.len));
         overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
         let mut progress = self.lock();
-        progress.tree.set(slice.index, data.value);
-        progress.dirty.push((slice.index, data.value));
+        if let Some(value) = progress.whole(slice, self.entry.len, data.value) {
+            progress.tree.set(slice.index, value);
+            progress.dirty.push((slice.index, value));
+        }
         Ok(())
     }
 

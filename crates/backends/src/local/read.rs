@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::digest::SliceHasher;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, Ops, RelPath, Result, SLICE_LEN,
     Slice, SliceData,
@@ -45,8 +45,7 @@ impl Reader {
             self.pool.take()
         };
         // Each slice has room for all of it, so that several can be read at once.
-        let lens: Vec<usize> =
-            batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index) as usize).collect();
+        let lens: Vec<usize> = batch.iter().map(|(entry, slice)| slice.len_in(entry.len) as usize).collect();
         let Some(mut room) = content.grow(lens.iter().sum()) else {
             let error = |(entry, _): (&Arc<Entry>, Slice)| {
                 Err(root.fault(ErrorKind::Protocol, "read", &entry.path, "the batch is too large"))
@@ -83,8 +82,7 @@ impl Reader {
         let opened = self.file(root, entry)?;
         let file = &opened.file;
         let failed = |errno| root.error("read", &entry.path, errno);
-        let start = u64::from(slice.index) * SLICE_LEN;
-        let len = slice_len(entry.len, slice.index);
+        let (start, len) = (slice.start(), slice.len_in(entry.len));
         let extents = if entry.is_sparse() {
             extents(&root.ops, file, start, len).map_err(failed)?
         } else {

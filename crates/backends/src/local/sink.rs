@@ -310,6 +310,10 @@ impl Sink for LocalSink {
         Ok(base.map_or_else(Vec::new, |base| base.pages(slices)))
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn flush(&self) {
         self.committer.flush();
     }

@@ -104,6 +104,10 @@ impl Source for LocalSource {
         Ok(Crew::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn stuck(&self, patience: Duration) -> Vec<Stuck> {
         self.root.stuck(patience)
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
-use haul_core::{Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, Slice, SliceData};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -258,9 +258,8 @@ pub(super) fn unlock_dir(at: &At) -> bool {
 
 /// Whether `content` is what the source hashed.
 pub(crate) fn proves(entry: &Entry, slice: Slice, data: &SliceData, content: &[u8]) -> bool {
-    let start = u64::from(slice.index) * SLICE_LEN;
-    let len = haul_core::digest::slice_len(entry.len, slice.index);
-    let mut hasher = SliceHasher::new(entry.len, start);
+    let len = slice.len_in(entry.len);
+    let mut hasher = SliceHasher::new(entry.len, slice.start());
     let (mut at, mut used) = (0_u64, 0_usize);
     for extent in &data.extents {
         let Some(hole) = u64::from(extent.start).checked_sub(at) else { return false };

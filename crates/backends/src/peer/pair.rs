@@ -8,7 +8,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::digest::slice_len;
 use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
 use haul_wire::{DirectAnswer, Kind, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket};
 
@@ -304,7 +303,7 @@ impl Shared {
 
     /// Keeps the limit for what goes over no connection.
     fn pace(&self, batch: &Batch) {
-        let len: u64 = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
+        let len: u64 = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
         let mut left = usize::try_from(len).unwrap_or(0);
         while left > 0 {
             left -= self.to.pace.outbound.take(left, &|| self.lock().ended).unwrap_or(left);

@@ -164,6 +164,10 @@ impl Sink for PeerSink {
         }
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn flush(&self) {
         let session = &self.peer().session;
         session.is_ending();

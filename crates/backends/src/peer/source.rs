@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
-use haul_core::digest::slice_len;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, Pages, RelPath, Result, Retry, ScanOptions, Source, Stuck,
@@ -95,6 +94,10 @@ impl Source for PeerSource {
         self.root.stuck(patience)
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn streams(&self) -> u32 {
         self.root.peer.streams()
     }
@@ -122,7 +125,7 @@ impl Peer {
     ) -> Result<(BatchData, u64)> {
         check::batch(batch)?;
         let session = &self.session;
-        let owes = batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index)).sum();
+        let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
         let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
         match response {
             // Only where pages were told can something be the same.

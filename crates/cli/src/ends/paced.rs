@@ -74,6 +74,10 @@ impl Source for Paced {
         self.source.stuck(patience)
     }
 
+    fn has_parts(&self) -> bool {
+        self.source.has_parts()
+    }
+
     fn ending(&self) {
         self.source.ending();
     }

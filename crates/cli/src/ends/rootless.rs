@@ -57,6 +57,10 @@ impl Source for Rootless {
         self.0.stuck(patience)
     }
 
+    fn has_parts(&self) -> bool {
+        self.0.has_parts()
+    }
+
     fn ending(&self) {
         self.0.ending();
     }

@@ -10,6 +10,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_flipped_byte_of_content_is_sent_again,
+        the_last_slices_go_in_parts,
         a_byte_flipped_in_a_header_costs_one_stream,
         a_cut_stream_is_made_up_for_by_the_others,
         all_streams_cut_again_and_again_the_next_run_goes_on,
@@ -50,6 +51,28 @@ fn a_flipped_byte_of_content_is_sent_again() {
         assert!(summary.of("resent") >= 1, "{way:?}: {summary:?}");
         assert_same_tree(source.path(), &copy);
         scene.assert_all_gone();
+    }
+}
+
+fn the_last_slices_go_in_parts() {
+    const LEN: u64 = 8 << 20;
+    for way in BOTH {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.file("two slices", LEN);
+        let copy = scene.join("dst");
+        let plan =
+            FaultPlan::new(scene.join("plan")).with(Which::Only(1), content(way), Fault::Flip(3_333_333));
+        let run = scene.fault_copy(way, &plan, source.path(), &copy);
+        let summary = summary(&run.args(["--streams", "1", "--compress", "none"]).finish().expect_success());
+        summary.assert_accounted();
+        // What did not verify was a megabyte.
+        assert_eq!(
+            (summary.of("resent"), summary.of("wire_bytes")),
+            (1, LEN + (1 << 20)),
+            "{way:?}: {summary:?}"
+        );
+        assert_same_tree(source.path(), &copy);
     }
 }
 

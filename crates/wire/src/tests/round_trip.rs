@@ -84,7 +84,11 @@ fn slices() -> impl Strategy<Value = Vec<haul_core::Result<SliceData>>> {
 }
 
 fn batch() -> impl Strategy<Value = Arc<Batch>> {
-    let slice = (any::<u32>(), any::<u32>()).prop_map(|(entry, index)| Slice { entry, index });
+    let slice = (any::<u32>(), any::<u32>(), any::<Option<u8>>()).prop_map(|(entry, index, part)| Slice {
+        entry,
+        index,
+        part,
+    });
     (vec(entry().prop_map(Arc::new), 0..10), vec(slice, 0..10), any::<bool>())
         .prop_map(|(entries, slices, again)| Arc::new(Batch { entries, slices, again }))
 }

@@ -113,10 +113,13 @@ fn batches_name_what_is_there() {
         let error = super::samples::error();
         assert!(check::request(&write(batch, vec![Err(error); count]), 0).is_err());
     };
-    refused(Batch { slices: vec![Slice { entry: 1, index: 0 }], ..batch() });
-    refused(Batch { slices: vec![Slice { entry: u32::MAX, index: 0 }], ..batch() });
-    refused(Batch { slices: vec![Slice { entry: 0, index: 2 }], ..batch() });
-    refused(Batch { slices: vec![Slice { entry: 0, index: 0 }; MAX_BATCH_SLICES + 1], ..batch() });
+    refused(Batch { slices: vec![Slice::whole(1, 0)], ..batch() });
+    refused(Batch { slices: vec![Slice::whole(u32::MAX, 0)], ..batch() });
+    refused(Batch { slices: vec![Slice::whole(0, 2)], ..batch() });
+    let part = |index, part| vec![Slice { part: Some(part), ..Slice::whole(0, index) }];
+    refused(Batch { slices: part(0, 4), ..batch() });
+    refused(Batch { slices: [part(0, 0), part(0, 1)].concat(), ..batch() });
+    refused(Batch { slices: vec![Slice::whole(0, 0); MAX_BATCH_SLICES + 1], ..batch() });
     refused(Batch { entries: vec![batch().entries[0].clone(); MAX_BATCH_SLICES + 1], ..Batch::default() });
     refused(Batch { entries: vec![Arc::new(entry("d", EntryKind::Dir))], ..batch() });
 }

@@ -48,7 +48,7 @@ pub(super) fn entry(name: &str, kind: EntryKind) -> Entry {
 pub(super) fn batch() -> Batch {
     Batch {
         entries: vec![Arc::new(entry("a/b", EntryKind::File))],
-        slices: vec![Slice { entry: 0, index: 1 }, Slice { entry: 0, index: 0 }],
+        slices: vec![Slice::whole(0, 1), Slice::whole(0, 0)],
         again: true,
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn read() -> Vec<haul_core::Result<SliceData>> {
 
 /// One slice of a giant, and what was read of it: some of it is there already.
 pub(super) fn changed() -> (Batch, Vec<haul_core::Result<SliceData>>) {
-    let batch = Batch { slices: vec![Slice { entry: 0, index: 0 }], again: false, ..batch() };
+    let batch = Batch { slices: vec![Slice::whole(0, 0)], again: false, ..batch() };
     let extents = vec![Extent { start: 0, len: 16384, same: true }, Extent::data(16384, 17)];
     (batch, vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) })])
 }
