@@ -88,7 +88,10 @@ impl Reader {
         } else {
             whole(len)
         };
-        let ours = opened.is_ours(start, len);
+        let ours = match slice.part {
+            Some(_) => opened.is_ours_in_parts(entry.len, slice.index),
+            None => opened.is_ours(start, len),
+        };
         let mut hasher = SliceHasher::new(entry.len, start);
         let (mut at, mut used) = (0, 0);
         for extent in &extents {
