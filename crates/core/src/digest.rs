@@ -57,8 +57,8 @@ pub struct SliceHasher {
 }
 
 impl SliceHasher {
-    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes, or, where that is longer than
-    /// a slice, a part of it at a multiple of [`PART_LEN`].
+    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes, or, where that is longer
+    /// than a slice, a part of it at a multiple of [`PART_LEN`].
     #[must_use]
     pub fn new(file_len: u64, offset: u64) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -31,7 +31,7 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     /// For workers that may take work: there is some.
     work: Condvar,
-    /// For workers that may not: how many may has changed.
+    /// For workers and askers that may not: how many may has changed.
     gate: Condvar,
     /// For who adds: there is room.
     room: Condvar,
@@ -218,8 +218,8 @@ impl Queue {
         if compare { self.questions.notify_all() } else { self.work.notify_all() }
     }
 
-    /// What the sink is to be asked about next by number `asker`, of whom no more ask than workers work; waits for it, `None`
-    /// at the end.
+    /// What the sink is to be asked about next by number `asker`, of whom no more ask than workers work; waits for it,
+    /// `None` at the end.
     pub(crate) fn take_question(&self, asker: usize) -> Option<Question> {
         let mut state = self.lock();
         while !state.closed {
@@ -227,7 +227,9 @@ impl Queue {
             if may && let Some(question) = state.comparing.question() {
                 return Some(question);
             }
-            let wait = self.questions.wait_timeout(state, Duration::from_secs(1));
+            // Who may not ask waits elsewhere, so that one who may is woken.
+            let signal = if may { &self.questions } else { &self.gate };
+            let wait = signal.wait_timeout(state, Duration::from_secs(1));
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         None
@@ -312,7 +314,7 @@ impl Queue {
                     self.room.notify_all();
                 }
                 if pages.is_some() {
-                    self.questions.notify_all();
+                    self.questions.notify_one();
                 }
                 return Some(Work { batch: Arc::new(batch), pages });
             }

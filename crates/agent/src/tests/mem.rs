@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use haul_core::digest::{SliceHasher, slice_count, slice_len};
+use haul_core::digest::{SliceHasher, slice_count};
 use haul_core::entry::Xattr;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::{ScanBatch, ScanVisit};
@@ -126,8 +126,8 @@ impl Source for MemSource {
                 slices.push(Err(Error::new(ErrorKind::NotFound, Side::Source, "read", "gone")));
                 continue;
             };
-            let start = u64::from(slice.index) * SLICE_LEN;
-            let len = slice_len(entry.len, slice.index);
+            let start = slice.start();
+            let len = slice.len_in(entry.len);
             let part = &bytes[start as usize..(start + len) as usize];
             content.grow(part.len()).unwrap().copy_from_slice(part);
             slices.push(Ok(prove(entry, slice.index, part)));

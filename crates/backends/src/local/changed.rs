@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
-use haul_core::digest::{merge, slice_len};
+use haul_core::digest::merge;
 use haul_core::{Batch, BatchData, Entry, Extent, Pages, Result, SLICE_LEN, Slice, SliceData};
 
 use super::pagecache;
@@ -20,7 +20,7 @@ impl Reader {
         };
         let mut content = self.pool.take();
         // A slice fits into a buffer.
-        let room = content.grow(slice_len(entry.len, slice.index) as usize).unwrap_or_default();
+        let room = content.grow(slice.len_in(entry.len) as usize).unwrap_or_default();
         let read = match self.early.take(entry, slice) {
             Some(values) => self.differing(root, entry, slice, (&values, pages), room),
             None => self.changed_slice(root, entry, slice, pages, room),
@@ -40,7 +40,7 @@ impl Reader {
     ) -> Result<SliceData> {
         let opened = self.file(root, entry)?;
         let file = &opened.file;
-        let start = u64::from(slice.index) * SLICE_LEN;
+        let start = slice.start();
         let len = room.len();
         let data = if entry.is_sparse() {
             let found = read::extents(&root.ops, file, start, len as u64);

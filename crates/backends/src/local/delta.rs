@@ -133,20 +133,14 @@ impl Base {
     fn pages_of(&self, index: u32, bytes: &mut [u8]) -> Option<Pages> {
         let start = u64::from(index) * SLICE_LEN;
         let whole = slice_len(self.len, index) as usize / PAGE_LEN * PAGE_LEN;
-        let (mut pages, mut values) = (Pages::default(), Vec::new());
-        let mut at = 0;
-        while at < whole {
-            let step = &mut bytes[..STEP.min(whole - at)];
-            // What cannot be read is sent.
+        // What cannot be read is sent.
+        let values = page_values(start..start + whole as u64, bytes, |step, at| {
             self.ops.one();
-            self.file().read_exact_at(step, start + at as u64).ok()?;
-            for page in step.chunks(PAGE_LEN) {
-                let value = page_value(start + at as u64, page);
-                pages.push(&value);
-                values.push(value);
-                at += PAGE_LEN;
-            }
-        }
+            self.file().read_exact_at(step, at)
+        });
+        let values = values.ok()?;
+        let mut pages = Pages::default();
+        values.iter().for_each(|value| pages.push(value));
         if let Some(told) = &self.told {
             let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
             // Those that came whole stay behind. What is forgotten is read again.
@@ -165,11 +159,31 @@ impl Base {
 
     /// What was read of the slice for the last time need not stay in memory.
     pub(super) fn read_for_the_last_time(&self, slice: Slice) {
-        let start = u64::from(slice.index) * SLICE_LEN;
+        let start = slice.start();
         if self.opened.is_ours(start, SLICE_LEN) {
             pagecache::release(self.file(), start, SLICE_LEN);
         }
     }
+}
+
+/// The chaining values of the pages in a range of a file, from the beginning of one; read in steps, into `bytes`.
+pub(super) fn page_values<E>(
+    range: Range<u64>,
+    bytes: &mut [u8],
+    read: impl Fn(&mut [u8], u64) -> Result<(), E>,
+) -> Result<Vec<ChainingValue>, E> {
+    let mut values = Vec::with_capacity(SLICE_PAGES);
+    let mut at = range.start;
+    while at < range.end {
+        let step = STEP.min((range.end - at) as usize);
+        let step = &mut bytes[..step];
+        read(step, at)?;
+        for page in step.chunks(PAGE_LEN) {
+            values.push(page_value(at, page));
+            at += page.len() as u64;
+        }
+    }
+    Ok(values)
 }
 
 /// Whether files of the file system that `file` is on can share blocks.
@@ -222,7 +236,7 @@ pub(super) fn fill(
             content.shift(from, to, len);
             continue;
         }
-        let start = u64::from(slice.index) * SLICE_LEN + u64::from(extent.start);
+        let start = slice.start() + u64::from(extent.start);
         let bytes = &mut content.bytes_mut()[to..to + len];
         ops.one();
         if base.read_exact_at(bytes, start).is_err() {
@@ -239,7 +253,7 @@ pub(super) fn proof(
     mut sent: &[u8],
     told: &[ChainingValue],
 ) -> Option<ChainingValue> {
-    let start = u64::from(slice.index) * SLICE_LEN;
+    let start = slice.start();
     let zeros = [0; PAGE_LEN];
     let mut values = Vec::with_capacity(SLICE_PAGES);
     let mut at = 0;

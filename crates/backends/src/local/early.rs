@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
+use haul_core::delta::{PAGE_LEN, page_value};
 use haul_core::digest::{merge, slice_count, slice_len};
 use haul_core::entry::Identity;
 use haul_core::{
@@ -15,6 +15,7 @@ use haul_core::{
 
 use super::changed::add;
 use super::crew::Crew;
+use super::delta::page_values;
 use super::read::{self, Reader, STEP};
 use super::root::Root;
 use super::{pagecache, walk};
@@ -93,17 +94,8 @@ fn pages_of(root: &Root, reader: &Reader, entry: &Entry, index: u32) -> Result<V
     let opened = reader.file(root, entry)?;
     let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(entry.len, index));
     let ours = opened.is_ours(start, len);
-    let mut values = Vec::with_capacity(SLICE_PAGES);
-    let mut bytes = vec![0; STEP.min(len as usize)];
-    let mut at = 0;
-    while at < len {
-        let step = &mut bytes[..STEP.min((len - at) as usize)];
-        read::read_at(root, entry, &opened.file, step, start + at)?;
-        for page in step.chunks(PAGE_LEN) {
-            values.push(page_value(start + at, page));
-            at += page.len() as u64;
-        }
-    }
+    let read = |step: &mut [u8], at| read::read_at(root, entry, &opened.file, step, at);
+    let values = page_values(start..start + len, &mut vec![0; STEP.min(len as usize)], read)?;
     if ours {
         pagecache::release(&opened.file, start, len);
     }
@@ -122,7 +114,7 @@ impl Reader {
         room: &mut [u8],
     ) -> Result<SliceData> {
         let opened = self.file(root, entry)?;
-        let start = u64::from(slice.index) * SLICE_LEN;
+        let start = slice.start();
         let (mut runs, mut used) = (Vec::new(), 0);
         for (number, value) in values.iter().enumerate() {
             let at = number * PAGE_LEN;

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use haul_core::digest::{PART_LEN, merge, part_count, slice_len};
+use haul_core::digest::{PART_LEN, merge, part_count};
 use haul_core::journal::Header;
 use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, Slice, SliceData};
 
@@ -125,7 +125,7 @@ impl Giant {
         if self.in_place {
             return true;
         }
-        let whole = slice_len(self.entry.len, slice.index) == SLICE_LEN;
+        let whole = slice.len_in(self.entry.len) == SLICE_LEN;
         if !self.shares || !whole || self.lock().tree.has(slice.index) {
             return false;
         }

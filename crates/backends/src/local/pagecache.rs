@@ -48,7 +48,7 @@ impl Opened {
 }
 
 impl Drop for Opened {
-    /// What the kernel read ahead behind those who read, or held on to when it was asked to drop it.
+    /// What was read ahead of a slow reader into slices that others were done with: whole slices, on a busy machine.
     fn drop(&mut self) {
         if self.cold && !is_cold(&self.file, 0, self.len) {
             release(&self.file, 0, self.len);

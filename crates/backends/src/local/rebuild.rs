@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use haul_core::digest::slice_len;
 use haul_core::{
     BatchData, Buffer, Entry, Error, ErrorKind, Outcome, Result, Retry, SLICE_LEN, Side, Slice, SliceData,
     WriteDone,
@@ -58,7 +57,7 @@ impl LocalSink {
         };
         let base = self.bases().of(self.root(), self.options(), entry).ok_or_else(changed)?;
         let door = giant.door(slice);
-        let len = slice_len(entry.len, slice.index) as usize;
+        let len = slice.len_in(entry.len) as usize;
         let proof = |told: &[_]| delta::proof(len, slice, read, content.bytes(), told);
         let told = base.take_told(slice.index).filter(|_| giant.in_place);
         let (proved, same) = if let Some(value) = told.and_then(|told| proof(&told)) {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use haul_core::digest::{slice_count, slice_len};
+use haul_core::digest::slice_count;
 use haul_core::{Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, Side, Slice, SliceData};
 use haul_object::client::{joined_crc64, run_note};
 use haul_object::companion::{self, Beside, Proof};
@@ -124,7 +124,7 @@ impl Giant {
             } else {
                 let slices = self.step.min(slice_count(self.entry.len) - number * self.step);
                 let part = state.parts.entry(number).or_insert_with(|| Part::new(slices));
-                let blocks = blocks(slice_len(self.entry.len, slice.index), data, content);
+                let blocks = blocks(slice.len_in(self.entry.len), data, content);
                 part.put(at, blocks, &sink.room).map_err(|error| spool_failed(&error))?;
                 if !part.is_whole() {
                     return Ok(Outcome::Stored);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::digest::SliceHasher;
 use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath, Result, SLICE_LEN,
@@ -41,8 +41,7 @@ struct Job<'a> {
 
 /// Reads the slices of a batch and hashes them.
 pub(super) fn read(source: &ObjectSource, batch: &Arc<Batch>) -> Result<BatchData> {
-    let lens: Vec<usize> =
-        batch.iter().map(|(entry, slice)| slice_len(entry.len, slice.index) as usize).collect();
+    let lens: Vec<usize> = batch.iter().map(|(entry, slice)| slice.len_in(entry.len) as usize).collect();
     let total: usize = lens.iter().sum();
     let mut content = if total == 0 { Buffer::default() } else { source.buffers.take() };
     let mut slices = {
@@ -83,7 +82,7 @@ fn is_lost(error: &Error) -> bool {
 
 fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u8]) -> Result<SliceData> {
     let fact = current(source, entry)?;
-    let start = u64::from(slice.index) * SLICE_LEN;
+    let start = slice.start();
     let mut at = 0;
     let mut fits = true;
     let mut take = |bytes: Option<&[u8]>| match bytes {
@@ -110,7 +109,7 @@ fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u
             None => client.read_object(&fact.object, &mut take),
         },
         (_, false) => {
-            let range = start..start + slice_len(entry.len, slice.index);
+            let range = start..start + slice.len_in(entry.len);
             client.read(&fact.object, range, &AtomicBool::new(false), &mut take)
         }
     };

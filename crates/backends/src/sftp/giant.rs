@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::digest::SliceHasher;
 use haul_core::journal::{self, HEADER_LEN, Header, RECORD_LEN};
 use haul_core::{
     ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, SLICE_LEN, Slice, SliceData,
@@ -259,7 +259,7 @@ fn stage(
     }
     let handle = opened?;
     giant.lock().made = true;
-    let (start, len) = (u64::from(slice.index) * SLICE_LEN, slice_len(entry.len, slice.index));
+    let (start, len) = (slice.start(), slice.len_in(entry.len));
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
     let hole = written < len;
     if hole {

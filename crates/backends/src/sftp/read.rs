@@ -52,8 +52,8 @@ fn read_some(
     for (entry, slice) in items {
         let opened = opens.expect().handle();
         if let Ok(handle) = &opened {
-            let start = u64::from(slice.index) * SLICE_LEN;
-            ask_for(&mut wave, handle, start, slice_len(entry.len, slice.index), conn.server.max_read);
+            let start = slice.start();
+            ask_for(&mut wave, handle, start, slice.len_in(entry.len), conn.server.max_read);
             wave.ask(&Request::Fstat { handle });
             wave.ask(&Request::Close { handle });
         }
@@ -162,8 +162,8 @@ fn take_slice(
     handle: &[u8],
     content: &mut Buffer,
 ) -> Result<Option<SliceData>, Fault> {
-    let start = u64::from(slice.index) * SLICE_LEN;
-    let len = slice_len(entry.len, slice.index);
+    let start = slice.start();
+    let len = slice.len_in(entry.len);
     let mut hasher = SliceHasher::new(entry.len, start);
     let mut room = true;
     let whole = take_answers(conn, wave, handle, start, len, &mut |bytes| {
