@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use haul_core::text::Clean;
 use haul_core::{MetaNote, RelPath};
 
 /// What could not be set, once for each kind.
@@ -13,8 +14,8 @@ impl Notes {
     pub(crate) fn note(&self, what: &str, cause: &str, path: &RelPath) {
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let note = notes.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
-            what: what.to_owned(),
-            cause: cause.to_owned(),
+            what: what.to_owned().clean(),
+            cause: cause.to_owned().clean(),
             count: 0,
             example: path.clone(),
         });

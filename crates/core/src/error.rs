@@ -6,6 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::path::printable;
+use crate::text::{Clean, shown};
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -67,7 +68,8 @@ pub enum Retry {
 
 /// An error: kind, side, what was being done, to what, and why it failed.
 ///
-/// It prints as `failed to OPERATION SUBJECT: CAUSE`, one line, with bytes that are no text escaped.
+/// It prints as `failed to OPERATION SUBJECT: CAUSE`, one line, with bytes that are no text escaped. Its words may come
+/// from another machine: they are cleaned ([`crate::text`]) when it is made and when it is decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error(Box<Inner>);
 
@@ -76,10 +78,13 @@ struct Inner {
     kind: ErrorKind,
     side: Side,
     retry: Retry,
+    #[serde(deserialize_with = "shown")]
     operation: String,
     #[serde(with = "serde_bytes")]
     subject: Vec<u8>,
+    #[serde(deserialize_with = "shown")]
     cause: String,
+    #[serde(deserialize_with = "shown")]
     hint: Option<String>,
 }
 
@@ -92,9 +97,9 @@ impl Error {
             kind,
             side,
             retry,
-            operation: operation.to_owned(),
+            operation: operation.to_owned().clean(),
             subject: Vec::new(),
-            cause: cause.into(),
+            cause: cause.into().clean(),
             hint: None,
         }))
     }
@@ -129,7 +134,7 @@ impl Error {
     /// Adds the way out, printed on a line of its own.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+        self.0.hint = Some(hint.into().clean());
         self
     }
 
@@ -203,6 +208,20 @@ mod tests {
         for code in [28, 122] {
             let error = Error::io(Side::Destination, "write", &io::Error::from_raw_os_error(code));
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{code}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_peer_are_cleaned_however_they_come() {
+        let evil = "\x1b]0;t\x07\u{9b}2J\nhaul: all there\u{202e}";
+        let made = Error::new(ErrorKind::Io, Side::Wire, evil, evil).on(evil).with_hint(evil);
+        // What a peer sends that does not clean its own words.
+        let raw =
+            Inner { operation: evil.into(), cause: evil.into(), hint: Some(evil.into()), ..*made.0.clone() };
+        let told: Error = postcard::from_bytes(&postcard::to_allocvec(&raw).unwrap()).unwrap();
+        for error in [made, told] {
+            let text = format!("{error} {} {} {}", error.operation(), error.cause(), error.hint().unwrap());
+            assert!(!text.chars().any(crate::text::is_unsafe), "{text}");
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod report;
 pub mod sink;
 pub mod slice;
 pub mod source;
+pub mod text;
 
 pub use buffer::{Buffer, BufferPool};
 pub use delta::{Delta, Pages};

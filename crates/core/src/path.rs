@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::text::push_escaped;
+
 /// The longest path that is accepted, in bytes. Linux limits one system call to 4,096; a tree that is walked by
 /// directory handles can be deeper, so the bound is generous and only keeps a hostile peer from taking memory.
 pub const MAX_PATH_LEN: usize = 64 * 1024;
@@ -140,21 +142,14 @@ impl RelPath {
     }
 }
 
-/// Bytes as a person reads them: UTF-8 stays, control characters and other bytes are shown as `\xNN`, so that a
-/// name can neither break a line nor move the cursor.
+/// Bytes as a person reads them: UTF-8 stays, control characters and other bytes are shown as `\xNN`, marks that turn
+/// the direction of writing as `\u{NNNN}`, so that a name can neither break a line nor move the cursor.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() {
-                let mut utf8 = [0; 4];
-                for b in c.encode_utf8(&mut utf8).bytes() {
-                    out.push_str(&format!("\\x{b:02x}"));
-                }
-            } else {
-                out.push(c);
-            }
+            push_escaped(&mut out, c);
         }
         for b in chunk.invalid() {
             out.push_str(&format!("\\x{b:02x}"));
@@ -216,5 +211,6 @@ mod tests {
     #[test]
     fn shows_any_name_on_one_line() {
         assert_eq!(printable(b"a\nb\xff\xc3\xa9\x1b"), "a\\x0ab\\xffé\\x1b");
+        assert_eq!(printable("a\u{202e}b\u{9b}".as_bytes()), "a\\u{202e}b\\xc2\\x9b");
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Timestamp;
 use crate::location::Place;
 use crate::path::RelPath;
+use crate::text::shown;
 
 /// Parts of files in one task at most.
 pub const MAX_SAMPLES: usize = 1024;
@@ -103,6 +104,7 @@ pub struct ReadFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteFigures {
     /// Why nothing was written, if nothing was.
+    #[serde(deserialize_with = "shown")]
     pub skipped: Option<String>,
     /// Bytes per second, written and synced.
     pub bytes_per_second: Option<u64>,
@@ -160,24 +162,30 @@ impl fmt::Display for Method {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The system's name and release.
+    #[serde(deserialize_with = "shown")]
     pub system: String,
     /// Cores that this process may use.
     pub cores: u32,
     /// Whether the processor has instructions for AES.
     pub aes: bool,
     /// How the first core's frequency is governed, and by which driver.
+    #[serde(deserialize_with = "shown")]
     pub governor: Option<(String, String)>,
     /// Files that this process may have open at once.
     pub open_files: u64,
     /// Settings of the network, under their names below `net`: `ipv4.tcp_rmem` and others.
+    #[serde(deserialize_with = "shown")]
     pub network: BTreeMap<String, String>,
     /// The way to the machine at the other end.
     pub route: Option<Route>,
     /// The addresses that the ssh login came from and to.
+    #[serde(deserialize_with = "shown")]
     pub ssh: Option<(String, String)>,
     /// Settings of sshd, where they may be read.
+    #[serde(deserialize_with = "shown")]
     pub sshd: BTreeMap<String, String>,
     /// The folder that was looked at: the end's own, or the nearest one above it that exists.
+    #[serde(deserialize_with = "shown")]
     pub folder: String,
     /// Whether this user may write into the folder.
     pub writable: bool,
@@ -191,10 +199,13 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Where it is mounted.
+    #[serde(deserialize_with = "shown")]
     pub point: String,
     /// Its type, as `ext4` or `nfs4`.
+    #[serde(deserialize_with = "shown")]
     pub kind: String,
     /// Its options, of the mount and of the file system.
+    #[serde(deserialize_with = "shown")]
     pub options: Vec<String>,
 }
 
@@ -215,8 +226,10 @@ pub struct Space {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// The other machine's address.
+    #[serde(deserialize_with = "shown")]
     pub to: String,
     /// The interface.
+    #[serde(deserialize_with = "shown")]
     pub interface: String,
     /// Bytes in its packets at most.
     pub interface_mtu: u32,

@@ -4,11 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::path::RelPath;
+use crate::text::shown;
 
 /// An operation that a file system does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stuck {
     /// What is being done, as in "read".
+    #[serde(deserialize_with = "shown")]
     pub operation: String,
     /// With what: a path as the person may know it.
     #[serde(with = "serde_bytes")]
@@ -74,8 +76,10 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetaNote {
     /// What could not be set: `owner`, `mode`, `times`, `xattr user.x` …
+    #[serde(deserialize_with = "shown")]
     pub what: String,
     /// Why, in the system's words.
+    #[serde(deserialize_with = "shown")]
     pub cause: String,
     /// On how many entries.
     pub count: u64,

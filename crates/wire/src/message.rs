@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
+use haul_core::text::{Clean, shown};
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Method, Offer, Outcome, Packing,
     Pages, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData, Stuck,
@@ -43,6 +44,7 @@ pub struct Reach {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its name, for people.
+    #[serde(deserialize_with = "shown")]
     pub name: String,
     /// Its public key.
     #[serde(with = "serde_bytes")]
@@ -63,6 +65,7 @@ pub struct Hello {
     /// The sender's [`VERSION`].
     pub version: u32,
     /// The sender's release, for people.
+    #[serde(deserialize_with = "shown")]
     pub release: String,
     /// The session to join, if there was one.
     pub session: Option<SessionId>,
@@ -99,6 +102,7 @@ pub struct DirectAnswer {
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
     /// The port that it listens on, or why it cannot.
+    #[serde(deserialize_with = "shown")]
     pub port: std::result::Result<u16, String>,
     /// The address that ssh reached it at, as its system sees it.
     pub address: Option<IpAddr>,
@@ -110,8 +114,10 @@ pub struct Welcome {
     /// The sender's [`VERSION`].
     pub version: u32,
     /// The sender's release, for people.
+    #[serde(deserialize_with = "shown")]
     pub release: String,
     /// The session that the lane belongs to now, or why it was not accepted.
+    #[serde(deserialize_with = "shown")]
     pub session: std::result::Result<SessionId, String>,
     /// What the near end needs for lanes that do not go through ssh, if it asked for it.
     pub direct: Option<DirectAnswer>,
@@ -130,7 +136,7 @@ impl Welcome {
 pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
     let (version, rest) = postcard::take_from_bytes::<u32>(body).ok()?;
     let (release, _) = postcard::take_from_bytes::<String>(rest).ok()?;
-    Some((version, release))
+    Some((version, release.clean()))
 }
 
 /// Something to be done by the far end.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::event::Action;
+use haul_core::text::one_line;
 use haul_core::{Error, Progress, Result, Side};
 
 use super::failures::Failures;
@@ -112,13 +113,13 @@ impl Console {
     /// A sentence for the person.
     pub(crate) fn note(&self, text: &str) {
         if !self.settings.quiet {
-            self.view.note(text);
+            self.view.note(&one_line(text));
         }
     }
 
     /// A sentence of something that stands in the way, said in any case.
     pub(crate) fn warn(&self, text: &str) {
-        self.view.note(text);
+        self.view.note(&one_line(text));
     }
 
     /// What a probe measured.

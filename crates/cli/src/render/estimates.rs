@@ -20,10 +20,7 @@ struct Line<'a> {
 pub(crate) fn estimate_json(destination: &str, len: u64, estimate: Estimate) -> Vec<u8> {
     let Estimate { put, get, parts } = estimate;
     // Text and numbers always become JSON.
-    let mut text =
-        serde_json::to_vec(&Line { kind: "estimate", destination, len, parts, put, get }).unwrap_or_default();
-    text.push(b'\n');
-    text
+    super::json::line(&Line { kind: "estimate", destination, len, parts, put, get }).unwrap_or_default()
 }
 
 /// For people.

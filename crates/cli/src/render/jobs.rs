@@ -1,5 +1,6 @@
 //! The records of jobs, on standard output.
 
+use haul_core::text::one_line;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -74,8 +75,8 @@ impl JobLines {
         let format = "%Y-%m-%d %H:%M:%S %Z";
         self.write(&format!("job {}: {}", record.id, word(state)));
         self.write(&format!("  command: {}", line(record)));
-        self.write(&format!("  in: {}", record.folder));
-        self.write(&format!("  by: process {} on {}", record.process.pid, record.process.host));
+        self.write(&format!("  in: {}", one_line(&*record.folder)));
+        self.write(&format!("  by: process {} on {}", record.process.pid, one_line(&*record.process.host)));
         self.write(&format!("  started: {}", local(&record.started, format)));
         if let Some(ended) = &record.ended {
             self.write(&format!("  ended: {}", local(ended, format)));
@@ -84,7 +85,8 @@ impl JobLines {
             self.write(&format!("  exit code: {code}"));
         }
         match &record.text {
-            Some(text) => self.write(text.trim_end()),
+            // It was cleaned when it was said, but an older haul may have kept it.
+            Some(text) => text.trim_end().lines().for_each(|line| self.write(&one_line(line))),
             None => {
                 let totals = &record.totals;
                 let sent = bytes(totals.sent_bytes);
@@ -112,8 +114,8 @@ impl JobLines {
 
     fn write_json(&self, record: &Record) {
         // Nothing in a record can fail to become JSON.
-        if let Ok(text) = serde_json::to_string(&Line { state: record.state(), record }) {
-            self.write(&text);
+        if let Ok(text) = super::json::line(&Line { state: record.state(), record }) {
+            self.lines.write(&text);
         }
     }
 
@@ -158,5 +160,5 @@ fn line(record: &Record) -> String {
             format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
-    quoted.collect::<Vec<_>>().join(" ")
+    one_line(quoted.collect::<Vec<_>>().join(" ")).into_owned()
 }

@@ -1,11 +1,14 @@
 //! A run as programs read it: one JSON object a line. The format is described in `docs/JSON.md`.
 
+mod line;
 mod plan;
 mod probe;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+pub(super) use line::line;
 
 use haul_core::event::Action;
 use haul_core::path::printable;
@@ -193,8 +196,7 @@ impl Json {
 
     fn write(&self, line: &Line<'_>) {
         // Nothing in a line can fail to become JSON: no map has keys that are not text.
-        if let Ok(mut text) = serde_json::to_vec(line) {
-            text.push(b'\n');
+        if let Ok(text) = line::line(line) {
             self.lines.write(&text);
         }
     }

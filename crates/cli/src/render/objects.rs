@@ -24,9 +24,7 @@ enum Line<'a> {
 
 fn json(line: &Line<'_>) -> Vec<u8> {
     // Text and numbers always become JSON.
-    let mut text = serde_json::to_vec(line).unwrap_or_default();
-    text.push(b'\n');
-    text
+    super::json::line(line).unwrap_or_default()
 }
 
 /// An object, for programs.

@@ -1,0 +1,109 @@
+//! Text from another machine, made safe to be shown.
+//!
+//! A far haul, a server or a store words its own errors. Printed as they come, such words could clear the screen, set
+//! the clipboard or forge lines of ours. So every field that holds a peer's words is cleaned when it is decoded, with
+//! `#[serde(deserialize_with = "shown")]`, and every [`crate::Error`] cleans its words when it is made.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+/// Whether a terminal may act on the character, or show what follows it in another order or on another line.
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Appends the character as text that is safe: `\xNN` for each byte of a control character, `\u{NNNN}` for others.
+pub(crate) fn push_escaped(out: &mut String, c: char) {
+    if !is_unsafe(c) {
+        out.push(c);
+    } else if c.is_control() {
+        let mut utf8 = [0; 4];
+        c.encode_utf8(&mut utf8).bytes().for_each(|b| out.push_str(&format!("\\x{b:02x}")));
+    } else {
+        out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+    }
+}
+
+/// The text on one line, with nothing in it that a terminal acts on. What was cleaned before stays as it is.
+#[must_use]
+pub fn one_line<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    let text = text.into();
+    if !text.chars().any(is_unsafe) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    text.chars().for_each(|c| push_escaped(&mut out, c));
+    Cow::Owned(out)
+}
+
+/// For `#[serde(deserialize_with)]`: decodes a field and cleans all text in it.
+///
+/// # Errors
+/// As decoding does.
+pub fn shown<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clean>(deserializer: D) -> Result<T, D::Error> {
+    T::deserialize(deserializer).map(Clean::clean)
+}
+
+/// What [`shown`] can clean.
+pub trait Clean {
+    /// The same, with all text in it cleaned by [`one_line`].
+    #[must_use]
+    fn clean(self) -> Self;
+}
+
+impl Clean for String {
+    fn clean(self) -> Self {
+        match one_line(&*self) {
+            Cow::Borrowed(_) => self,
+            Cow::Owned(cleaned) => cleaned,
+        }
+    }
+}
+
+impl<T: Clean> Clean for Option<T> {
+    fn clean(self) -> Self {
+        self.map(T::clean)
+    }
+}
+
+impl<T: Clean> Clean for Vec<T> {
+    fn clean(self) -> Self {
+        self.into_iter().map(T::clean).collect()
+    }
+}
+
+impl<T> Clean for Result<T, String> {
+    fn clean(self) -> Self {
+        self.map_err(String::clean)
+    }
+}
+
+impl<A: Clean, B: Clean> Clean for (A, B) {
+    fn clean(self) -> Self {
+        (self.0.clean(), self.1.clean())
+    }
+}
+
+impl<K: Clean + Ord, V: Clean> Clean for BTreeMap<K, V> {
+    fn clean(self) -> Self {
+        self.into_iter().map(Clean::clean).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_acts_on_nothing_that_is_left() {
+        let bad = "a\x1b[2Jb\nc\r\u{9b}31m\u{9d}52;c;x\x07\u{7f}\u{202e}gpj\u{2066}\u{2028}é";
+        let safe = one_line(bad);
+        assert!(!safe.chars().any(is_unsafe), "{safe}");
+        assert_eq!(one_line("a\x1b\n\u{9b}\u{202e}é"), "a\\x1b\\x0a\\xc2\\x9b\\u{202e}é");
+        assert_eq!(one_line(safe.clone()), safe, "cleaning it again changes nothing");
+        assert!(matches!(one_line("plain words, ünd more"), Cow::Borrowed(_)));
+    }
+}
