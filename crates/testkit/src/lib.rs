@@ -1,6 +1,6 @@
 //! What the tests need of a machine: trees with every kind of entry, an independent comparison of two trees, a
-//! real sshd, small file systems on loop devices, a remote shell that damages what passes through it, and
-//! processes that are watched, killed and never left over.
+//! real sshd, small file systems on loop devices, a disk that fails and loses power, a remote shell that damages
+//! what passes through it, and processes that are watched, killed and never left over.
 //!
 //! Nothing here knows how haul works inside. Everything here panics, with what the system said, when the machine
 //! refuses: a test has no use for an error that it cannot assert on. What a machine may lack is asked for first,
@@ -15,6 +15,7 @@
 
 pub mod compare;
 pub mod content;
+pub mod disk;
 pub mod fault;
 pub mod mount;
 pub mod needs;
@@ -26,6 +27,7 @@ pub mod tree;
 
 pub use compare::{assert_no_half_files, assert_same_tree, differences};
 pub use content::Random;
+pub use disk::{CrashDisk, DiskCounts, DiskFault, DiskOp, Keep, Trigger};
 pub use fault::{Direction, Fault, FaultPlan, Which};
 pub use mount::{FileSystem, Mount};
 pub use needs::Need;

@@ -41,12 +41,7 @@ impl Mount {
         }
         let image = scratch.join("image");
         File::create(&image).unwrap().set_len(bytes).unwrap();
-        let (make, options): (&str, &[&str]) = match kind {
-            FileSystem::Xfs => ("mkfs.xfs", &["-q", "-m", "reflink=1"]),
-            FileSystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
-            FileSystem::Ext4 | FileSystem::Tmpfs => ("mkfs.ext4", &["-q", "-F", "-I", "256", "-m", "0"]),
-        };
-        tool(Command::new(make).args(options).arg(&image));
+        make(kind, &image);
         tool(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at));
         Self { at, _scratch: Some(scratch) }
     }
@@ -82,6 +77,16 @@ impl Mount {
         let stat = rustix::fs::statvfs(&self.at).unwrap();
         (stat.f_blocks - stat.f_bfree) * stat.f_frsize
     }
+}
+
+/// Makes a file system in the file `image`, as large as that is.
+pub(crate) fn make(kind: FileSystem, image: &Path) {
+    let (make, options): (&str, &[&str]) = match kind {
+        FileSystem::Xfs => ("mkfs.xfs", &["-q", "-m", "reflink=1"]),
+        FileSystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
+        FileSystem::Ext4 | FileSystem::Tmpfs => ("mkfs.ext4", &["-q", "-F", "-I", "256", "-m", "0"]),
+    };
+    tool(Command::new(make).args(options).arg(image));
 }
 
 fn mount_tmpfs(at: &Path, bytes: u64) {

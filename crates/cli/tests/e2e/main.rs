@@ -42,6 +42,7 @@ mod pagecache;
 mod paths;
 mod plan;
 mod postgres;
+mod power;
 mod probe;
 mod provider;
 mod providers;
@@ -157,6 +158,7 @@ fn main() -> ExitCode {
         cloudtrees::cases(),
         pagecache::cases(),
         delta::cases(),
+        power::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
