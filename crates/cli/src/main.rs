@@ -13,17 +13,19 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use args::Refused;
 
 fn main() -> ExitCode {
     open_files::raise();
-    match args::Cli::try_parse() {
+    match args::parse(std::env::args_os()) {
         Ok(cli) => commands::run(cli.command).into(),
-        Err(mut error) => {
-            args::explain(&mut error);
-            // Nobody is there to be told that help could not be printed.
-            let _ = error.print();
-            u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+        Err(refused) => {
+            match &refused {
+                Refused::Line(line) => render::print_line(line),
+                // Nobody is there to be told that help could not be printed.
+                Refused::Parser(error) => drop(error.print()),
+            }
+            ExitCode::from(refused.exit_code())
         }
     }
 }

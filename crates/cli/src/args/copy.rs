@@ -41,16 +41,13 @@ pub(crate) struct CopyArgs {
     pub(crate) files_from: Option<OsString>,
 }
 
-/// Make DST the same as SRC: copy, then remove what SRC does not have
+/// Mirror SRC to DST: copy, then delete what SRC lacks
 #[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = SYNC_EXAMPLES)]
+#[command(args_override_self = true, override_usage = "haul sync [OPTIONS] SRC DST", after_help = SYNC_EXAMPLES)]
 pub(crate) struct SyncArgs {
-    /// What DST is to be like; `SRC/` is what is in it
-    #[arg(value_name = "SRC")]
-    pub(crate) source: OsString,
-    /// What is to be changed
-    #[arg(value_name = "DST")]
-    pub(crate) destination: OsString,
+    /// The source, then the destination; SRC/ copies the directory's contents, SRC the directory itself
+    #[arg(value_name = "END", required = true, num_args = 1..)]
+    pub(crate) ends: Vec<OsString>,
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
@@ -60,7 +57,8 @@ pub(crate) struct SyncArgs {
     /// Remove although parts of the source could not be read
     #[arg(long, help_heading = "What is removed")]
     pub(crate) ignore_errors: bool,
-    /// Remove what SRC does not have: the default, accepted for habit
-    #[arg(long, help_heading = "What is removed")]
+    /// Delete what SRC lacks, after the copy: the default, accepted with all of rsync's --delete-… words for the moment
+    #[arg(long, aliases = ["del", "delete-before", "delete-during", "delete-delay", "delete-after"],
+          help_heading = "What is removed")]
     pub(crate) delete: bool,
 }

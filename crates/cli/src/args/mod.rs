@@ -1,5 +1,7 @@
 //! The words of the command line, one file for each command. No logic: what they mean is in `settings`.
 
+mod accepted;
+mod advice;
 mod compress;
 mod copy;
 mod delta;
@@ -17,6 +19,7 @@ mod ls;
 mod missing;
 mod object;
 mod output;
+mod parse;
 mod plan;
 mod probe;
 mod put;
@@ -32,6 +35,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use accepted::{AcceptedArgs, AcceptedByVerify};
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
@@ -49,10 +53,11 @@ pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
 pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
 pub(crate) use output::OutputArgs;
+pub(crate) use parse::{command, parse};
 pub(crate) use plan::PlanArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
-pub(crate) use refused::explain;
+pub(crate) use refused::Refused;
 pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use verify::VerifyArgs;

@@ -1,68 +1,115 @@
-//! rsync's options that hands type and haul does not have: what to do instead.
+//! Words that haul does not have: what to do instead.
 
-use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use std::ffi::OsString;
 
-/// Options of rsync, and what they come to here.
-const TABLE: &[(&[&str], &str)] = &[
-    (&["-r", "--recursive"], "folders are always copied with all that is in them: leave it out"),
-    (
-        &[
-            "-t",
-            "-p",
-            "-o",
-            "-g",
-            "-l",
-            "-D",
-            "-A",
-            "-X",
-            "-H",
-            "-S",
-            "--times",
-            "--perms",
-            "--owner",
-            "--group",
-            "--links",
-            "--acls",
-            "--xattrs",
-            "--hard-links",
-            "--sparse",
-            "--devices",
-            "--specials",
-        ],
-        "times, modes, owners, links, ACLs, attributes and holes are always kept: leave it out",
-    ),
-    (
-        &["-P", "--partial"],
-        "progress is shown and an interrupted run goes on when it is run again: leave it out",
-    ),
-    (
-        &["--compress-choice", "--zc", "--compress-level", "--zl"],
-        "--compress takes auto, none, lz4, zstd and zstd:LEVEL",
-    ),
-    (
-        &["--delete", "--delete-after", "--delete-before", "--delete-during", "--del"],
-        "`haul copy` never deletes; `haul sync` does",
-    ),
-    (
-        &["-R", "--relative"],
-        "paths of --files-from keep their place; otherwise use SRC/ and the DST you mean",
-    ),
-    (
-        &["--append", "--append-verify"],
-        "of a file that grew, its new end is sent anyway (see --delta): leave it out",
-    ),
-    (&["-W", "--whole-file"], "use --delta off"),
-    (&["--no-whole-file", "--no-W"], "use --delta on"),
-    (&["-i", "--itemize-changes"], "use -v, or -n to see what would be done"),
-];
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Puts into `error` what to do instead of the option that it complains of, if haul knows it.
-pub(crate) fn explain(error: &mut clap::Error) {
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
-    let name = argument.split(['=', ' ']).next().unwrap_or_default();
-    if let Some((_, advice)) = TABLE.iter().find(|(names, _)| names.contains(&name)) {
-        let advice = ContextValue::StyledStrs(vec![StyledStr::from(*advice)]);
-        error.insert(ContextKind::Suggested, advice);
+use super::advice::{COMMANDS, OPTIONS};
+
+/// Why a command line was not taken.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// One line that says it all.
+    Line(String),
+    /// What the parser says; also help and the version, which were asked for.
+    Parser(clap::Error),
+}
+
+impl Refused {
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Line(_) => 2,
+            Self::Parser(error) => u8::try_from(error.exit_code()).unwrap_or(2),
+        }
+    }
+}
+
+/// Puts into words why the parser took offence. A known word of another tool is answered from a table; for others the
+/// parser's guess stays only where it is a likely slip of the hand.
+pub(crate) fn refused(mut error: clap::Error, words: &[OsString]) -> Refused {
+    let command = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let invalid = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => {
+            Some(word.split(['=', ' ']).next().unwrap_or_default().to_owned())
+        }
+        _ => None,
+    };
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(word) = invalid(&error, ContextKind::InvalidSubcommand)
+    {
+        if let Some((_, advice)) = COMMANDS.iter().find(|(names, _)| names.contains(&word.as_str())) {
+            return Refused::Line(format!("`{word}` is not a command: {advice}"));
+        }
+        if word.contains(['/', ':', '.']) {
+            return Refused::Line(format!("`{word}` is not a command: for a copy it is `haul copy SRC DST`"));
+        }
+        if !is_slip(&word, error.get(ContextKind::SuggestedSubcommand)) {
+            error.remove(ContextKind::SuggestedSubcommand);
+        }
+    }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(word) = invalid(&error, ContextKind::InvalidArg)
+    {
+        if command.starts_with('-') {
+            return Refused::Line(format!(
+                "`{word}` comes too early: options follow the command, as in `haul copy {command} SRC DST`"
+            ));
+        }
+        if let Some(advice) = advice(&command, &word) {
+            return Refused::Line(format!("`{word}` is not an option of `haul {command}`: {advice}"));
+        }
+        // The advice to put `--` before it is wrong for all commands: there it begins a command or a path.
+        error.remove(ContextKind::Suggested);
+        if !is_slip(&word, error.get(ContextKind::SuggestedArg)) {
+            error.remove(ContextKind::SuggestedArg);
+        }
+    }
+    Refused::Parser(error)
+}
+
+/// What to do instead of an option of another tool.
+fn advice(command: &str, word: &str) -> Option<&'static str> {
+    let of = |at: &str| at.is_empty() || at.split(' ').any(|name| name == command);
+    OPTIONS.iter().find(|(at, names, _)| of(at) && names.contains(&word)).map(|(_, _, advice)| *advice)
+}
+
+/// Whether one of the words that the parser suggests differs from `word` as a slip of the hand does.
+fn is_slip(word: &str, suggested: Option<&ContextValue>) -> bool {
+    let allowed = word.len() / 5;
+    let near = |other: &String| distance(word.as_bytes(), other.as_bytes()) <= allowed.max(1);
+    match suggested {
+        Some(ContextValue::String(other)) => near(other),
+        Some(ContextValue::Strings(others)) => others.iter().any(near),
+        _ => false,
+    }
+}
+
+/// How many letters have to be changed, added or taken away to make one word from the other.
+fn distance(one: &[u8], other: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = above + 1;
+        for at in 0..other.len() {
+            let changed = corner + usize::from(other[at] != *letter);
+            corner = row[at + 1];
+            row[at + 1] = changed.min(corner + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_letters() {
+        for (one, other, letters) in
+            [("", "abc", 3), ("--bwlimt", "--bwlimit", 1), ("kitten", "sitting", 3), ("same", "same", 0)]
+        {
+            assert_eq!(distance(one.as_bytes(), other.as_bytes()), letters, "{one} {other}");
+        }
     }
 }

@@ -2,12 +2,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
-use super::{Cli, Command, CopyArgs, DeltaMode, FilterWord, SyncArgs, VerifyMode};
+use super::{Cli, Command, CopyArgs, DeltaMode, FilterWord, Refused, SyncArgs, VerifyMode};
 
-fn parse(words: &[&str]) -> Result<Command, clap::Error> {
-    Cli::try_parse_from([&["haul"], words].concat()).map(|cli| cli.command)
+fn parse(words: &[&str]) -> Result<Command, Refused> {
+    let words = std::iter::once(&"haul").chain(words).map(OsString::from);
+    super::parse(words).map(|cli| cli.command)
 }
 
 fn copy(words: &[&str]) -> CopyArgs {
@@ -26,17 +26,27 @@ fn sync(words: &[&str]) -> SyncArgs {
 
 fn refused(words: &[&str]) -> ErrorKind {
     match parse(words) {
-        Err(error) => {
+        Err(Refused::Parser(error)) => {
             assert_eq!(error.exit_code(), 2, "{words:?}");
             error.kind()
         }
+        Err(other) => panic!("{other:?}"),
         Ok(command) => panic!("{command:?}"),
+    }
+}
+
+/// The line that a refused command gets.
+fn line(words: &[&str]) -> String {
+    match parse(words) {
+        Err(refused @ Refused::Line(_)) if refused.exit_code() != 2 => panic!("{words:?}: {refused:?}"),
+        Err(Refused::Line(line)) => line,
+        other => panic!("{words:?}: {other:?}"),
     }
 }
 
 #[test]
 fn the_definitions_are_sound() {
-    Cli::command().debug_assert();
+    super::command().debug_assert();
 }
 
 #[test]
@@ -49,8 +59,7 @@ fn options_stand_anywhere_between_the_ends() {
     let Ok(Command::Verify(args)) = parse(&["verify", "a", "--json", "b", "-x"]) else { panic!("refused") };
     assert_eq!(args.ends, ["a", "b"]);
     let args = sync(&["a", "-n", "b", "-v"]);
-    assert_eq!((args.source, args.destination), ("a".into(), "b".into()));
-    assert_eq!(refused(&["sync", "a", "b", "c"]), ErrorKind::UnknownArgument);
+    assert_eq!(args.ends, ["a", "b"]);
 }
 
 #[test]
@@ -82,7 +91,7 @@ fn any_byte_is_welcome() {
     let odd = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
     let words: [OsString; 6] =
         ["haul".into(), "copy".into(), "--exclude".into(), odd(b"\xff*"), odd(b"a\xfe"), odd(b"b\n\xfd")];
-    let Ok(Cli { command: Command::Copy(args) }) = Cli::try_parse_from(words) else { panic!("refused") };
+    let Ok(Cli { command: Command::Copy(args) }) = super::parse(words) else { panic!("refused") };
     assert_eq!(args.ends, [odd(b"a\xfe"), odd(b"b\n\xfd")]);
     assert_eq!(args.transfer.filter.words, [FilterWord::Exclude(odd(b"\xff*"))]);
 }
@@ -132,21 +141,229 @@ fn deleting_belongs_to_sync() {
     assert!(args.delete && args.ignore_errors);
     assert_eq!(args.max_delete, Some(7));
     for word in ["--delete", "--max-delete=7", "--ignore-errors"] {
-        assert_eq!(refused(&["copy", word, "a", "b"]), ErrorKind::UnknownArgument);
+        assert!(line(&["copy", word, "a", "b"]).contains("haul sync"), "{word}");
     }
 }
 
 #[test]
-fn habits_from_rsync_are_told_what_to_do() {
+fn words_of_rsync_for_what_is_always_done_are_accepted() {
+    let same_for_all = [
+        "-r",
+        "-a",
+        "-h",
+        "-l",
+        "-p",
+        "-t",
+        "-g",
+        "-o",
+        "-D",
+        "-H",
+        "-A",
+        "-X",
+        "-S",
+        "-U",
+        "-P",
+        "-s",
+        "-n",
+        "-c",
+        "-ah",
+        "-aHAX",
+        "-aHAXS",
+        "-rlptgoD",
+        "-rlptgoDh",
+        "-anc",
+        "-aaPP",
+        "--recursive",
+        "--archive",
+        "--links",
+        "--perms",
+        "--times",
+        "--atimes",
+        "--group",
+        "--owner",
+        "--devices",
+        "--specials",
+        "--hard-links",
+        "--acls",
+        "--xattrs",
+        "--sparse",
+        "--human-readable",
+        "--numeric-ids",
+        "--partial",
+        "--mkpath",
+        "--fsync",
+        "--no-motd",
+        "--stats",
+        "--secluded-args",
+        "--protect-args",
+        "--inc-recursive",
+        "--info=progress2",
+        "--info=stats2,progress",
+    ];
+    for command in ["copy", "sync", "verify"] {
+        for word in same_for_all {
+            if let Err(error) = parse(&[command, word, "a", "b"]) {
+                panic!("haul {command} {word} a b: {error:?}");
+            }
+        }
+    }
+    for command in ["copy", "sync"] {
+        for word in [
+            "-av",
+            "-avz",
+            "-avh",
+            "-achv",
+            "-avzP",
+            "-aHAXvn",
+            "-rvz",
+            "-vv",
+            "--existing",
+            "--ignore-non-existing",
+        ] {
+            assert!(parse(&[command, word, "a", "b"]).is_ok(), "haul {command} {word} a b");
+        }
+    }
+    for word in
+        ["--delete", "--del", "--delete-before", "--delete-during", "--delete-delay", "--delete-after"]
+    {
+        assert!(sync(&["-achv", word, "a", "b"]).delete, "{word}");
+    }
+    assert!(copy(&["--ignore-non-existing", "a", "b"]).transfer.existing);
+    let Ok(Command::Rm(args)) = parse(&["rm", "-rn", "s3://b/x"]) else { panic!("refused") };
+    assert!(args.recursive && args.dry_run);
+}
+
+#[test]
+fn bundles_mean_what_their_letters_do() {
+    let args = copy(&["-achvn", "src/", "dst/"]);
+    let transfer = &args.transfer;
+    assert!(transfer.archive && transfer.checksum && transfer.verbose && transfer.dry_run);
+    assert_eq!(args.ends, ["src/", "dst/"]);
+    assert!(copy(&["-avzP", "a", "b"]).transfer.accepted.progress);
+    assert!(copy(&["--info=progress2", "a", "b"]).transfer.accepted.progress);
+    assert!(!copy(&["--info=progress0", "-av", "a", "b"]).transfer.accepted.progress);
+    assert!(!copy(&["--no-fsync", "--fsync", "a", "b"]).transfer.no_fsync, "the last one counts");
+    assert!(copy(&["--fsync", "--no-fsync", "a", "b"]).transfer.no_fsync);
+    assert!(!copy(&["--owner-by-name", "--numeric-ids", "a", "b"]).transfer.owner_by_name);
+    assert!(copy(&["--numeric-ids", "--owner-by-name", "a", "b"]).transfer.owner_by_name);
+    assert_eq!(refused(&["copy", "--info=name", "a", "b"]), ErrorKind::ValueValidation);
+}
+
+#[test]
+fn h_is_help_only_when_it_stands_alone() {
+    let is_help = |words: &[&str]| match parse(words) {
+        Err(Refused::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => error.exit_code() == 0,
+        _ => false,
+    };
+    for command in ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe", "jobs"] {
+        assert!(is_help(&[command, "-h"]) && is_help(&[command, "--help"]), "{command}");
+        if command != "jobs" {
+            assert!(!is_help(&[command, "-h", "s3://a/b"]), "{command}");
+            assert!(!is_help(&[command, "-hh"]), "{command}");
+        }
+    }
+    assert!(is_help(&["-h"]) && is_help(&["--help"]) && is_help(&["copy", "-a", "--help"]));
+    assert!(!is_help(&["-h", "a", "b"]));
+    assert!(parse(&["copy", "-h", "a", "b"]).is_ok() && parse(&["ls", "-h", "s3://a/"]).is_ok());
+    assert_eq!(refused(&["copy", "-avh"]), ErrorKind::MissingRequiredArgument);
+}
+
+#[test]
+fn the_commands_of_the_stories_parse() {
+    for words in [
+        "sync -achv --delete /tmp/data /data",
+        "copy -av ec2:/var/lib/mysql/ /var/lib/mysql/",
+        "copy -avh /srv/src/ /srv/dst/",
+        "copy -avz file other:/tmp/",
+        "copy -r -n a b",
+        "copy --recursive s3://bucket/prefix dir/",
+        "sync -rlptgoD --numeric-ids --partial --delete-after /srv/ nas:/srv/",
+        "put --compress zstd s3://backups/db1.xb",
+    ] {
+        let list: Vec<&str> = words.split(' ').collect();
+        assert!(parse(&list).is_ok(), "haul {words}: {:?}", parse(&list));
+    }
+}
+
+#[test]
+fn words_of_other_tools_are_answered_in_one_line() {
     for (word, advice) in [
         ("--zc=lz4", "zstd:LEVEL"),
         ("--delete", "haul sync"),
-        ("-rt", "always copied"),
-        ("-aP", "goes on"),
+        ("--delete-after", "haul sync"),
         ("--no-whole-file", "--delta on"),
+        ("--link-dest=x", "earlier copy"),
+        ("--trust-sender", "trusts no other machine"),
+        ("--delay-updates", "renames each file"),
+        ("--remove-source-files", "never deletes at the source"),
+        ("--no-perms", "always keeps"),
+        ("--contimeout=3", "-e 'ssh"),
+        ("-i", "-e 'ssh -i KEY'"),
+        ("--parallel=8", "--streams"),
+        ("--transfers", "--streams"),
+        ("--endpoint-url", "--endpoint URL"),
+        ("--dryrun", "-n"),
+        ("--profile", "AWS_PROFILE"),
+        ("-avL", "symbolic links"),
     ] {
-        let mut error = parse(&["copy", word, "a", "b"]).unwrap_err();
-        super::explain(&mut error);
-        assert!(error.to_string().contains(advice), "{word}: {error}");
+        let text = line(&["copy", word, "a", "b"]);
+        assert!(text.contains(advice) && !text.contains('\n'), "{word}: {text}");
+    }
+    assert!(line(&["put", "--parallel=8", "s3://b/x"]).contains("leave it out"));
+    assert!(line(&["verify", "-av", "a", "b"]).contains("names every difference"));
+    for (command, advice) in [
+        ("cp", "haul copy"),
+        ("check", "haul verify"),
+        ("cat", "haul get"),
+        ("mirror", "haul sync"),
+        ("version", "--version"),
+        ("doctor", "--doctor"),
+        ("du", "haul plan"),
+        ("src/", "haul copy SRC DST"),
+    ] {
+        assert!(line(&[command, "a", "b"]).contains(advice), "{command}");
+    }
+    assert!(line(&["-avh", "a", "b"]).contains("haul copy -avh"));
+}
+
+#[test]
+fn a_guess_is_made_only_for_a_slip_of_the_hand() {
+    let text = |word: &str| match parse(&["copy", word, "a", "b"]) {
+        Err(Refused::Parser(error)) => error.to_string(),
+        other => panic!("{word}: {other:?}"),
+    };
+    for (word, meant) in
+        [("--bwlimt=1M", "--bwlimit"), ("--excude=x", "--exclude"), ("--dry-rn", "--dry-run")]
+    {
+        assert!(text(word).contains(meant), "{word}: {}", text(word));
+    }
+    for word in ["--nice-ids", "--numbers", "--verbatim", "--delt-updates-now", "--timeofday"] {
+        assert!(!text(word).contains("similar") && !text(word).contains("-- "), "{word}: {}", text(word));
+    }
+}
+
+#[test]
+fn no_advice_is_given_for_an_option_that_exists() {
+    for command in super::command().get_subcommands() {
+        for (at, names, _) in super::advice::OPTIONS {
+            if !at.is_empty() && !at.split(' ').any(|name| name == command.get_name()) {
+                continue;
+            }
+            for name in *names {
+                let long = name.strip_prefix("--");
+                let short =
+                    name.strip_prefix('-').filter(|_| long.is_none()).and_then(|name| name.chars().next());
+                let all = at.is_empty() && ["copy", "sync"].contains(&command.get_name());
+                let taken = command.get_arguments().any(|arg| {
+                    (long.is_some() && arg.get_long() == long)
+                        || (short.is_some() && arg.get_short() == short)
+                });
+                assert!(
+                    !(taken && (all || !at.is_empty())) || ["-P", "-p", "-o", "-g", "-l"].contains(name),
+                    "{} {name}",
+                    command.get_name()
+                );
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs, StoreEndArgs,
-    StoredArgs,
+    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
+    StoreEndArgs, StoredArgs,
 };
 
 /// When content counts as written.
@@ -26,9 +26,12 @@ pub(crate) struct TransferArgs {
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 
-    /// Keep everything (times, modes, owners, links, ACLs …): the default, accepted for habit
+    /// Preserve all metadata: the default, accepted for rsync compatibility (as -r -l -p -t -g -o -D -H -A -X -S -h …)
     #[arg(short = 'a', long)]
     pub(crate) archive: bool,
+    /// Other words of rsync for what is the default.
+    #[command(flatten)]
+    pub(crate) accepted: AcceptedArgs,
 
     /// Compare by content, not by size and time
     #[arg(short = 'c', long, conflicts_with = "size_only", help_heading = "What counts as the same")]
@@ -39,8 +42,8 @@ pub(crate) struct TransferArgs {
     /// Leave alone what exists at DST, whatever it is
     #[arg(long, help_heading = "What counts as the same")]
     pub(crate) ignore_existing: bool,
-    /// Make nothing new at DST
-    #[arg(long, help_heading = "What counts as the same")]
+    /// Do not create files that DST lacks
+    #[arg(long, alias = "ignore-non-existing", help_heading = "What counts as the same")]
     pub(crate) existing: bool,
     /// Leave alone what is newer at DST
     #[arg(short = 'u', long, help_heading = "What counts as the same")]
@@ -61,7 +64,7 @@ pub(crate) struct TransferArgs {
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]
     pub(crate) verify: VerifyMode,
     /// Do not wait until data is on the disk: a crash of the machine can lose what was copied
-    #[arg(long, help_heading = "Safety")]
+    #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
     pub(crate) no_fsync: bool,
     /// Give every file its name only when it is complete, also on network file systems
     ///
@@ -71,7 +74,7 @@ pub(crate) struct TransferArgs {
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
     /// Give files to the user and group of the same name at DST, not of the same number
-    #[arg(long, help_heading = "Safety")]
+    #[arg(long, overrides_with = "numeric-ids", help_heading = "Safety")]
     pub(crate) owner_by_name: bool,
     /// A destination that is full.
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
+use super::{AcceptedByVerify, FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -26,6 +26,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
           "from0", "min-size", "max-size", "one-file-system"])]
     pub(crate) manifest: Option<OsString>,
+    /// Words of rsync for what is done anyway.
+    #[command(flatten)]
+    pub(crate) accepted: AcceptedByVerify,
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

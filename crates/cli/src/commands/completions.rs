@@ -1,10 +1,9 @@
 //! `haul completions`.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 use haul_core::Result;
 
-use crate::args::Cli;
+use crate::args::command;
 use crate::exit_code::Exit;
 use crate::render::Lines;
 
@@ -14,7 +13,7 @@ use crate::render::Lines;
 /// Never: it is a command like the others.
 pub(super) fn run(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "haul", &mut script);
+    clap_complete::generate(shell, &mut command(), "haul", &mut script);
     let lines = Lines::stdout();
     lines.write(&script);
     lines.flush();

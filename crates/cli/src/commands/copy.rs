@@ -47,6 +47,5 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
 }
 
 fn no_destination() -> haul_core::Error {
-    usage("copy", "there must be two ends at least, SRC and DST")
-        .with_hint("for more, try 'haul copy --help'")
+    usage("copy", "the destination is missing: haul copy SRC DST")
 }

@@ -3,10 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use clap::CommandFactory;
 use haul_core::{Error, Result, Side};
 
-use crate::args::Cli;
+use crate::args::command;
 use crate::exit_code::Exit;
 
 /// Writes a page for haul and one for each command.
@@ -14,7 +13,7 @@ use crate::exit_code::Exit;
 /// # Errors
 /// If a page cannot be written.
 pub(super) fn run(dir: &Path) -> Result<Exit> {
-    clap_mangen::generate_to(Cli::command(), dir).map_err(|error| {
+    clap_mangen::generate_to(command(), dir).map_err(|error| {
         Error::io(Side::Local, "write manual pages into", &error).on(dir.as_os_str().as_bytes())
     })?;
     Ok(Exit::Done)

@@ -1,6 +1,6 @@
 //! What is shown, from the words about it.
 
-use crate::args::{OutputArgs, TransferArgs};
+use crate::args::{AcceptedArgs, OutputArgs, TransferArgs};
 use crate::render::{OutputSettings, Showing};
 
 /// When progress is shown.
@@ -29,6 +29,14 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
         verbose: args.verbose,
         dry_run: args.dry_run,
         strict: args.strict,
-        ..settings(&args.output)
+        ..asked_for_progress(settings(&args.output), args.accepted)
     }
+}
+
+/// The same with the progress that a word of rsync asks for. Words of haul's own go before it.
+pub(super) fn asked_for_progress(settings: OutputSettings, accepted: AcceptedArgs) -> OutputSettings {
+    if accepted.progress && settings.progress == Showing::AsFits && !settings.quiet {
+        return OutputSettings { progress: Showing::Always, ..settings };
+    }
+    settings
 }

@@ -9,19 +9,24 @@ use crate::args::SyncArgs;
 use crate::ends::parse_end;
 use crate::exit_code::Exit;
 use crate::render::Command;
-use crate::settings::{LinkSettings, TransferSettings, one_stdin};
+use crate::settings::{LinkSettings, TransferSettings, one_stdin, usage};
 
 /// Makes the destination the same as the source.
 ///
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(args: SyncArgs) -> Result<Exit> {
-    let SyncArgs { source, destination, transfer, max_delete, ignore_errors, delete: _implied } = args;
+    let SyncArgs { ends, transfer, max_delete, ignore_errors, delete: _implied } = args;
+    let (source, destination) = match ends.as_slice() {
+        [source, destination] => (source, destination),
+        [_] => return Err(usage("sync", "the destination is missing: haul sync SRC DST")),
+        _ => return Err(usage("sync", "it takes one source; `haul copy` takes several")),
+    };
     one_stdin(&transfer.filter, None)?;
     run_transfer(Transfer {
         command: Command::Sync,
-        sources: vec![parse_end(&source)?],
-        destination: parse_end(&destination)?,
+        sources: vec![parse_end(source)?],
+        destination: parse_end(destination)?,
         files_from: None,
         settings: TransferSettings::resolve(&transfer)?,
         link: LinkSettings::resolve(&transfer.link)?

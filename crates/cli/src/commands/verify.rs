@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side};
 use haul_engine::{Cancel, Checked, VerifyOptions};
 
-use super::output::settings;
+use super::output::{asked_for_progress, settings};
 use crate::args::VerifyArgs;
 use crate::ends::{Ends, Landing, destination_place, parse_end, root_name, source_place};
 use crate::exit_code::Exit;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     };
     let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
     link.check_endpoint(source.iter().chain([&destination]))?;
-    let console = Console::start(settings(&args.output), &start)?;
+    let console = Console::start(asked_for_progress(settings(&args.output), args.accepted.0), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);

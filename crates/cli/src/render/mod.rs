@@ -96,6 +96,11 @@ pub(crate) fn print_error(error: &Error) {
     say(&text);
 }
 
+/// Prints one line about the command line to standard error. What it quotes of that is escaped.
+pub(crate) fn print_line(line: &str) {
+    say(&format!("haul: {}\n", haul_core::path::printable(line.as_bytes())));
+}
+
 /// Writes to standard error; if nobody reads it, nobody misses it.
 fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());

@@ -61,6 +61,7 @@ mod stores;
 mod storms;
 mod streams;
 mod sync;
+mod words;
 
 use std::process::ExitCode;
 
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
         failures::cases(),
         hostile::cases(),
         sync::cases(),
+        words::cases(),
         selection::cases(),
         changing::cases(),
         clients::cases(),
