@@ -64,6 +64,8 @@ pub enum Retry {
     Again,
     /// The stream is gone; the same operation may succeed on another one.
     OtherStream,
+    /// The whole file may succeed if it is offered again: what the destination had of it is gone.
+    Anew,
 }
 
 /// An error: kind, side, what was being done, to what, and why it failed.

@@ -17,6 +17,8 @@ const FLUSH: Duration = Duration::from_millis(20);
 pub(crate) enum Again {
     /// It changed while it was read.
     Changed(RelPath),
+    /// What the destination had of it is gone, and has to come again.
+    Lost(RelPath),
     /// All of it was sent and nobody said that it is committed: the process that was told of some of its slices is
     /// gone, and may have committed it in its end.
     Stuck(RelPath),
@@ -29,6 +31,12 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
             Ok(Again::Changed(path)) => {
                 let discarded = run.sink.discard(std::slice::from_ref(&path));
                 if let Err(error) = discarded.and_then(|()| once_more(run, &path)) {
+                    run.meter.fail(&path, error);
+                }
+                run.open.fetch_sub(1, Ordering::AcqRel);
+            }
+            Ok(Again::Lost(path)) => {
+                if let Err(error) = once_more(run, &path) {
                     run.meter.fail(&path, error);
                 }
                 run.open.fetch_sub(1, Ordering::AcqRel);

@@ -33,6 +33,8 @@ enum End {
     Failed(Error),
     /// It changed while it was read; it may be copied again.
     Changed,
+    /// What the destination had of it is gone; it may be copied again.
+    Lost,
 }
 
 /// Settles batches.
@@ -41,6 +43,8 @@ pub(crate) struct Ledger<'a, 'b> {
     /// To the housekeeper: files that changed while they were read, to be looked at again.
     look: Sender<Again>,
     changed_once: HashSet<RelPath>,
+    /// Files of which the destination has lost something before.
+    lost_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
     again: HashMap<(RelPath, u32, Option<u8>), (u32, u32)>,
     /// Giants that have come to an end while slices of them are still in flight.
@@ -62,6 +66,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             idle_since: None,
             idle_rounds: 0,
             changed_once: HashSet::new(),
+            lost_once: HashSet::new(),
             again: HashMap::new(),
             ended: HashMap::new(),
             told: Instant::now(),
@@ -168,7 +173,17 @@ impl<'a, 'b> Ledger<'a, 'b> {
             // What is in flight when a run stops is what the next run sends again.
             return;
         }
-        if self.run.room.waits_for(&error) {
+        let waits = self.run.room.waits_for(&error);
+        if error.retry() == Retry::Anew && (waits || self.lost_once.insert(entry.path.clone())) {
+            self.run.meter.totals().resent += 1;
+            if is_giant(entry) {
+                self.end(entry, End::Lost);
+            } else {
+                self.run.queue.again(entry.clone(), slice);
+            }
+            return;
+        }
+        if waits {
             self.run.queue.again(entry.clone(), slice);
             return;
         }
@@ -176,7 +191,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         let (count, most) = match error.retry() {
             Retry::Again => (&mut tried.0, VERIFY_AGAIN),
             Retry::OtherStream => (&mut tried.1, STREAM_AGAIN),
-            Retry::Never => (&mut tried.0, 0),
+            Retry::Never | Retry::Anew => (&mut tried.0, 0),
         };
         *count += 1;
         if *count <= most {
@@ -213,6 +228,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
             End::Changed if self.changed_once.insert(path.clone()) => {
                 // It stays open until the housekeeper has looked at it again.
                 drop(self.look.send(Again::Changed(path.clone())));
+                return;
+            }
+            End::Lost => {
+                drop(self.look.send(Again::Lost(path.clone())));
                 return;
             }
             End::Changed => {

@@ -132,7 +132,7 @@ pub use message::{
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Slices that are compared in one [`Request::Pages`] at most.
 pub const MAX_COMPARED: u32 = 64;

@@ -37,8 +37,10 @@ pub(super) fn clone_file(
     metadata.set(&On::File(&staged), entry).map_err(failed)?;
     if durable {
         root.ops.one();
-        let sync = staged.file.sync_data();
-        sync.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)))?;
+        staged.file.sync_data().map_err(|e| {
+            staged.abandon();
+            Error::io(root.side(), "sync", &e).on(root.shown(&entry.path))
+        })?;
     }
     staged.publish().map_err(failed)?;
     Ok(Some(Outcome::Committed(None)))

@@ -3,16 +3,16 @@
 //! One thread does this for a sink. While it syncs, the next group is being written, so many small files share one
 //! sync, and a giant file's slices are recorded as durable a few times a second.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use haul_core::digest::slice_len;
-use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, SLICE_LEN, WriteDone};
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SinkOptions, WriteDone};
 use rustix::fs::Advice;
 
+use super::commit_giant::GiantWork;
 use super::crew::Crew;
 use super::delta::Bases;
 use super::giant::Giant;
@@ -20,6 +20,7 @@ use super::meta::{Metadata, On};
 use super::pagecache::{self, Opened};
 use super::root::Root;
 use super::stage::{self, Staged};
+use super::sync::{Disk, Synced, Syncer};
 use super::{digest, direct};
 
 /// How long a group is collected before it is synced.
@@ -30,8 +31,6 @@ const GROUP_BYTES: u64 = 128 * 1024 * 1024;
 const GROUP_ITEMS: usize = 2048;
 /// Items that wait at most; each small file is an open, locked file.
 const MAX_WAITING: usize = 6000;
-/// Up to this many files are synced one by one, more by their file system.
-const SYNC_EACH: usize = 3;
 
 /// The outcomes of one write, handed to its `done` when all are known.
 pub(super) struct Ticket {
@@ -106,8 +105,9 @@ pub(super) struct Committer {
     pub(super) bases: Bases,
     /// Those who write and commit.
     pub(super) crew: Crew,
-    durable: bool,
-    verify_disk: bool,
+    pub(super) syncer: Syncer,
+    pub(super) durable: bool,
+    pub(super) verify_disk: bool,
 }
 
 #[derive(Default)]
@@ -123,8 +123,15 @@ struct Queue {
 }
 
 impl Committer {
-    pub(super) fn new(root: Root, metadata: Metadata, crew: Crew, durable: bool, verify_disk: bool) -> Self {
+    pub(super) fn new(
+        root: Root,
+        metadata: Metadata,
+        crew: Crew,
+        options: &SinkOptions,
+        disk: Box<dyn Disk>,
+    ) -> Self {
         Self {
+            syncer: Syncer::new(disk, Arc::clone(&root.ops)),
             crew,
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -133,8 +140,8 @@ impl Committer {
             giants: Mutex::default(),
             committed: Mutex::new(crate::cache::Cache::new(4096)),
             bases: Bases::new(),
-            durable,
-            verify_disk,
+            durable: options.durable,
+            verify_disk: options.verify_disk,
         }
     }
 
@@ -266,17 +273,17 @@ impl Committer {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
                 _ => None,
             };
-            work.push(GiantWork { giant, items, dirty, digest, failure });
+            work.push(GiantWork { giant, items, dirty, digest, failure, is_lost: false });
         }
-        let failed = Arc::new(self.sync(&small, &work));
+        let synced = Arc::new(self.sync(&small, &mut work));
         let count = small.len();
         let small: Vec<_> = small.into_iter().map(|item| Mutex::new(Some(item))).collect();
         let publish = {
-            let failed = failed.clone();
+            let synced = synced.clone();
             Arc::new(move || {
                 self.crew.each(&small, |item| {
                     if let Some(item) = item.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                        self.commit_small(item, &failed);
+                        self.commit_small(item, &synced);
                     }
                 });
                 self.settled(count);
@@ -290,25 +297,24 @@ impl Committer {
         if alone {
             publish();
         }
-        for mut one in work {
-            if let Some(error) = failed.get(&one.giant.staged.dev) {
-                one.failure = Some(self.sync_error(error, &one.giant.entry));
-            }
+        for one in work {
             self.commit_giant(one);
         }
         self.settled(all - count);
     }
 
-    fn commit_small(&self, item: Item, failed: &HashMap<(u32, u32), std::io::Error>) {
+    fn commit_small(&self, item: Item, synced: &Synced) {
         let What::Small(staged, entry, digest) = item.what else { return };
         let _doing = self.root.doing("finish", &entry.path);
-        let outcome = match failed.get(&staged.dev) {
-            Some(error) => {
+        let certified =
+            if self.durable { self.syncer.certify(synced, &staged.file, staged.dev) } else { Ok(()) };
+        let outcome = match certified {
+            Err(error) => {
                 staged.abandon();
-                Err(self.sync_error(error, &entry))
+                Err(self.sync_error(&error, &entry))
             }
-            None if staged.direct => self.complete(*staged, &entry, digest),
-            None => self.publish(&staged, &entry, digest).inspect_err(|_| staged.abandon()),
+            Ok(()) if staged.direct => self.complete(*staged, &entry, digest),
+            Ok(()) => self.publish(&staged, &entry, digest).inspect_err(|_| staged.abandon()),
         };
         item.ticket.settle(item.at, outcome);
     }
@@ -324,45 +330,33 @@ impl Committer {
         Ok(Outcome::Committed(Some(digest)))
     }
 
-    /// Makes the group durable; the errors, by file system.
-    fn sync(&self, small: &[Item], giants: &[GiantWork]) -> HashMap<(u32, u32), std::io::Error> {
-        let mut failed = HashMap::new();
+    /// Makes the group durable. Whether that is so of a small file is still to be asked; giants are told here.
+    fn sync(&self, small: &[Item], giants: &mut [GiantWork]) -> Synced {
         if !self.durable {
-            return failed;
+            return Synced::default();
         }
-        let mut files: Vec<(&File, (u32, u32))> = Vec::new();
-        for item in small {
-            if let What::Small(staged, ..) = &item.what {
-                files.push((&staged.file, staged.dev));
+        let of_small = small.iter().filter_map(|item| match &item.what {
+            What::Small(staged, ..) => Some((&staged.file, staged.dev)),
+            What::Slice(_) => None,
+        });
+        let of_giants = giants.iter().map(|one| (&one.giant.staged.file, one.giant.staged.dev));
+        let synced = self.syncer.group(of_small.chain(of_giants));
+        for one in giants {
+            // Few in a group, and what their journals say is trusted by later runs.
+            if let Err(error) = self.syncer.file(&one.giant.staged.file) {
+                one.fail(self.sync_error(&error, &one.giant.entry));
             }
         }
-        files.extend(giants.iter().map(|one| (&one.giant.staged.file, one.giant.staged.dev)));
-        if files.len() <= SYNC_EACH {
-            for (file, dev) in files {
-                self.root.ops.one();
-                if let Err(e) = file.sync_data() {
-                    failed.insert(dev, e);
-                }
-            }
-            return failed;
-        }
-        let mut synced = HashSet::new();
-        for (file, dev) in files {
-            if synced.insert(dev) {
-                self.root.ops.one();
-                if let Err(e) = rustix::fs::syncfs(file) {
-                    failed.insert(dev, e.into());
-                }
-            }
-        }
-        failed
+        synced
     }
 
+    /// What was written may be lost, and what is in memory is not what is on the disk: all of it has to come again.
     fn sync_error(&self, error: &std::io::Error, entry: &Entry) -> Error {
-        Error::io(self.root.side(), "sync", error).on(self.root.shown(&entry.path))
+        let error = Error::io(self.root.side(), "sync", error).on(self.root.shown(&entry.path));
+        error.with_retry(Retry::Anew)
     }
 
-    fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
+    pub(super) fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
         if self.verify_disk {
             self.read_back(&staged.file, entry, digest)?;
         }
@@ -378,7 +372,7 @@ impl Committer {
     }
 
     /// Reads the file from the disk, past the page cache, and compares.
-    fn read_back(&self, file: &File, entry: &Entry, digest: Digest) -> Result<()> {
+    pub(super) fn read_back(&self, file: &File, entry: &Entry, digest: Digest) -> Result<()> {
         let failed =
             |e: &std::io::Error| Error::io(self.root.side(), "read back", e).on(self.root.shown(&entry.path));
         // Only clean pages can be dropped.
@@ -393,77 +387,4 @@ impl Committer {
         let cause = format!("the disk gave back other content: {read} instead of {digest}");
         Err(self.root.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause))
     }
-
-    /// Lets a giant count as complete, its content being durable.
-    fn finish_giant(&self, giant: &Giant, digest: Digest) -> Result<Outcome> {
-        let (staged, entry) = (&giant.staged, &giant.entry);
-        if !giant.in_place {
-            let published = self.publish(staged, entry, digest)?;
-            let _ = stage::remove(&stage::journal_of(&staged.at));
-            return Ok(published);
-        }
-        if self.verify_disk {
-            self.read_back(&staged.file, entry, digest)?;
-        }
-        let set = self.metadata.set(&On::File(staged), entry);
-        set.map_err(|errno| self.root.error("set the metadata of", &entry.path, errno))?;
-        Ok(Outcome::Committed(Some(digest)))
-    }
-
-    fn commit_giant(&self, one: GiantWork) {
-        let GiantWork { giant, items, dirty, digest, failure } = one;
-        let entry = &giant.entry;
-        if self.durable && failure.is_none() {
-            // Of a file that is complete, slices may have come after `dirty` was taken, and were synced with it.
-            let written = if digest.is_some() { &[][..] } else { &dirty };
-            for (index, _) in written {
-                let start = u64::from(*index) * SLICE_LEN;
-                pagecache::release(&giant.staged.file, start, slice_len(entry.len, *index));
-            }
-        }
-        let result = match (failure, digest) {
-            (Some(error), _) => Err(error),
-            (None, Some(digest)) => self.finish_giant(&giant, digest).inspect(|_| {
-                self.bases.forget(&entry.path);
-                let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-                committed.put(entry.path.clone(), (entry.identity(), digest));
-            }),
-            (None, None) => giant
-                .record(dirty, self.durable)
-                .map(|()| Outcome::Stored)
-                .map_err(|e| Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path))),
-        };
-        // Of one that failed, nobody knows which of the slices that are not recorded are there: what comes now begins
-        // again at the record.
-        match (&result, digest) {
-            (Err(error), _) => giant.end(Err(error.clone())),
-            (Ok(_), Some(digest)) => giant.end(Ok(digest)),
-            (Ok(_), None) => {}
-        }
-        let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
-        if digest.is_some() || result.is_err() {
-            self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
-        }
-        if stale && !giant.in_place {
-            let _ = stage::remove(&giant.staged.part);
-            let _ = stage::remove(&stage::journal_of(&giant.staged.at));
-        }
-        let last = items.len().saturating_sub(1);
-        for (at, item) in items.into_iter().enumerate() {
-            // The file is committed once, so one slice says so and the others are merely stored.
-            let outcome = match &result {
-                Ok(Outcome::Committed(_)) if at < last => Ok(Outcome::Stored),
-                other => other.clone(),
-            };
-            item.ticket.settle(item.at, outcome);
-        }
-    }
-}
-
-struct GiantWork {
-    giant: Arc<Giant>,
-    items: Vec<Item>,
-    dirty: Vec<(u32, haul_core::ChainingValue)>,
-    digest: Option<Digest>,
-    failure: Option<Error>,
 }

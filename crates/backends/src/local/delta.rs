@@ -19,6 +19,7 @@ use haul_core::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
+use super::giant;
 use super::pagecache::{self, Opened};
 use super::read::STEP;
 use super::root::Root;
@@ -85,6 +86,9 @@ impl Bases {
         };
         if !is_file || !wanted || len < PAGE_LEN as u64 {
             return None;
+        }
+        if options.in_place {
+            giant::settle_in_place(&root.ops, &file);
         }
         let (alike, whole) = (AtomicBool::new(options.delta == Delta::Always), AtomicU32::new(0));
         let told = options.in_place.then(Mutex::default);

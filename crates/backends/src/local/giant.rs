@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use haul_core::digest::{PART_LEN, merge, part_count};
 use haul_core::journal::Header;
-use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Ops, Result, SLICE_LEN, Slice, SliceData};
+use rustix::fs::Advice;
 
 use super::delta;
 use super::journal::{self, Journal};
 use super::root::Root;
-use super::stage::{Over, Same, Staged, journal_of, overwrite, remove};
+use super::stage::{Over, Same, Staged, journal_of, overwrite, remove, remove_if};
 
 /// Slices of one file that are written at the same time, at most.
 const DOORS: usize = 16;
@@ -67,22 +68,53 @@ impl Progress {
     }
 }
 
+/// Syncs a file that was written to before and drops its pages, so that it is read from the disk. An error is one that
+/// nobody has heard of yet.
+fn settle(ops: &Ops, file: &File) -> io::Result<()> {
+    ops.one();
+    let synced = file.sync_data();
+    // Advice; what stays in memory is what was synced.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    synced
+}
+
+/// Lets a file that is changed in place be compared as it is on the disk. Its pages in memory are that, unless some of
+/// them could not be written.
+pub(super) fn settle_in_place(ops: &Ops, file: &File) {
+    ops.one();
+    if file.sync_data().is_err() {
+        // What differs is written again, and synced then.
+        let _ = settle(ops, file);
+    }
+}
+
 impl Giant {
     /// Opens the file that is there, if it is to be changed in place; else makes or takes over the staged file of
     /// `entry`, with the slices that its journal proves.
     pub(super) fn open(root: &Root, entry: &Arc<Entry>, in_place: bool) -> Result<Self> {
         let there = if in_place { Staged::in_place(root, &entry.path)? } else { None };
         let in_place = there.is_some();
-        let staged = there.map_or_else(|| Staged::open(root, &entry.path), Ok)?;
+        let mut staged = there.map_or_else(|| Staged::open(root, &entry.path), Ok)?;
         let failed = |e: &io::Error| Error::io(root.side(), "stage", e).on(root.shown(&entry.path));
         let mut tree = FileTree::new(entry.len);
         let mut durable = Vec::new();
         if staged.found && !in_place {
             durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
+            if !durable.is_empty() && settle(&root.ops, &staged.file).is_err() {
+                durable.clear();
+            }
         }
-        if durable.is_empty() && !in_place {
+        if in_place {
+            settle_in_place(&root.ops, &staged.file);
+        } else if durable.is_empty() {
             // A journal without its file must go before there is a file: inode numbers are used again.
             remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
+            if staged.found {
+                // Not the same file once more: pages of it that were not written to the disk would go on looking clean.
+                remove_if(&staged.part, &staged.now);
+                drop(staged);
+                staged = Staged::open(root, &entry.path)?;
+            }
             root.ops.one();
             staged.file.set_len(0).map_err(|e| failed(&e))?;
         }
@@ -187,6 +219,17 @@ impl Giant {
         }
         *sealed = true;
         progress.tree.digest()
+    }
+
+    /// What was written of it may be lost. A staged file goes, and its journal: pages in memory may differ from the disk
+    /// even after they were written once more. A file that is changed in place is read from the disk from now on.
+    pub(super) fn give_up(&self) {
+        if self.in_place {
+            let _ = settle(&self.staged.at.dir.ops, &self.staged.file);
+            return;
+        }
+        let _ = remove(&journal_of(&self.staged.at));
+        remove_if(&self.staged.part, &self.staged.now);
     }
 
     /// What became of it, once it has been committed or could not be.

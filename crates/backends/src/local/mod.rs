@@ -3,13 +3,14 @@
 //! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
 //! there), `read` (slices and their proofs) and `changed` (of them only what differs), `pagecache` (what is left in
 //! memory). Writing: `compare` (what is needed), `delta` and `rebuild` (what of it is there already), `stage`, `giant`
-//! and `journal` (content under a staging name, and which slices of it are durable), `commit` (sync, then rename), `meta` (owners, modes,
-//! times, attributes), and `crate::dirs` (folders last).
+//! and `journal` (content under a staging name, and which slices of it are durable), `commit`, `commit_giant` and `sync`
+//! (sync, then rename), `meta` (owners, modes, times, attributes), and `crate::dirs` (folders last).
 
 mod ahead;
 mod changed;
 mod clone;
 mod commit;
+mod commit_giant;
 mod compare;
 pub(crate) mod crew;
 mod delta;
@@ -31,6 +32,7 @@ mod sink;
 mod source;
 pub(crate) mod stage;
 mod stat;
+mod sync;
 mod underway;
 mod walk;
 

@@ -21,6 +21,7 @@ use super::delta::Bases;
 use super::giant::Giant;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
+use super::sync::{Disk, Kernel};
 use super::{clone, digest, direct, offer, stage, stat};
 use crate::dirs::Dirs;
 
@@ -53,6 +54,16 @@ pub(super) struct LocalSink {
 
 impl LocalSink {
     pub(super) fn new(root: Root, options: SinkOptions, pool: BufferPool) -> Result<Self> {
+        Self::on(Box::new(Kernel::default()), root, options, pool)
+    }
+
+    /// One whose files `disk` makes durable.
+    pub(super) fn on(
+        disk: Box<dyn Disk>,
+        root: Root,
+        options: SinkOptions,
+        pool: BufferPool,
+    ) -> Result<Self> {
         let metadata = Metadata::new(options.owner_by_name, Arc::clone(&root.ops));
         let (writers, crew) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
@@ -60,8 +71,7 @@ impl LocalSink {
             (Crew::fixed(1), Crew::fixed(COMPARERS))
         };
         let direct = direct::is_for(&root, &options);
-        let committer =
-            Arc::new(Committer::new(root, metadata, writers, options.durable, options.verify_disk));
+        let committer = Arc::new(Committer::new(root, metadata, writers, &options, disk));
         let thread = {
             let committer = committer.clone();
             std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())

@@ -22,6 +22,7 @@ mod databases;
 mod delta;
 mod digests;
 mod direct;
+mod durability;
 mod encoded;
 mod failures;
 mod faults;
@@ -123,6 +124,7 @@ fn main() -> ExitCode {
         kills::cases(),
         interrupts::cases(),
         direct::cases(),
+        durability::cases(),
         between::cases(),
         faults::cases(),
         slow::cases(),

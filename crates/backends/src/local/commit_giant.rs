@@ -1,0 +1,98 @@
+//! The part of committing that is about giants: slices are recorded, and a complete file gets its name.
+
+use std::sync::{Arc, PoisonError};
+
+use haul_core::digest::slice_len;
+use haul_core::{ChainingValue, Digest, Error, ErrorKind, Outcome, Result, Retry, SLICE_LEN};
+
+use super::commit::{Committer, Item};
+use super::giant::Giant;
+use super::meta::On;
+use super::{pagecache, stage};
+
+/// What there is to be done about one giant of a group.
+pub(super) struct GiantWork {
+    pub(super) giant: Arc<Giant>,
+    pub(super) items: Vec<Item>,
+    pub(super) dirty: Vec<(u32, ChainingValue)>,
+    /// The file's digest, if it is complete.
+    pub(super) digest: Option<Digest>,
+    pub(super) failure: Option<Error>,
+    /// Some of what was written may never have reached the disk, though it can be read from memory.
+    pub(super) is_lost: bool,
+}
+
+impl GiantWork {
+    /// It could not be synced.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure = Some(error);
+        self.is_lost = true;
+    }
+}
+
+impl Committer {
+    /// Lets a giant count as complete, its content being durable.
+    fn finish_giant(&self, giant: &Giant, digest: Digest) -> Result<Outcome> {
+        let (staged, entry) = (&giant.staged, &giant.entry);
+        if !giant.in_place {
+            let published = self.publish(staged, entry, digest)?;
+            let _ = stage::remove(&stage::journal_of(&staged.at));
+            return Ok(published);
+        }
+        if self.verify_disk {
+            self.read_back(&staged.file, entry, digest)?;
+        }
+        let set = self.metadata.set(&On::File(staged), entry);
+        set.map_err(|errno| self.root.error("set the metadata of", &entry.path, errno))?;
+        Ok(Outcome::Committed(Some(digest)))
+    }
+
+    pub(super) fn commit_giant(&self, one: GiantWork) {
+        let GiantWork { giant, items, dirty, digest, failure, mut is_lost } = one;
+        let entry = &giant.entry;
+        if self.durable && failure.is_none() {
+            // Of a file that is complete, slices may have come after `dirty` was taken, and were synced with it.
+            let written = if digest.is_some() { &[][..] } else { &dirty };
+            for (index, _) in written {
+                let start = u64::from(*index) * SLICE_LEN;
+                pagecache::release(&giant.staged.file, start, slice_len(entry.len, *index));
+            }
+        }
+        let result = match (failure, digest) {
+            (Some(error), _) => Err(error),
+            (None, Some(digest)) => self.finish_giant(&giant, digest).inspect(|_| {
+                self.bases.forget(&entry.path);
+                let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+                committed.put(entry.path.clone(), (entry.identity(), digest));
+            }),
+            (None, None) => giant.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
+                is_lost = true;
+                let error = Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path));
+                error.with_retry(Retry::Anew)
+            }),
+        };
+        // Of one that failed, nobody knows which of the slices that are not recorded are there: what comes now begins
+        // again at the record, or with a new file if what was written may be lost.
+        match (&result, digest) {
+            (Err(error), _) => giant.end(Err(error.clone())),
+            (Ok(_), Some(digest)) => giant.end(Ok(digest)),
+            (Ok(_), None) => {}
+        }
+        let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
+        if stale || is_lost {
+            giant.give_up();
+        }
+        if digest.is_some() || result.is_err() {
+            self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
+        }
+        let last = items.len().saturating_sub(1);
+        for (at, item) in items.into_iter().enumerate() {
+            // The file is committed once, so one slice says so and the others are merely stored.
+            let outcome = match &result {
+                Ok(Outcome::Committed(_)) if at < last => Ok(Outcome::Stored),
+                other => other.clone(),
+            };
+            item.ticket.settle(item.at, outcome);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What becomes of files whose write-back failed.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use haul_core::digest::{SliceHasher, slice_count};
+use haul_core::{
+    Batch, BatchData, BufferPool, Digest, Entry, EntryKind, ErrorKind, Extent, Outcome, RelPath, Result,
+    Retry, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Timestamp,
+};
+
+use super::super::place::Base;
+use super::super::root::Root;
+use super::super::sink::LocalSink;
+use super::*;
+
+/// A disk that loses what is written to files of some lengths.
+#[derive(Default)]
+struct Losing {
+    /// The file of this length is lost, so often.
+    lost: Mutex<(u64, u32)>,
+    /// Whether `syncfs` tells of an error.
+    told: bool,
+}
+
+impl Losing {
+    fn answer(&self, file: &File) -> io::Result<()> {
+        let mut lost = self.lost.lock().unwrap();
+        if lost.1 > 0 && file.metadata()?.len() == lost.0 {
+            lost.1 -= 1;
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+}
+
+impl Disk for Arc<Losing> {
+    fn sync_file_system(&self, _: &File) -> io::Result<()> {
+        if self.told { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+    }
+
+    fn sync_file(&self, file: &File) -> io::Result<()> {
+        self.answer(file)
+    }
+
+    fn was_written(&self, file: &File, _: Device) -> Option<io::Result<()>> {
+        Some(self.answer(file))
+    }
+}
+
+fn sink(disk: &Arc<Losing>, dir: &Path) -> LocalSink {
+    let root = Root::new(Base { dir: dir.into(), name: b".".to_vec() }, Side::Destination, Arc::default());
+    let pool = BufferPool::new(1 << 26);
+    LocalSink::on(Box::new(Arc::clone(disk)), root, SinkOptions::default(), pool).unwrap()
+}
+
+fn entry(name: &str, len: u64) -> Arc<Entry> {
+    Arc::new(Entry {
+        mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
+        mode: 0o640,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        ..Entry::new(RelPath::new(name.as_bytes()).unwrap(), EntryKind::File, len)
+    })
+}
+
+/// Writes one slice of each entry, all of it zeros but for the first byte, as one batch.
+fn write(sink: &LocalSink, entries: &[Arc<Entry>], index: u32) -> Vec<Result<Outcome>> {
+    let mut content = BufferPool::new(1 << 26).take();
+    let (mut slices, mut read) = (Vec::new(), Vec::new());
+    for (at, entry) in entries.iter().enumerate() {
+        let slice = Slice::whole(at as u32, index);
+        let bytes = slice_bytes(entry.len, index);
+        let mut hasher = SliceHasher::new(entry.len, slice.start());
+        hasher.update(&bytes);
+        content.grow(bytes.len()).unwrap().copy_from_slice(&bytes);
+        let extents = vec![Extent::data(0, bytes.len() as u32)];
+        slices.push(slice);
+        read.push(Ok(SliceData { extents, value: hasher.finish() }));
+    }
+    let batch = Arc::new(Batch { entries: entries.to_vec(), slices, again: false });
+    let data = BatchData { batch, slices: read, content, at_hand: false };
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
+    sink.flush();
+    receiver.recv().unwrap()
+}
+
+fn slice_bytes(len: u64, index: u32) -> Vec<u8> {
+    let mut bytes = vec![0; haul_core::digest::slice_len(len, index) as usize];
+    bytes[0] = index as u8 + 1;
+    bytes
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_lost_file_is_found_though_its_file_system_was_synced_and_the_others_are_committed() {
+    for told in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Losing { lost: Mutex::new((3, 1)), told });
+        let sink = sink(&disk, dir.path());
+        let entries: Vec<_> = (1..=6).map(|len| entry(&format!("f{len}"), len)).collect();
+        let mut outcomes = write(&sink, &entries, 0);
+        let error = outcomes.remove(2).unwrap_err();
+        assert_eq!((error.kind(), error.retry(), error.operation()), (ErrorKind::Io, Retry::Anew, "sync"));
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Outcome::Committed(_)))), "{outcomes:?}");
+        assert_eq!(names(dir.path()), ["f1", "f2", "f4", "f5", "f6"], "nothing is left of the lost one");
+        let again = write(&sink, &entries[2..3], 0).remove(0);
+        assert_eq!(again, Ok(Outcome::Committed(Some(Digest::of(&slice_bytes(3, 0))))));
+    }
+}
+
+#[test]
+fn nothing_of_a_large_file_counts_once_a_sync_of_it_has_failed() {
+    let len = 2 * SLICE_LEN + 5;
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Losing::default());
+    let large = entry("large", len);
+    let first = sink(&disk, dir.path());
+    assert_eq!(write(&first, std::slice::from_ref(&large), 0), [Ok(Outcome::Stored)]);
+    assert_eq!(names(dir.path()).len(), 2, "the staged file and its journal");
+    let staged = || dir.path().join(names(dir.path()).pop().unwrap());
+    let inode = std::fs::metadata(staged()).unwrap().ino();
+    // Kept open, so that the number is not used again.
+    let _held = File::open(staged()).unwrap();
+    *disk.lost.lock().unwrap() = (len, 1);
+    let error = write(&first, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
+    assert_eq!(error.retry(), Retry::Anew);
+    assert_eq!(names(dir.path()), [""; 0], "neither is gone on with");
+    for index in 0..slice_count(len) {
+        let stored = write(&first, std::slice::from_ref(&large), index).remove(0).unwrap();
+        if index + 1 < slice_count(len) {
+            assert_eq!(stored, Outcome::Stored);
+            assert_ne!(std::fs::metadata(staged()).unwrap().ino(), inode, "it is made anew");
+        }
+    }
+    let whole: Vec<u8> = (0..slice_count(len)).flat_map(|index| slice_bytes(len, index)).collect();
+    assert!(std::fs::read(dir.path().join("large")).unwrap() == whole);
+}

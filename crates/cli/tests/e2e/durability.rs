@@ -1,0 +1,43 @@
+//! What an error of the disk, a power cut or damage at rest may do to a destination, and what it may not.
+
+use std::fs;
+use std::time::Duration;
+
+use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_testkit::{Need, assert_same_tree};
+use rustix::io::Errno;
+
+use crate::scene::{Scene, Way, events, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        Need::Fuse;
+        a_file_that_could_not_be_synced_is_sent_again_once_then_named,
+    ]
+}
+
+fn a_file_that_could_not_be_synced_is_sent_again_once_then_named() {
+    for len in [1000, 9 << 20] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.file("file", len);
+        let behind = scene.join("behind");
+        fs::create_dir_all(&behind).unwrap();
+        fs::create_dir_all(scene.join("mnt")).unwrap();
+        let delay = Duration::ZERO;
+        let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
+        let mount = Mount::new(&behind, &scene.join("mnt"), options).unwrap();
+        mount.faults().add(Fault::always(Op::Fsync, "", Action::Fail(Errno::IO)));
+        let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);
+        let named = events(&run).into_iter().filter(|event| event["type"] == "failed").count();
+        assert_eq!(named, 1, "{run}");
+        let left: Vec<_> = fs::read_dir(behind.join("dst")).unwrap().collect();
+        assert!(left.is_empty(), "nothing is kept of what may be lost: {left:?}");
+        mount.faults().clear();
+        mount.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::IO)));
+        let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_success();
+        assert!(summary(&run).of("resent") > 0, "{run}");
+        assert_same_tree(source.path(), &behind.join("dst"));
+    }
+}
