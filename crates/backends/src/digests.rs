@@ -6,6 +6,7 @@ use haul_core::digest::slice_count;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, ErrorKind, FileTree, Result, SLICE_LEN, Side, Slice,
 };
+use haul_threads::together;
 
 /// Files in one batch at most.
 const BUNDLE: usize = 256;
@@ -34,13 +35,7 @@ pub(crate) fn digests(
         }
         Ok(())
     };
-    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut ended = vec![work()];
-        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
-        ended
-    });
-    ended.into_iter().collect::<Result<()>>()?;
+    together(threads as usize, "hash", work)?.into_iter().collect::<Result<()>>()?;
     let missing = || Error::new(ErrorKind::Io, Side::Local, "hash", "a slice is missing");
     Ok(trees
         .into_iter()

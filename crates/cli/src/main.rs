@@ -1,5 +1,6 @@
 //! The `haul` program: words in, engine options out, what happens on the screen. It decides nothing about copying.
 
+mod address_space;
 mod args;
 mod commands;
 mod ends;
@@ -16,9 +17,17 @@ use std::process::ExitCode;
 use args::Refused;
 
 fn main() -> ExitCode {
+    address_space::prepare();
     open_files::raise();
+    haul_threads::install_hook();
     match args::parse(std::env::args_os()) {
-        Ok(cli) => commands::run(cli.command).into(),
+        Ok(cli) => match haul_threads::caught(|| commands::run(cli.command)) {
+            Ok(exit) => exit.into(),
+            Err(error) => {
+                render::print_error(&error);
+                exit_code::Exit::of_error(&error).into()
+            }
+        },
         Err(refused) => {
             match &refused {
                 Refused::Line(line) => render::print_line(line),

@@ -10,6 +10,7 @@ use haul_core::{
     Batch, Error, ErrorKind, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink,
     Source, Stuck,
 };
+use haul_threads::{Crew, caught, spawn};
 
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
@@ -21,7 +22,7 @@ use crate::{Cancel, compare, feed, housekeeper, prune, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
 const FEEDERS: usize = 6;
-/// Worker threads that are started, and as many that compare giant files; how many of them work depends on the streams.
+/// Worker threads at most, and as many that compare giant files; how many there are depends on the streams.
 const MAX_WORKERS: usize = 40;
 /// How often it is looked whether all is done.
 const TICK: Duration = Duration::from_millis(10);
@@ -91,7 +92,8 @@ pub(crate) struct Run<'a> {
     pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
-    pub(crate) delta: bool,
+    /// Whether giant files are compared with what is there; not where there is no thread for that.
+    pub(crate) delta: AtomicBool,
     pub(crate) in_place: bool,
     /// Files that were queued and are neither committed nor failed.
     pub(crate) open: AtomicU64,
@@ -119,6 +121,13 @@ struct Flying {
 }
 
 impl Run<'_> {
+    /// Does the work of a thread; a panic in it ends the run.
+    pub(crate) fn guarded(&self, work: impl FnOnce()) {
+        if let Err(error) = caught(work) {
+            self.abort(error);
+        }
+    }
+
     /// Whether no new work is to be taken.
     pub(crate) fn stopped(&self) -> bool {
         self.cancel.is_cancelled() || self.aborted.load(Ordering::Relaxed)
@@ -271,7 +280,7 @@ fn copy_part(
         patience: options.patience,
         checksum: options.checksum,
         dry_run: options.dry_run,
-        delta: options.delta,
+        delta: AtomicBool::new(options.delta),
         in_place: options.in_place,
         open: AtomicU64::new(0),
         fed: AtomicBool::new(false),
@@ -322,30 +331,38 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
     run.source.stuck(run.patience);
     run.sink.stuck(run.patience);
     std::thread::scope(|scope| {
-        let feeders: Vec<_> = (0..FEEDERS)
-            .map(|_| found.clone())
-            .map(|found| scope.spawn(move || feed::feed(run, &found)))
-            .collect();
-        drop(found);
-        scope.spawn(move || {
-            feed::scan(run, scan, files_from, &found_in);
-            drop(found_in);
-            for feeder in feeders {
-                let _ = feeder.join();
+        // However this ends, no thread is left waiting for work.
+        let _closing = Closing(run);
+        let fed = Arc::new(Fed(run));
+        let feeders = Crew::new(scope, "feed", {
+            let fed = fed.clone();
+            move |_| {
+                run.guarded(|| feed::feed(run, &found));
+                drop(fed);
             }
-            run.fed.store(true, Ordering::Release);
         });
-        if run.delta {
-            for asker in 0..MAX_WORKERS {
-                scope.spawn(move || compare::compare(run, asker));
-            }
+        let askers = Crew::new(scope, "compare", move |number| run.guarded(|| compare::compare(run, number)));
+        let working = Crew::new(scope, "work", move |number| {
+            run.guarded(|| worker::work(run, number, &settled_in));
+        });
+        let scan = move || {
+            run.guarded(|| feed::scan(run, scan, files_from, &found_in));
+            drop((found_in, fed));
+        };
+        // One of each has to do where the system gives no more.
+        if run.delta.load(Ordering::Relaxed) && askers.grow(1).is_err() {
+            run.delta.store(false, Ordering::Relaxed);
         }
-        for number in 0..MAX_WORKERS {
-            let settled_in = settled_in.clone();
-            scope.spawn(move || worker::work(run, number, &settled_in));
+        let begun = working
+            .grow(1)
+            .and_then(|()| spawn(scope, "keep", move || run.guarded(|| housekeeper::keep(run, &look))))
+            .and_then(|_| feeders.grow(1))
+            .and_then(|()| spawn(scope, "scan", scan));
+        match begun {
+            Ok(_) => drop(feeders.grow(FEEDERS)),
+            Err(error) => run.abort(error),
         }
-        drop(settled_in);
-        scope.spawn(move || housekeeper::keep(run, &look));
+        drop(feeders);
         let mut ledger = Ledger::new(run, look_in);
         let mut drain_until: Option<Instant> = None;
         loop {
@@ -354,7 +371,15 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => break,
             }
-            ledger.tick(run.workers(workers));
+            let wanted = run.workers(workers);
+            ledger.tick(wanted);
+            if !run.stopped() {
+                // There is one already, so these cannot fail.
+                drop(working.grow(wanted));
+                if run.delta.load(Ordering::Relaxed) {
+                    drop(askers.grow(wanted));
+                }
+            }
             let all_done = run.open.load(Ordering::Acquire) == 0 || run.stopped();
             if run.fed.load(Ordering::Acquire) && all_done && run.in_flight() == 0 {
                 break;
@@ -367,9 +392,29 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
                 }
             }
         }
-        run.queue.close();
         drop(ledger);
     });
+}
+
+/// Ends the queue when it is dropped; a thread that panics while it holds this ends the run.
+struct Closing<'a, 'b>(&'a Run<'b>);
+
+impl Drop for Closing<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.aborted.store(true, Ordering::Relaxed);
+        }
+        self.0.queue.close();
+    }
+}
+
+/// Held by the scan and by each feeder: with the last of them nothing more will be queued.
+struct Fed<'a, 'b>(&'a Run<'b>);
+
+impl Drop for Fed<'_, '_> {
+    fn drop(&mut self) {
+        self.0.fed.store(true, Ordering::Release);
+    }
 }
 
 impl Run<'_> {

@@ -204,7 +204,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                     .map(|i| haul_core::digest::slice_len(entry.len, i))
                     .sum();
                 run.meter.totals().resumed_bytes += slices;
-                run.queue.add_giant(entry, have, run.delta && !new);
+                run.queue.add_giant(entry, have, run.delta.load(Ordering::Relaxed) && !new);
             } else {
                 small.push(entry);
             }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Source};
 
+use haul_threads::{Crew, caught, spawn};
+
 use crate::Cancel;
 use crate::meter::{Link, Meter};
 
@@ -87,9 +89,14 @@ pub(crate) fn each<T: Send>(
     let (found_in, found) = bounded::<Vec<Entry>>(16);
     let (lines_in, lines) = bounded::<T>(1024);
     let stopped = || cancel.is_cancelled() || meter.fatal().is_some();
+    let guarded = |work: &mut dyn FnMut()| {
+        if let Err(error) = caught(work) {
+            meter.abort(error);
+        }
+    };
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let found_in = found_in;
+        let guarded = &guarded;
+        let search = move || {
             let visit = |batch: ScanBatch| {
                 let mut totals = meter.totals();
                 totals.found += (batch.entries.len() + batch.errors.len()) as u64;
@@ -106,15 +113,16 @@ pub(crate) fn each<T: Send>(
                 }
                 ControlFlow::Continue(())
             };
-            if let Err(error) = source.scan(scan, &visit) {
-                meter.abort(error);
-            }
+            guarded(&mut || {
+                if let Err(error) = source.scan(scan, &visit) {
+                    meter.abort(error);
+                }
+            });
             meter.scan_is_done(true);
-        });
-        for _ in 0..ASKERS {
-            let (found, lines_in) = (found.clone(), lines_in.clone());
-            scope.spawn(move || {
-                for entries in found {
+        };
+        let asking = Crew::new(scope, "ask", move |_| {
+            guarded(&mut || {
+                for entries in &found {
                     if stopped() {
                         continue;
                     }
@@ -123,8 +131,13 @@ pub(crate) fn each<T: Send>(
                     }
                 }
             });
+        });
+        // One of each has to do where the system gives no more.
+        match asking.grow(1).and_then(|()| spawn(scope, "scan", search)) {
+            Ok(_) => drop(asking.grow(ASKERS)),
+            Err(error) => meter.abort(error),
         }
-        drop((found, lines_in));
+        drop(asking);
         loop {
             match lines.recv_timeout(PROGRESS) {
                 Ok(line) => {

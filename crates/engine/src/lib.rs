@@ -14,6 +14,8 @@ mod backoff;
 pub mod cancel;
 mod compare;
 pub mod copy;
+#[cfg(test)]
+mod copy_tests;
 mod feed;
 pub mod governor;
 pub mod hash;

@@ -96,12 +96,7 @@ fn compare(
     if paths.is_empty() {
         return Ok(());
     }
-    let (here, there) = std::thread::scope(|scope| {
-        let there = scope.spawn(|| destination.digest(&paths));
-        let here = source.digest(&paths);
-        let lost = || Err(Error::new(ErrorKind::Io, Side::Local, "hash", "the hashing thread ended early"));
-        (here, there.join().unwrap_or_else(|_| lost()))
-    });
+    let (there, here) = haul_threads::both("hash", || destination.digest(&paths), || source.digest(&paths))?;
     let (here, there) = (same_length(here?, paths.len())?, same_length(there?, paths.len())?);
     for ((entry, here), there) in to_hash.into_iter().zip(here).zip(there) {
         match (here, there) {

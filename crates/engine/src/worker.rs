@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use haul_core::{Error, ErrorKind, Retry, Side, SliceData};
+use haul_core::{Batch, Error, ErrorKind, Outcome, Result, Retry, Side, SliceData, WriteDone};
 
 use crate::copy::{Run, Settled};
 use crate::meter::Spent;
@@ -19,18 +19,15 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
         && let Some(Work { batch, pages }) = run.queue.take(number, |batch| run.taken(batch))
     {
         since = run.meter.spent(Spent::Waiting, since);
+        let matched = Arc::new(AtomicU64::new(0));
+        let pending =
+            Pending { settled: settled.clone(), batch: Some(batch.clone()), matched: matched.clone() };
+        let done: WriteDone = Box::new(move |outcomes| pending.settle(outcomes));
         if !run.go_on() {
             let error = Error::new(ErrorKind::Cancelled, Side::Local, "copy", "the run was stopped");
-            let outcomes = batch.slices.iter().map(|_| Err(error.clone())).collect();
-            drop(settled.send((batch, outcomes, 0)));
+            done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             return;
         }
-        let matched = Arc::new(AtomicU64::new(0));
-        let done = {
-            let (settled, batch, matched) = (settled.clone(), batch.clone(), matched.clone());
-            // The ledger may be gone when an interrupted run does not wait any longer.
-            Box::new(move |outcomes| drop(settled.send((batch, outcomes, matched.load(Ordering::Relaxed)))))
-        };
         let Some(done) = run.sink.fetch(&batch, done) else {
             since = run.meter.spent(Spent::Writing, since);
             continue;
@@ -55,5 +52,34 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
                 done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             }
         }
+    }
+}
+
+/// A batch that was taken and is not settled. Dropped unsettled, as by a thread that panics, it has failed: the ledger
+/// waits for every batch.
+struct Pending {
+    settled: Sender<Settled>,
+    batch: Option<Arc<Batch>>,
+    matched: Arc<AtomicU64>,
+}
+
+impl Pending {
+    fn settle(mut self, outcomes: Vec<Result<Outcome>>) {
+        self.send(outcomes);
+    }
+
+    fn send(&mut self, outcomes: Vec<Result<Outcome>>) {
+        if let Some(batch) = self.batch.take() {
+            // The ledger may be gone when an interrupted run does not wait any longer.
+            drop(self.settled.send((batch, outcomes, self.matched.load(Ordering::Relaxed))));
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let Some(batch) = &self.batch else { return };
+        let error = Error::new(ErrorKind::Io, Side::Local, "copy", "the thread that had it ended early");
+        self.send(batch.slices.iter().map(|_| Err(error.clone())).collect());
     }
 }

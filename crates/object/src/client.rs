@@ -291,11 +291,8 @@ impl Client {
         if threads < 2 {
             return work();
         }
-        let ended = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Ok(Vec::new()))).collect()
-        });
-        let all: Result<Vec<Vec<(String, Error)>>> = ended;
+        let all: Result<Vec<Vec<(String, Error)>>> =
+            haul_threads::together(threads, "remove", work)?.into_iter().collect();
         Ok(all?.into_iter().flatten().collect())
     }
 

@@ -39,9 +39,12 @@ impl<I: Send + 'static, O: Send + 'static> Ordered<I, O> {
                     let _ = result.send(work(&mut tool, piece));
                 }
             };
-            let thread = thread::Builder::new().name(name.to_owned()).spawn(each);
-            let thread = thread.map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
-            this.threads.push(thread);
+            match thread::Builder::new().name(name.to_owned()).spawn(each) {
+                Ok(thread) => this.threads.push(thread),
+                Err(error) if this.threads.is_empty() => return Err(haul_threads::refused(&error)),
+                // Those that there are have to do.
+                Err(_) => break,
+            }
         }
         Ok(this)
     }

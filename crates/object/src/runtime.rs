@@ -18,7 +18,9 @@ fn runtime() -> Result<&'static Runtime, Fault> {
     let made = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(THREADS).thread_name("http").enable_all();
-        builder.build().map_err(|error| error.to_string())
+        // It panics where a thread is refused.
+        let built = haul_threads::caught(|| builder.build());
+        built.map_err(|error| error.cause().to_owned())?.map_err(|error| error.to_string())
     });
     made.as_ref().map_err(|cause| Fault::new(Class::Final, format!("threads cannot be started: {cause}")))
 }

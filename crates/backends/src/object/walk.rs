@@ -12,6 +12,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
 use haul_object::companion::{self, Beside};
 use haul_object::{Object, Page};
+use haul_threads::together;
 
 use super::found::Found;
 use super::source::ObjectSource;
@@ -50,11 +51,7 @@ pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisi
     }
     let walk = Walk { source, options, visit, work: Frontier::new() };
     walk.hand_over(walk.starts()?);
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| walk.run());
-        }
-    });
+    together(THREADS, "walk", || walk.run())?;
     walk.work.end()
 }
 

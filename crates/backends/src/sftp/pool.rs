@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
+use haul_threads::spawn;
 
 use super::conn::{Answers, Conn, Server};
 use super::pipe::Life;
@@ -193,11 +194,12 @@ impl Pool {
             let (ready, waits) = crossbeam_channel::bounded::<()>(1);
             if way != Way::First {
                 let life = life.clone();
-                scope.spawn(move || {
+                let watch = move || {
                     if waits.recv_timeout(self.timeout) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
                         life.end();
                     }
-                });
+                };
+                spawn(scope, "greet", watch).map_err(|error| std::io::Error::other(error.to_string()))?;
             }
             let greeted = Conn::greet(pipes, &self.name(), life.clone(), Arc::clone(&self.ops));
             drop(ready);

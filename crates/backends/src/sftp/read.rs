@@ -8,6 +8,7 @@ use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath,
     Result, SLICE_LEN, Slice, SliceData,
 };
+use haul_threads::together;
 
 use super::conn::{Conn, Fault};
 use super::packet::{self, Request};
@@ -228,13 +229,7 @@ pub(super) fn staged(
             values.lock().unwrap_or_else(PoisonError::into_inner)[at] = value;
         }
     };
-    let ended: Vec<Result<()>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..HASHERS).map(|_| scope.spawn(work)).collect();
-        let mut ended = vec![work()];
-        ended.extend(others.into_iter().map(|other| other.join().unwrap_or(Ok(()))));
-        ended
-    });
-    ended.into_iter().collect::<Result<()>>()?;
+    together(HASHERS as usize, "hash", work)?.into_iter().collect::<Result<()>>()?;
     Ok(values.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -9,6 +9,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{
     Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, Timestamp, filter,
 };
+use haul_threads::together;
 
 use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Names, Request};
@@ -49,11 +50,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
     if (walk.visit)(first).is_break() {
         return Ok(());
     }
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| walk.run());
-        }
-    });
+    together(THREADS, "walk", || walk.run())?;
     walk.folders.end()
 }
 

@@ -146,10 +146,17 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         thread::scope(|scope| {
             let threads: Vec<_> = streams
                 .iter()
-                .map(|(client, object, pipe, status)| scope.spawn(move || one(client, object, pipe, status)))
+                .map(|(client, object, pipe, status)| {
+                    let started =
+                        haul_threads::spawn(scope, "pipe", move || one(client, object, pipe, status));
+                    if started.is_err() {
+                        flag.store(true, Ordering::Relaxed);
+                    }
+                    started
+                })
                 .collect();
-            // A thread that panicked has told why on standard error.
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(lost()))).collect()
+            let ended = threads.into_iter().map(|thread| thread.and_then(haul_threads::join).flatten());
+            ended.collect()
         })
     });
     let mut report = Report { totals: look().totals, ..Report::default() };
@@ -209,8 +216,4 @@ fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
         return Err(usage("make a pipe", "the object's name can be none").on(client.name(key)));
     }
     Ok(keys)
-}
-
-fn lost() -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "get the stream", "a thread has ended without a word")
 }

@@ -181,18 +181,31 @@ fn put_all(
     encode: &Encode,
     settings: &PutSettings,
 ) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
+    let names = |stream: &Stream| -> Vec<String> {
+        stream.targets.iter().map(|target| target.client.name(&target.key)).collect()
+    };
     let one = |mut stream: Stream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
         let outcome = outcome.unwrap_or_else(|error| PutOutcome { input: Some(error), targets: Vec::new() });
-        let names = stream.targets.iter().map(|target| target.client.name(&target.key)).collect();
+        let names = names(&stream);
         let mut requests = RequestCounts::default();
         stream.targets.iter().for_each(|target| requests.add(target.client.requests()));
         (names, requests, outcome)
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = streams.into_iter().map(|stream| scope.spawn(move || one(stream))).collect();
-        // A thread that panicked has told why on standard error; its stream was not taken, so none is made.
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        let one = &one;
+        // All at once: who writes the streams may write them in any order.
+        let start = |stream: Stream| {
+            let names = names(&stream);
+            (names, haul_threads::spawn(scope, "stream", move || one(stream)))
+        };
+        let threads: Vec<_> = streams.into_iter().map(start).collect();
+        let ended = threads.into_iter().map(|(names, thread)| {
+            let failed = |error| PutOutcome { input: Some(error), targets: Vec::new() };
+            let ended = thread.and_then(haul_threads::join);
+            ended.unwrap_or_else(|error| (names, RequestCounts::default(), failed(error)))
+        });
+        ended.collect()
     })
 }
 

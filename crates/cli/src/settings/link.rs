@@ -9,6 +9,7 @@ use haul_core::{BufferPool, Compress, Location, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 
 use super::{check_endpoint, store_end_settings, stored_options, usage, words::split_words};
+use crate::address_space;
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The least memory that haul works with: a few buffers for each end.
@@ -75,6 +76,7 @@ impl LinkSettings {
             ("--congestion", args.congestion.is_some()),
         ];
         let remote_only = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        let max_memory = address_space::content(args.max_memory);
         let peer = PeerConfig {
             transport: args.transport.into(),
             ports: args.ports,
@@ -85,7 +87,7 @@ impl LinkSettings {
             remote_haul: args.remote_haul.clone(),
             streams: args.streams.unwrap_or(0),
             timeout: args.timeout,
-            max_memory: args.max_memory,
+            max_memory,
             iops: None,
             pace: Pace::default(),
             compress: Compress::Auto,
@@ -96,7 +98,7 @@ impl LinkSettings {
             peer,
             bootstrap: args.missing.bootstrap,
             haul_named: args.remote_haul != DEFAULT_HAUL,
-            pool: BufferPool::new(args.max_memory),
+            pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
             stores: StoreSettings { endpoint: None, region: None, timeout: STORE_TIMEOUT },
             stored: PutOptions::default(),

@@ -62,6 +62,7 @@ mod stores;
 mod storms;
 mod streams;
 mod sync;
+mod threads;
 mod words;
 
 use std::process::ExitCode;
@@ -133,6 +134,7 @@ fn main() -> ExitCode {
         failures::cases(),
         hostile::cases(),
         sync::cases(),
+        threads::cases(),
         words::cases(),
         selection::cases(),
         changing::cases(),

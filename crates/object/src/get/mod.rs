@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use haul_core::{Error, ErrorKind, Result, Side};
+use haul_threads::{Crew, both};
 
 use crate::client::Client;
 use crate::companion::{self, Found};
@@ -100,18 +101,17 @@ pub fn get(
     let name = &client.name(&object.key);
     let mut encoding = Encoding::default();
     let got = thread::scope(|scope| {
-        let recorded = scope.spawn(|| found.take().map_or_else(|| companion::find(client, object), Ok));
-        for _ in 0..window.threads() {
-            let fetcher =
-                thread::Builder::new().name("range".to_owned()).spawn_scoped(scope, || window.fetch());
-            if let Err(error) = fetcher {
-                window.end();
-                return Err(Error::io(Side::Local, "start a thread", &error));
-            }
+        let fetchers = Crew::new(scope, "range", |_| window.fetch());
+        if let Err(error) = fetchers.grow(1) {
+            window.end();
+            return Err(error);
         }
-        let lost =
-            || Err(Error::new(ErrorKind::Io, Side::Local, "read", "a thread has ended without a word"));
-        let recorded = recorded.join().unwrap_or_else(|_| lost());
+        let recorded = both(
+            "find",
+            || found.take().map_or_else(|| companion::find(client, object), Ok),
+            || fetchers.grow(window.threads()),
+        );
+        let recorded = recorded.and_then(|(recorded, _)| recorded);
         let delivered = recorded.and_then(|found| {
             let mut check = Check::new(object, found.stored.as_ref());
             if found.stored.is_some_and(|proof| proof.len != object.len) {

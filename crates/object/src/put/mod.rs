@@ -160,16 +160,10 @@ pub fn put(
     let made = fed.and_then(|()| recorded(&mut cutter));
     let (len, crc64) = (cutter.feed().plain_len().unwrap_or(cutter.proof_len()), cutter.crc64());
     let recorded = made.as_ref().ok();
-    let done: Vec<Option<Result<Stored>>> = thread::scope(|scope| {
-        let ends = ups.into_iter().map(|up| {
-            scope.spawn(move || match recorded {
-                Some(recorded) => Some(up.commit(recorded, len, crc64)),
-                None => up.give_up(),
-            })
-        });
-        let ends: Vec<_> = ends.collect();
-        ends.into_iter().map(|end| end.join().unwrap_or_else(|_| Some(Err(lost())))).collect()
-    });
+    let done = haul_threads::each(ups, "end", |up| match recorded {
+        Some(recorded) => Some(up.commit(recorded, len, crc64)),
+        None => up.give_up(),
+    })?;
     Ok(PutOutcome { input: made.err(), targets: done })
 }
 
@@ -194,15 +188,6 @@ fn whole(
         return Err(error.with_hint("--allow-empty makes an empty object"));
     }
     let recorded = &recorded;
-    thread::scope(|scope| {
-        for up in ups {
-            scope.spawn(move || up.write_whole(payload, recorded, len));
-        }
-    });
+    haul_threads::each(ups.iter_mut().collect(), "put", |up| up.write_whole(payload, recorded, len))?;
     Ok(())
-}
-
-/// A thread that panicked; it has told why on standard error.
-fn lost() -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "put the stream", "a thread has ended without a word")
 }

@@ -110,12 +110,12 @@ impl<'a> Upstream<'a> {
         }
         let target = self.target;
         // Side by side, as each takes a round trip.
-        let (free, begun) = std::thread::scope(|scope| {
-            let free =
-                scope.spawn(|| companion::check_free(&target.client, &target.key, target.client.side()));
-            let begun = begin_or_resume(target, &self.options, self.encoding, self.settings.resume);
-            (free.join().unwrap_or_else(|_| Err(super::lost())), begun)
-        });
+        let free = || companion::check_free(&target.client, &target.key, target.client.side());
+        let begin = || begin_or_resume(target, &self.options, self.encoding, self.settings.resume);
+        let (free, begun) = match haul_threads::both("check", free, begin) {
+            Ok(both) => both,
+            Err(error) => return self.shared.fail(error),
+        };
         let (upload, held, record) = match begun {
             Ok(begun) => begun,
             Err(error) => return self.shared.fail(error),
@@ -129,7 +129,7 @@ impl<'a> Upstream<'a> {
         }
         // Parts wait in memory that is counted; one more would only hide that the store is slower than the stream.
         let (feed, parts) = bounded(1);
-        for _ in 0..AT_ONCE {
+        for number in 0..AT_ONCE {
             let (begun, shared, parts): (_, _, Receiver<Arc<Part>>) =
                 (Arc::clone(&begun), Arc::clone(&self.shared), parts.clone());
             let status = self.status;
@@ -143,9 +143,11 @@ impl<'a> Upstream<'a> {
                     }
                 }
             };
-            if let Err(error) = std::thread::Builder::new().name("part".to_owned()).spawn_scoped(scope, send)
-            {
-                self.shared.fail(Error::io(Side::Local, "start a thread", &error));
+            if let Err(error) = haul_threads::spawn(scope, "part", send) {
+                // Those that there are have to do.
+                if number == 0 {
+                    self.shared.fail(error);
+                }
                 break;
             }
         }
