@@ -36,6 +36,9 @@ pub enum Which {
 /// The bytes that a frame of haul begins with, from which its header is found in the stream.
 pub const FRAME_MARK: [u8; 4] = [0x89, b'h', b'l', 1];
 
+/// The file of a plan that grows by a byte with each byte that was inverted.
+const FLIPS: &str = "flips";
+
 /// What happens to the bytes. Offsets count from the first byte of the connection in that direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -104,6 +107,12 @@ impl FaultPlan {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// How many bytes were inverted so far, on all connections.
+    #[must_use]
+    pub fn flipped(&self) -> u64 {
+        fs::metadata(self.dir.join(FLIPS)).map_or(0, |meta| meta.len())
     }
 
     /// How many connections there were.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Direction, FRAME_MARK, Fault, FaultPlan};
+use super::{Direction, FLIPS, FRAME_MARK, Fault, FaultPlan};
 
 /// What ssh exits with when there is no connection.
 const NO_CONNECTION: u8 = 255;
@@ -84,7 +84,7 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return complain("connection refused");
     }
     match start(&plan, &call) {
-        Ok(child) => run(child, note, &up, &down),
+        Ok(child) => run(child, note, dir, &up, &down),
         Err(error) => complain(&error.to_string()),
     }
 }
@@ -127,8 +127,10 @@ fn start(plan: &FaultPlan, call: &Call) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
-fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCode {
+fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault]) -> ExitCode {
     let _ = writeln!(note, "{} {}", std::process::id(), child.id());
+    let open = || OpenOptions::new().append(true).create(true).open(dir.join(FLIPS));
+    let (Ok(up_flips), Ok(down_flips)) = (open(), open()) else { return complain("flips cannot be noted") };
     let (Some(far_in), Some(far_out)) = (child.stdin.take(), child.stdout.take()) else {
         return complain("the far command has no pipes");
     };
@@ -138,12 +140,12 @@ fn run(mut child: Child, mut note: File, up: &[Fault], down: &[Fault]) -> ExitCo
         let up = up.to_vec();
         // Detached: a thread that waits for bytes from the near end must not hold up the end of the process.
         thread::spawn(move || {
-            let how = pump(&mut io::stdin(), far_in, &up);
+            let how = pump(&mut io::stdin(), far_in, &up, up_flips);
             // A far command that does not listen any more ends by itself, and with a status of its own.
             let _ = at_end.send(if how == End::Cut { End::Cut } else { End::NearIsDone });
         });
         scope.spawn(move || {
-            let how = pump(&mut { far_out }, io::stdout(), down);
+            let how = pump(&mut { far_out }, io::stdout(), down, down_flips);
             let _ = ended.send(how);
         });
         loop {
@@ -179,8 +181,9 @@ enum End {
     Deaf,
 }
 
-/// Moves bytes until there are no more or a fault says so. Dropping `to` closes it.
-fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault]) -> End {
+/// Moves bytes until there are no more or a fault says so. Dropping `to` closes it. `flips` gets a byte for each one
+/// that is inverted.
+fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut flips: File) -> End {
     let mut block = vec![0; 64 * 1024];
     let mut offset = 0u64;
     let mut headers = Headers::default();
@@ -210,8 +213,11 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault]) -> En
             match *fault {
                 Fault::Flip(at) if (offset..offset + len as u64).contains(&at) => {
                     block[(at - offset) as usize] ^= 0xff;
+                    let _ = flips.write_all(b"x");
                 }
-                Fault::FlipHeader(number) => headers.flip(number, &mut block[..len]),
+                Fault::FlipHeader(number) if headers.flip(number, &mut block[..len]) => {
+                    let _ = flips.write_all(b"x");
+                }
                 Fault::Rate(bytes) => pause += Duration::from_micros(len as u64 * 1_000_000 / bytes.max(1)),
                 Fault::Delay(milliseconds) => pause += Duration::from_millis(milliseconds),
                 _ => {}
@@ -237,11 +243,13 @@ struct Headers {
 }
 
 impl Headers {
-    /// Damages the byte after the mark of frame `number`.
-    fn flip(&mut self, number: u64, block: &mut [u8]) {
+    /// Damages the byte after the mark of frame `number`. Whether it was in this block.
+    fn flip(&mut self, number: u64, block: &mut [u8]) -> bool {
+        let mut flipped = false;
         for byte in block {
             if std::mem::take(&mut self.armed) {
                 *byte ^= 0xff;
+                flipped = true;
             }
             self.matched = match self.matched {
                 at if *byte == FRAME_MARK[at] => at + 1,
@@ -253,6 +261,7 @@ impl Headers {
                 self.armed = self.seen == number;
             }
         }
+        flipped
     }
 }
 

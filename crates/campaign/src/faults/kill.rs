@@ -1,0 +1,114 @@
+//! Ends that are killed, stopped or told to end, and runs that meet.
+
+use std::thread;
+use std::time::Duration;
+
+use haul_testkit::Running;
+use haul_testkit::process::kill;
+use rustix::process::Signal;
+
+use crate::job::{Job, Wanted};
+use crate::round::Round;
+
+/// Interruptions of one destination before it is let through.
+const TIMES: u64 = 6;
+
+/// A moment in a run: most are early, as most runs are short.
+fn moment(round: &mut Round) -> Duration {
+    let longest = round.pick(&[30, 100, 300, 700]);
+    Duration::from_micros(round.random.between(500, longest * 1000))
+}
+
+/// `kill -9` of the near end, of far ends, or of all.
+pub(crate) fn killed(round: &mut Round) {
+    let job = Job::new(round, &Wanted::default());
+    for _ in 0..TIMES {
+        let (moment, victim) = (moment(round), round.below(4));
+        let mut run = job.run(round).start();
+        thread::sleep(moment);
+        if run.is_running() {
+            let agents = if victim == 0 { Vec::new() } else { run.agents() };
+            // A run without a far end has only itself.
+            if victim < 2 || agents.is_empty() {
+                kill(run.pid());
+            }
+            agents.iter().skip(usize::from(victim == 3 && agents.len() > 1)).for_each(|pid| kill(*pid));
+            round.fault(1);
+        }
+        let end = run.finish();
+        round.expect_documented(&end, &[9]);
+        round.all_gone();
+        if !job.check_names(round, "after kill -9") {
+            return;
+        }
+        job.check_success(round, &end);
+        if end.code() == Some(0) {
+            break;
+        }
+    }
+    job.check_rerun(round);
+}
+
+/// Other signals.
+pub(crate) fn signalled(round: &mut Round) {
+    let job = Job::new(round, &Wanted::default());
+    for _ in 0..4 {
+        let moment = moment(round);
+        let which =
+            round.pick(&[Signal::HUP, Signal::TERM, Signal::INT, Signal::QUIT, Signal::PIPE, Signal::TSTP]);
+        let mut run = job.run(round).start();
+        thread::sleep(moment);
+        if run.is_running() {
+            signal(round, &run, which);
+            round.fault(1);
+        }
+        let end = run.finish();
+        // A second SIGINT, or what a signal does by itself, ends it with that signal.
+        round.expect_documented(&end, &[which.as_raw()]);
+        round.all_gone();
+        if !job.check_names(round, "after a signal") {
+            return;
+        }
+        job.check_success(round, &end);
+    }
+    job.check_rerun(round);
+}
+
+fn signal(round: &mut Round, run: &Running, which: Signal) {
+    // A terminal signals all of its group; `kill` one process.
+    let agents = if round.one_in(2) { run.agents() } else { Vec::new() };
+    let send = |which: Signal| {
+        run.signal(which);
+        agents.iter().for_each(|pid| haul_testkit::process::signal(*pid, which));
+    };
+    send(which);
+    if which == Signal::TSTP {
+        thread::sleep(Duration::from_millis(round.random.between(1, 300)));
+        send(Signal::CONT);
+    } else if round.one_in(4) {
+        send(which);
+    }
+}
+
+/// Two or three runs of the same command at once.
+pub(crate) fn two_at_once(round: &mut Round) {
+    let job = Job::new(round, &Wanted { inplace: false, ..Wanted::default() });
+    let count = round.random.between(2, 4);
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        runs.push(job.run(round).start());
+        thread::sleep(Duration::from_millis(round.random.between(0, 60)));
+    }
+    round.fault(count - 1);
+    job.check_names(round, "with two runs at once");
+    let ends: Vec<_> = runs.into_iter().map(Running::finish).collect();
+    for end in &ends {
+        round.expect_documented(end, &[]);
+    }
+    round.all_gone();
+    job.check_names(round, "after two runs at once");
+    if ends.iter().all(|end| end.code() == Some(0)) {
+        job.check_success(round, &ends[0]);
+    }
+    job.check_rerun(round);
+}

@@ -1,0 +1,112 @@
+//! Connections that damage, end or stand still.
+
+use haul_testkit::{Direction, Fault, FaultPlan, Which};
+
+use crate::job::{Job, Wanted, Way};
+use crate::round::Round;
+
+const FAR: Wanted = Wanted {
+    shape: haul_testkit::Shape {
+        entries: 30,
+        depth: 4,
+        specials: true,
+        attributes: true,
+        hard_links: true,
+        owners: true,
+        big: 0,
+        nanoseconds: true,
+    },
+    ways: &[Way::Push, Way::Pull],
+    giant: 13 << 20,
+    old: true,
+    inplace: true,
+};
+
+/// The direction in which content goes.
+fn content(way: Way) -> Direction {
+    if way == Way::Pull { Direction::Down } else { Direction::Up }
+}
+
+/// Offsets spread over some orders of magnitude: the beginning of a connection has all kinds of messages.
+fn offset(round: &mut Round) -> u64 {
+    let most = round.pick(&[300, 5_000, 100_000, 3_000_000, 15_000_000]);
+    round.below(most)
+}
+
+fn any_direction(round: &mut Round, way: Way) -> Direction {
+    match round.below(4) {
+        0 => Direction::Up,
+        1 => Direction::Down,
+        _ => content(way),
+    }
+}
+
+fn any_connection(round: &mut Round) -> Which {
+    match round.below(4) {
+        0 => Which::All,
+        1 => Which::From(2),
+        number => Which::Only(number as u32 - 1),
+    }
+}
+
+/// Disturbs a run, judges it, and lets the same command through.
+fn disturbed(round: &mut Round, job: Job, change: impl FnOnce(FaultPlan) -> FaultPlan) -> Job {
+    let job = job.plan(change);
+    let end = job.run(round).finish();
+    round.expect_documented(&end, &[]);
+    round.all_gone();
+    job.check_names(round, "after a bad connection");
+    job.check_success(round, &end);
+    job
+}
+
+/// Bytes are inverted: many in content, some in the headers of frames, some at the beginning of a connection.
+pub(crate) fn flipped(round: &mut Round) {
+    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "5"]);
+    let way = job.way;
+    let mut faults = Vec::new();
+    // Few, and the run gets through by sending again; many, and it cannot.
+    let count = round.pick(&[1, 3, 10, 60]);
+    let spread = round.one_in(2);
+    for _ in 0..count {
+        let at = if spread { round.below(14 << 20) } else { offset(round) };
+        let direction = if spread { content(way) } else { any_direction(round, way) };
+        faults.push((any_connection(round), direction, Fault::Flip(at)));
+    }
+    if round.one_in(3) {
+        let frame = round.random.between(1, 40);
+        faults.push((any_connection(round), any_direction(round, way), Fault::FlipHeader(frame)));
+    }
+    let job = disturbed(round, job, |plan| {
+        faults.into_iter().fold(plan, |plan, (which, way, fault)| plan.with(which, way, fault))
+    });
+    round.fault(job.flipped());
+    job.check_rerun(round);
+}
+
+/// Connections end at some byte.
+pub(crate) fn cut(round: &mut Round) {
+    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "5"]);
+    let way = job.way;
+    let faults: Vec<_> = (0..round.random.between(1, 4))
+        .map(|_| (any_connection(round), any_direction(round, way), Fault::Cut(offset(round))))
+        .collect();
+    round.fault(faults.len() as u64);
+    let job = disturbed(round, job, |plan| {
+        faults.into_iter().fold(plan, |plan, (which, way, fault)| plan.with(which, way, fault))
+    });
+    job.check_rerun(round);
+}
+
+/// Nothing moves any more after some byte.
+pub(crate) fn stalled(round: &mut Round) {
+    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "1"]);
+    let way = job.way;
+    let (which, direction, at) = (any_connection(round), any_direction(round, way), offset(round));
+    round.fault(1);
+    let job = disturbed(round, job, |plan| {
+        // Else each new connection stands still again.
+        plan.with(which, direction, Fault::Stall(at)).with(Which::From(6), Direction::Up, Fault::Refuse)
+    });
+    job.check_rerun(round);
+}

@@ -1,0 +1,233 @@
+//! A random command, with the trees that it is for.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haul_testkit::process::joined;
+use haul_testkit::{Care, FaultPlan, Finished, Run, Shape, content, duplicate};
+
+use crate::FAULT_SHELL;
+use crate::judge::{Names, equal};
+use crate::round::Round;
+
+/// Where the two ends are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Local,
+    Push,
+    Pull,
+}
+
+/// The host behind the remote shell of a plan.
+const FAR: &str = "127.0.0.1";
+
+/// What a job may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) shape: Shape,
+    pub(crate) ways: &'static [Way],
+    /// How long the file is that goes slice by slice, at most; 0: there is none but those of the shape.
+    pub(crate) giant: u64,
+    /// The destination may be there before.
+    pub(crate) old: bool,
+    pub(crate) inplace: bool,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            shape: Shape { entries: 30, big: 0, ..Shape::default() },
+            ways: &[Way::Local, Way::Push, Way::Pull],
+            giant: 13 << 20,
+            old: true,
+            inplace: true,
+        }
+    }
+}
+
+/// A command and its trees.
+pub(crate) struct Job {
+    pub(crate) way: Way,
+    word: &'static str,
+    options: Vec<String>,
+    pub(crate) from: PathBuf,
+    pub(crate) to: PathBuf,
+    /// What the destination held before.
+    old: PathBuf,
+    plan: FaultPlan,
+    inplace: bool,
+}
+
+impl Job {
+    /// A random one; the destination is `dst` in the folder of the round.
+    pub(crate) fn new(round: &mut Round, wanted: &Wanted) -> Self {
+        let to = round.join("dst");
+        Self::into(round, wanted, to)
+    }
+
+    /// A random one with the destination `to`.
+    pub(crate) fn into(round: &mut Round, wanted: &Wanted, to: PathBuf) -> Self {
+        let from = round.tree("src", wanted.shape);
+        let key = round.random.next_u64();
+        if wanted.giant > 0 {
+            let len = round.random.between((4 << 20) + 1, wanted.giant);
+            content::write_file(&from.join("giant"), key, len);
+        }
+        let old = round.join("old");
+        let has_old = wanted.old && round.one_in(2);
+        if has_old {
+            let count = round.random.between(1, 8);
+            round.changed(&from, "old", wanted.shape, count);
+            if wanted.giant > 0 && old.join("giant").is_file() {
+                change_some(round, &old.join("giant"));
+            }
+            duplicate(&old, &to);
+        } else {
+            fs::create_dir(&old).unwrap();
+        }
+        let way = round.pick(wanted.ways);
+        let mut options: Vec<String> = vec!["--json".to_owned()];
+        let inplace = wanted.inplace && has_old && round.one_in(4);
+        if inplace {
+            options.push("--inplace".to_owned());
+        }
+        let further: &[&[&str]] = &[
+            &[],
+            &[],
+            &["--verify", "disk"],
+            &["--max-memory", "32M"],
+            &["--delta", "on"],
+            &["--delta", "off"],
+            &["-c"],
+            &["--atomic"],
+        ];
+        options.extend(round.pick(further).iter().map(|word| (*word).to_owned()));
+        if way != Way::Local {
+            let streams = round.pick(&["1", "2", "4"]);
+            let compress = round.pick(&["none", "lz4", "zstd", "auto"]);
+            options.extend(["--streams", streams, "--compress", compress].map(str::to_owned));
+        }
+        let plan = FaultPlan::new(round.join("plan"));
+        let word = if has_old || round.one_in(2) { "sync" } else { "copy" };
+        Self { way, word, options, from, to, old, plan, inplace }
+    }
+
+    /// Adds options.
+    pub(crate) fn with(mut self, options: &[&str]) -> Self {
+        self.options.extend(options.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// Changes what happens to its connections.
+    pub(crate) fn plan(mut self, change: impl FnOnce(FaultPlan) -> FaultPlan) -> Self {
+        self.plan = change(self.plan);
+        self
+    }
+
+    /// The words after the program, without faults unless `plan` has some.
+    pub(crate) fn words(&self, round: &Round, plan: &FaultPlan) -> Vec<OsString> {
+        plan.restart();
+        let mut words: Vec<OsString> = vec![self.word.into()];
+        words.extend(self.options.iter().map(OsString::from));
+        if self.way != Way::Local {
+            let this = std::env::current_exe().unwrap();
+            let shell = format!("{} {FAULT_SHELL} {}", this.display(), plan.dir().display());
+            words.extend([
+                "-e".into(),
+                shell.into(),
+                "--remote-haul".into(),
+                round.world.haul.clone().into(),
+            ]);
+        }
+        let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
+        words.push(if self.way == Way::Pull { far(&self.from) } else { slash(&self.from) });
+        words.push(if self.way == Way::Push { far(&self.to) } else { slash(&self.to) });
+        words
+    }
+
+    /// The command with its faults.
+    pub(crate) fn run(&self, round: &Round) -> Run {
+        round.program(&round.world.haul).args(self.words(round, &self.plan))
+    }
+
+    /// The command, started by another program with words of its own.
+    pub(crate) fn run_by(&self, round: &Round, program: &str, words: &[&str]) -> Run {
+        let run = round.program(Path::new(program)).args(words).arg(&round.world.haul);
+        run.args(self.words(round, &self.plan))
+    }
+
+    /// Bytes that were damaged on the way.
+    pub(crate) fn flipped(&self) -> u64 {
+        self.plan.flipped()
+    }
+
+    /// Looks at every final name while or after something went wrong. Whether all are right.
+    pub(crate) fn check_names(&self, round: &mut Round, when: &str) -> bool {
+        let names = Names { from: &self.from, old: &self.old, to: &self.to, inplace: self.inplace };
+        let found = names.wrong();
+        for name in &found {
+            round.wrong(format!("{when}, {name} [{}]", self.line()));
+        }
+        found.is_empty()
+    }
+
+    /// A run that said 0 must have left an equal tree.
+    pub(crate) fn check_success(&self, round: &mut Round, run: &Finished) {
+        if run.code() == Some(0) {
+            let differ = equal(&self.from, &self.to, &Care::default());
+            if let Some(differ) = differ {
+                round.wrong(format!("exit 0, and {differ} [{}]", self.line()));
+            }
+        }
+    }
+
+    /// The same command without faults ends with 0 and an equal tree, and so does the one after that, which changes nothing.
+    pub(crate) fn check_rerun(&self, round: &mut Round) {
+        if round.has_failed() {
+            return;
+        }
+        let plan = FaultPlan::new(round.join("no-faults"));
+        let run = round.program(&round.world.haul).args(self.words(round, &plan)).finish();
+        round.ran();
+        if run.code() == Some(0) {
+            self.check_success(round, &run);
+        } else {
+            round.lost(format!("the same command again did not end with 0: {run}"));
+        }
+        if let Some(left) = debris(&self.to) {
+            round.lost(format!("{left:?} is left after exit 0 [{}]", self.line()));
+        }
+    }
+
+    /// What is run, for a message.
+    pub(crate) fn line(&self) -> String {
+        format!("{:?} {} {}", self.way, self.word, self.options.join(" "))
+    }
+}
+
+/// Changes some places of a file and gives it another time.
+fn change_some(round: &mut Round, path: &Path) {
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    let len = file.metadata().unwrap().len();
+    for _ in 0..round.random.between(1, 20) {
+        let at = round.random.between(0, len);
+        file.write_all_at(&round.random.next_u64().to_le_bytes(), at).unwrap();
+    }
+    file.set_len(len.max(1) - round.random.between(0, len.min(2))).unwrap();
+    drop(file);
+    haul_testkit::tree::set_time(path, 1_500_000_000, 0);
+}
+
+/// A name of haul's own staging in the tree.
+fn debris(root: &Path) -> Option<PathBuf> {
+    let staged = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".haul"));
+    haul_testkit::tree::list(root).into_iter().find(staged)
+}
+
+/// The path with a slash at its end.
+pub(crate) fn slash(path: &Path) -> OsString {
+    joined(&[path.as_os_str().as_bytes(), b"/"])
+}

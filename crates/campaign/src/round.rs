@@ -1,0 +1,188 @@
+//! One round: a folder, random numbers, and what was found.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haul_testkit::process::assert_all_gone;
+use haul_testkit::{Finished, Random, RandomTrees, Run, Scratch, Shape, Sshd, SshdOptions, duplicate};
+
+/// What all rounds share.
+pub(crate) struct World {
+    // Dropped first: what it started must not write into the folder any more.
+    sshd: OnceCell<Sshd>,
+    pub(crate) haul: PathBuf,
+    pub(crate) tag: String,
+    scratch: Scratch,
+}
+
+impl World {
+    pub(crate) fn new(haul: &Path) -> Self {
+        let scratch = Scratch::new();
+        Self {
+            sshd: OnceCell::new(),
+            haul: haul.to_owned(),
+            tag: scratch.path().display().to_string(),
+            scratch,
+        }
+    }
+
+    /// The command that reaches a real sshd on this machine.
+    pub(crate) fn ssh(&self) -> String {
+        self.sshd.get_or_init(|| Sshd::start(&self.tag, &SshdOptions::default())).shell()
+    }
+}
+
+/// What a round found to be wrong.
+pub(crate) enum Problem {
+    /// A final name with other content, or exit 0 with a tree that differs.
+    Wrong(String),
+    /// Anything else that haul promises and did not do.
+    Lost(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(why) => write!(f, "wrong result: {why}"),
+            Self::Lost(why) => write!(f, "lost promise: {why}"),
+        }
+    }
+}
+
+/// What came of a round.
+#[derive(Default)]
+pub(crate) struct Result {
+    pub(crate) faults: u64,
+    pub(crate) runs: u64,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) notes: BTreeMap<&'static str, u64>,
+}
+
+/// A round that is going on.
+pub(crate) struct Round<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) random: Random,
+    scratch: Option<Scratch>,
+    path: PathBuf,
+    result: Result,
+    keep: bool,
+}
+
+/// A run that takes longer counts as hung.
+const LIMIT: Duration = Duration::from_secs(90);
+
+impl<'a> Round<'a> {
+    pub(crate) fn new(world: &'a World, seed: u64, keep: bool) -> Self {
+        let scratch = Scratch::inside(world.scratch.path());
+        let path = scratch.path().to_owned();
+        fs::create_dir(path.join("home")).unwrap();
+        Self {
+            world,
+
+            random: Random::new(seed),
+            scratch: Some(scratch),
+            path,
+            result: Result::default(),
+            keep,
+        }
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(crate) fn below(&mut self, high: u64) -> u64 {
+        self.random.between(0, high)
+    }
+
+    pub(crate) fn one_in(&mut self, number: u64) -> bool {
+        self.below(number) == 0
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
+    }
+
+    /// A random tree at `name`.
+    pub(crate) fn tree(&mut self, name: &str, shape: Shape) -> PathBuf {
+        let root = self.join(name);
+        RandomTrees::new(self.random.next_u64(), shape).fill(&root);
+        root
+    }
+
+    /// A copy of the tree `from` at `name`, with `count` random changes.
+    pub(crate) fn changed(&mut self, from: &Path, name: &str, shape: Shape, count: u64) -> PathBuf {
+        let root = self.join(name);
+        duplicate(from, &root);
+        RandomTrees::new(self.random.next_u64(), shape).mutate(&root, count);
+        root
+    }
+
+    /// haul, with nothing of this machine's in its environment.
+    pub(crate) fn haul(&self, word: &str) -> Run {
+        self.program(&self.world.haul).arg(word)
+    }
+
+    /// Another program, which is to run haul.
+    pub(crate) fn program(&self, program: &Path) -> Run {
+        Run::new(program, &self.world.tag)
+            .env("HOME", self.join("home"))
+            .env("XDG_RUNTIME_DIR", self.join("home"))
+            .env("XDG_STATE_HOME", self.join("home"))
+            .limit(LIMIT)
+    }
+
+    pub(crate) fn fault(&mut self, count: u64) {
+        self.result.faults += count;
+    }
+
+    pub(crate) fn ran(&mut self) {
+        self.result.runs += 1;
+    }
+
+    pub(crate) fn note(&mut self, what: &'static str, count: u64) {
+        *self.result.notes.entry(what).or_default() += count;
+    }
+
+    pub(crate) fn wrong(&mut self, why: impl Into<String>) {
+        self.result.problems.push(Problem::Wrong(why.into()));
+    }
+
+    pub(crate) fn lost(&mut self, why: impl Into<String>) {
+        self.result.problems.push(Problem::Lost(why.into()));
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.result.problems.is_empty()
+    }
+
+    /// Judges how a run ended that was disturbed: any documented exit code, or the signal that was sent.
+    pub(crate) fn expect_documented(&mut self, run: &Finished, sent: &[i32]) {
+        use std::os::unix::process::ExitStatusExt;
+        self.ran();
+        let documented = matches!(run.code(), Some(0 | 1 | 3 | 4 | 5 | 130));
+        let by_signal = run.status.signal().is_some_and(|signal| sent.contains(&signal))
+            || run.code().is_some_and(|code| sent.contains(&(code - 128)));
+        if !documented && !by_signal {
+            self.lost(format!("ended in a way that no document names: {run}"));
+        }
+    }
+
+    /// Waits until all that was started has ended.
+    pub(crate) fn all_gone(&self) {
+        assert_all_gone(&self.world.tag, Duration::from_secs(30));
+    }
+
+    /// What came of it. Its folder goes, unless it failed and is to stay.
+    pub(crate) fn end(mut self) -> Result {
+        if self.keep && self.has_failed() {
+            eprintln!("kept: {}", self.path.display());
+            std::mem::forget(self.scratch.take());
+        }
+        self.result
+    }
+}
