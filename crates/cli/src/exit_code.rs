@@ -72,6 +72,9 @@ impl Exit {
         if circumstances.full {
             return Self::Full;
         }
+        if report.refused {
+            return Self::Usage;
+        }
         let metadata_lost = circumstances.strict && !report.notes.is_empty();
         let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
         let lost = lost || circumstances.bad;
@@ -131,6 +134,8 @@ mod tests {
         assert_eq!(of(&Report { corrupt: 1, ..one_failed.clone() }), 3);
         assert_eq!(of(&Report { interrupted: true, corrupt: 1, ..Report::default() }), 130);
         assert_eq!(of(&Report { not_removed: Some("x".to_owned()), ..Report::default() }), 1);
+        let refused = Report { not_removed: Some("x".to_owned()), refused: true, ..Report::default() };
+        assert_eq!(of(&refused), 2);
         let full = Circumstances { full: true, ..Circumstances::default() };
         assert_eq!(Exit::of_report(&one_failed, full), Exit::Full);
         let unaccounted = Circumstances { unaccounted: true, ..Circumstances::default() };

@@ -103,6 +103,8 @@ pub struct Report {
     pub corrupt: u64,
     /// Why nothing was removed though it was asked for, if so.
     pub not_removed: Option<String>,
+    /// Nothing was removed because the command is probably a mistake: it ends as one that makes no sense.
+    pub refused: bool,
     /// How long it took, in seconds.
     pub seconds: f64,
 }

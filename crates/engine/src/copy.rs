@@ -12,6 +12,7 @@ use haul_core::{
 };
 use haul_threads::{Crew, caught, spawn};
 
+use crate::guard::Guard;
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;
@@ -48,6 +49,8 @@ pub struct Delete {
     pub max: Option<u64>,
     /// Remove although the scan of the source had errors.
     pub ignore_errors: bool,
+    /// Remove although the source is empty, or more than half of the destination would have to go. So does `max`.
+    pub force: bool,
 }
 
 /// Paths of a list, as they are read.
@@ -89,6 +92,7 @@ pub(crate) struct Run<'a> {
     pub(crate) queue: Queue,
     pub(crate) links: Links,
     pub(crate) room: Room,
+    pub(crate) guard: Guard<'a>,
     pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
@@ -277,6 +281,7 @@ fn copy_part(
         queue: Queue::default(),
         links: Links::default(),
         room: Room::new(options.on_full),
+        guard: Guard::new(options.delete, part.view.as_deref()),
         patience: options.patience,
         checksum: options.checksum,
         dry_run: options.dry_run,
@@ -301,6 +306,7 @@ fn copy_part(
         && let (Some(delete), Some(view)) = (options.delete, &part.view)
     {
         report.not_removed = prune::prune(&run, &**view, &options.scan, delete);
+        report.refused = run.guard.has_refused();
     }
     if meter.fatal().is_none() {
         match run.sink.finish() {

@@ -22,7 +22,7 @@ const LIST: usize = 1000;
 
 /// Scans the source, or what a list names of it, into `found`.
 pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, found: &Sender<ScanBatch>) {
-    let visit = |batch: ScanBatch| {
+    let take = |batch: ScanBatch| {
         let mut totals = run.meter.totals();
         totals.found += (batch.entries.len() + batch.errors.len()) as u64;
         totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
@@ -34,6 +34,7 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
             ControlFlow::Continue(())
         }
     };
+    let visit = |batch: ScanBatch| run.guard.hold(batch).into_iter().try_for_each(take);
     let scan = |options: &ScanOptions| {
         if let Err(error) = run.source.scan(options, &visit) {
             run.scan_failed.store(true, Ordering::Relaxed);
@@ -59,6 +60,13 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
             }
             scan(&options);
         },
+    }
+    match run.guard.release(options) {
+        Ok(held) if !run.stopped() => {
+            let _ended = held.into_iter().try_for_each(take);
+        }
+        Ok(_) => {}
+        Err(error) => run.abort(error),
     }
     run.meter.scan_is_done(true);
 }
@@ -181,6 +189,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let mut small = Vec::new();
     for (entry, new, have) in needed {
         run.meter.needs(entry.len);
+        run.guard.sends(new);
         let action = if new { Action::Copied } else { Action::Replaced };
         if run.dry_run {
             let mut totals = run.meter.totals();

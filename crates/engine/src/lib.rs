@@ -18,6 +18,7 @@ pub mod copy;
 mod copy_tests;
 mod feed;
 pub mod governor;
+mod guard;
 pub mod hash;
 mod housekeeper;
 mod ledger;

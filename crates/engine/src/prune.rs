@@ -43,6 +43,9 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
             "nothing was removed: {count} entries would have to go, more than --max-delete {max}"
         ));
     }
+    if let Some(why) = run.guard.refuses(run, count) {
+        return Some(why);
+    }
     let removed = extra.files.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
         paths.chunks(ASK).for_each(|paths| remove(run, paths));
         Ok(())
@@ -70,6 +73,7 @@ fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Resu
     let extra = Mutex::new(Extra::default());
     let options = ScanOptions { min_size: None, max_size: None, starts: Vec::new(), ..scan.clone() };
     view.scan(&options, &|batch: ScanBatch| {
+        run.guard.lists(&batch);
         let asked = ask(run, batch);
         let mut extra = extra.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = asked.and_then(|found| {

@@ -51,10 +51,17 @@ pub(crate) struct SyncArgs {
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// Remove nothing if more than N entries would have to go
+    /// Delete nothing if more than N entries would be deleted
     #[arg(long, value_name = "N", help_heading = "What is removed")]
     pub(crate) max_delete: Option<u64>,
-    /// Remove although parts of the source could not be read
+    /// Delete even if SRC is empty or was unmounted since the last run, or more than half of DST would be deleted
+    ///
+    /// Without it or --max-delete, an empty SRC, and a deletion of more than half of a DST of more than 100 entries, is
+    /// refused with exit code 2. A SRC that was on a mounted file system at the last run and is not now is refused
+    /// unless this option is given.
+    #[arg(long, help_heading = "What is removed")]
+    pub(crate) force_delete: bool,
+    /// Delete even if parts of SRC could not be read
     #[arg(long, help_heading = "What is removed")]
     pub(crate) ignore_errors: bool,
     /// Delete what SRC lacks, after the copy: the default, accepted with all of rsync's --delete-… words for the moment

@@ -16,7 +16,7 @@ use crate::settings::{LinkSettings, TransferSettings, one_stdin, usage};
 /// # Errors
 /// If it cannot begin.
 pub(super) fn run(args: SyncArgs) -> Result<Exit> {
-    let SyncArgs { ends, transfer, max_delete, ignore_errors, delete: _implied } = args;
+    let SyncArgs { ends, transfer, max_delete, force_delete, ignore_errors, delete: _implied } = args;
     let (source, destination) = match ends.as_slice() {
         [source, destination] => (source, destination),
         [_] => return Err(usage("sync", "the destination is missing: haul sync SRC DST")),
@@ -37,6 +37,6 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         limits: transfer.limits.clone(),
         index: transfer.index.clone(),
         output: transfer_settings(&transfer),
-        delete: Some(Delete { max: max_delete, ignore_errors }),
+        delete: Some(Delete { max: max_delete, ignore_errors, force: force_delete }),
     })
 }

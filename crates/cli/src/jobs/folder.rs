@@ -41,6 +41,14 @@ impl Folder {
         Ok(Self::called("index")?.0)
     }
 
+    /// The folder in which is kept where sources were mounted.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub(crate) fn mounts() -> io::Result<PathBuf> {
+        Ok(Self::called("mounts")?.0)
+    }
+
     fn called(name: &str) -> io::Result<Self> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

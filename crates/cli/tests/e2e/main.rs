@@ -28,6 +28,7 @@ mod failures;
 mod faults;
 mod filesystems;
 mod groups;
+mod guards;
 mod hostile;
 mod indexed;
 mod interrupts;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
         sync::cases(),
         threads::cases(),
         words::cases(),
+        guards::cases(),
         selection::cases(),
         changing::cases(),
         clients::cases(),

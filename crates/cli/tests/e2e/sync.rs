@@ -35,7 +35,7 @@ fn trees(scene: &Scene) -> (Tree, Tree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.many("kept", 120, 0..2000);
     source.file("file", 100);
-    copy.many("extra/folder", 120, 0..2000);
+    copy.many("extra/folder", 40, 0..2000);
     copy.many("kept", 10, 0..100);
     copy.text("kept/0000/extra", "x");
     copy.link("extra/link", "/etc");

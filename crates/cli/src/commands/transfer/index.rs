@@ -111,8 +111,8 @@ fn by_default(source: &Path, destination: &Location) -> Result<PathBuf> {
     Ok(folder.join(haul_index::name_of(&[bytes(source), destination.to_string().as_bytes()])))
 }
 
-/// Removes indexes that nobody seems to use any more.
-fn tidy(folder: &Path) {
+/// Removes files that nobody seems to use any more.
+pub(super) fn tidy(folder: &Path) {
     let is_old = |file: &DirEntry| {
         let age = file.metadata().and_then(|meta| meta.modified()).map(|modified| modified.elapsed());
         matches!(age, Ok(Ok(age)) if age > KEPT)

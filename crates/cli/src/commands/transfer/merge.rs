@@ -4,7 +4,7 @@ use haul_core::{Report, Totals};
 
 /// Adds the report on one part. Its time is not added: the whole is measured as such.
 pub(super) fn merge(whole: &mut Report, part: Report) {
-    let Report { totals, notes, fatal, interrupted, corrupt, not_removed, seconds: _ } = part;
+    let Report { totals, notes, fatal, interrupted, corrupt, not_removed, refused, seconds: _ } = part;
     whole.totals.add(&totals);
     for note in notes {
         let same = |known: &&mut haul_core::MetaNote| known.what == note.what && known.cause == note.cause;
@@ -16,6 +16,7 @@ pub(super) fn merge(whole: &mut Report, part: Report) {
     whole.fatal = whole.fatal.take().or(fatal);
     whole.interrupted |= interrupted;
     whole.corrupt += corrupt;
+    whole.refused |= refused;
     whole.not_removed = whole.not_removed.take().or(not_removed);
 }
 

@@ -2,6 +2,7 @@
 
 mod index;
 mod merge;
+mod mounted;
 mod nice;
 mod plan;
 
@@ -16,6 +17,7 @@ use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
 
 use self::index::Wanted;
 use self::merge::merge;
+use self::mounted::Mounted;
 use self::plan::{Planned, Planner};
 use crate::args::{IndexArgs, LimitArgs};
 use crate::ends::{Ends, Note, source_place};
@@ -73,6 +75,10 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     link.check_endpoint(sources.iter().chain([&destination]))?;
     refuse_truncating(files_from.as_ref(), &output)?;
     let wanted = Wanted::resolve(&index, &sources, &destination, files_from.is_some())?;
+    let mounted = match (&delete, sources.as_slice()) {
+        (Some(delete), [source]) => Mounted::check(source, &destination, delete.force)?,
+        _ => None,
+    };
     let paths = files_from.map(|(file, from0)| read_paths(&file, from0)).transpose()?;
     let verbose = output.verbose;
     let job = (!settings.sink.dry_run).then(|| Job::start().map(Arc::new)).transpose();
@@ -156,6 +162,14 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         && !runner.settings.sink.dry_run
     {
         wanted.save(index, &runner.console);
+    }
+    if let Some(mounted) = mounted
+        && runner.report.fatal.is_none()
+        && !runner.report.interrupted
+        && !runner.report.refused
+        && !runner.settings.sink.dry_run
+    {
+        mounted.remember();
     }
     runner.report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(command, runner.report);
