@@ -33,6 +33,8 @@ pub(crate) struct Wanted {
     /// The destination may be there before.
     pub(crate) old: bool,
     pub(crate) inplace: bool,
+    /// Some connections go through a real sshd, and content around it where it likes; else ssh is a shell of the plan.
+    pub(crate) server: bool,
 }
 
 impl Default for Wanted {
@@ -43,6 +45,7 @@ impl Default for Wanted {
             giant: 13 << 20,
             old: true,
             inplace: true,
+            server: false,
         }
     }
 }
@@ -58,6 +61,8 @@ pub(crate) struct Job {
     old: PathBuf,
     plan: FaultPlan,
     inplace: bool,
+    /// Goes through the server of the world.
+    server: bool,
 }
 
 impl Job {
@@ -109,9 +114,16 @@ impl Job {
             let compress = round.pick(&["none", "lz4", "zstd", "auto"]);
             options.extend(["--streams", streams, "--compress", compress].map(str::to_owned));
         }
-        let plan = FaultPlan::new(round.join("plan"));
+        let server = way != Way::Local && wanted.server && round.one_in(3);
+        let mut plan = FaultPlan::new(round.join("plan"));
+        if server {
+            plan = plan.through(round.world.ssh());
+        } else if way != Way::Local {
+            // The shell of a plan has no address to which content could go directly.
+            options.extend(["--transport", "ssh"].map(str::to_owned));
+        }
         let word = if has_old || round.one_in(2) { "sync" } else { "copy" };
-        Self { way, word, options, from, to, old, plan, inplace }
+        Self { way, word, options, from, to, old, plan, inplace, server }
     }
 
     /// Adds options.
@@ -188,7 +200,10 @@ impl Job {
         if round.has_failed() {
             return;
         }
-        let plan = FaultPlan::new(round.join("no-faults"));
+        let mut plan = FaultPlan::new(round.join("no-faults"));
+        if self.server {
+            plan = plan.through(round.world.ssh());
+        }
         let run = round.program(&round.world.haul).args(self.words(round, &plan)).finish();
         round.ran();
         if run.code() == Some(0) {

@@ -94,7 +94,8 @@ fn run(args: &Args, kinds: &[&'static Kind], table: &mut Table) {
         }
         let result = round.end();
         for problem in &result.problems {
-            eprintln!("{}: seed {seed}: {problem}", kind.name);
+            let text: String = problem.to_string().chars().take(3000).collect();
+            eprintln!("{}: seed {seed}: {text}", kind.name);
         }
         table.add(kind, seed, result);
         if said.elapsed() > Duration::from_secs(60) {

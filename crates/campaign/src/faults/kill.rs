@@ -11,17 +11,17 @@ use crate::job::{Job, Wanted};
 use crate::round::Round;
 
 /// Interruptions of one destination before it is let through.
-const TIMES: u64 = 6;
+const TIMES: u64 = 12;
 
 /// A moment in a run: most are early, as most runs are short.
 fn moment(round: &mut Round) -> Duration {
-    let longest = round.pick(&[30, 100, 300, 700]);
+    let longest = round.pick(&[30, 60, 120, 300]);
     Duration::from_micros(round.random.between(500, longest * 1000))
 }
 
 /// `kill -9` of the near end, of far ends, or of all.
 pub(crate) fn killed(round: &mut Round) {
-    let job = Job::new(round, &Wanted::default());
+    let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
     for _ in 0..TIMES {
         let (moment, victim) = (moment(round), round.below(4));
         let mut run = job.run(round).start();
@@ -51,7 +51,7 @@ pub(crate) fn killed(round: &mut Round) {
 
 /// Other signals.
 pub(crate) fn signalled(round: &mut Round) {
-    let job = Job::new(round, &Wanted::default());
+    let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
     for _ in 0..4 {
         let moment = moment(round);
         let which =
@@ -92,7 +92,7 @@ fn signal(round: &mut Round, run: &Running, which: Signal) {
 
 /// Two or three runs of the same command at once.
 pub(crate) fn two_at_once(round: &mut Round) {
-    let job = Job::new(round, &Wanted { inplace: false, ..Wanted::default() });
+    let job = Job::new(round, &Wanted { inplace: false, server: true, ..Wanted::default() });
     let count = round.random.between(2, 4);
     let mut runs = Vec::new();
     for _ in 0..count {

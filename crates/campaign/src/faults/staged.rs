@@ -33,7 +33,7 @@ pub(crate) fn flipped(round: &mut Round) {
         ..Wanted::default()
     };
     // So slow that the journal records slices before the end.
-    let job = Job::new(round, &wanted).with(&["--bwlimit", "16M", "--transport", "ssh"]);
+    let job = Job::new(round, &wanted).with(&["--bwlimit", "16M"]);
     let mut run = job.run(round).start();
     let begun = Instant::now();
     let recorded =

@@ -20,6 +20,7 @@ const FAR: Wanted = Wanted {
     giant: 13 << 20,
     old: true,
     inplace: true,
+    server: false,
 };
 
 /// The direction in which content goes.
@@ -62,11 +63,11 @@ fn disturbed(round: &mut Round, job: Job, change: impl FnOnce(FaultPlan) -> Faul
 
 /// Bytes are inverted: many in content, some in the headers of frames, some at the beginning of a connection.
 pub(crate) fn flipped(round: &mut Round) {
-    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "5"]);
+    let job = Job::new(round, &FAR).with(&["--timeout", "5"]);
     let way = job.way;
     let mut faults = Vec::new();
     // Few, and the run gets through by sending again; many, and it cannot.
-    let count = round.pick(&[1, 3, 10, 60]);
+    let count = round.pick(&[1, 5, 25, 120]);
     let spread = round.one_in(2);
     for _ in 0..count {
         let at = if spread { round.below(14 << 20) } else { offset(round) };
@@ -86,7 +87,7 @@ pub(crate) fn flipped(round: &mut Round) {
 
 /// Connections end at some byte.
 pub(crate) fn cut(round: &mut Round) {
-    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "5"]);
+    let job = Job::new(round, &FAR).with(&["--timeout", "5"]);
     let way = job.way;
     let faults: Vec<_> = (0..round.random.between(1, 4))
         .map(|_| (any_connection(round), any_direction(round, way), Fault::Cut(offset(round))))
@@ -100,7 +101,7 @@ pub(crate) fn cut(round: &mut Round) {
 
 /// Nothing moves any more after some byte.
 pub(crate) fn stalled(round: &mut Round) {
-    let job = Job::new(round, &FAR).with(&["--transport", "ssh", "--timeout", "1"]);
+    let job = Job::new(round, &FAR).with(&["--timeout", "1"]);
     let way = job.way;
     let (which, direction, at) = (any_connection(round), any_direction(round, way), offset(round));
     round.fault(1);
