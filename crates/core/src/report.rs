@@ -72,6 +72,18 @@ pub struct Failure {
     pub error: Error,
 }
 
+impl Failure {
+    /// What is tried in vain with a key of a store that no file can have: the operation of such an error.
+    pub const NO_FILE: &'static str = "take as a file";
+
+    /// Whether it concerns something that has no path below the root, and is called what its error is about.
+    #[must_use]
+    pub fn has_no_path(&self) -> bool {
+        self.error.operation() == Self::NO_FILE
+            && (self.path.is_root() || !self.error.subject().ends_with(self.path.as_bytes()))
+    }
+}
+
 /// A kind of metadata that could not be set, how often, and the first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetaNote {

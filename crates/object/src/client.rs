@@ -2,11 +2,13 @@
 //! through for too long.
 
 mod checked;
+mod listing;
 mod patience;
+mod remove;
 mod tree;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,18 +23,16 @@ use crate::meter::Requests;
 use crate::payload::Payload;
 use crate::s3::S3;
 use crate::settings::StoreSettings;
-use crate::store::{Activity, Checksum, HeldPart, Object, Page, PutOptions, Store, Tag, Upload};
+use crate::store::{Activity, Checksum, HeldPart, Object, PutOptions, Store, Tag, Upload};
 
 pub(crate) use checked::RUN;
+use listing::Ends;
 pub use patience::Notes;
 use patience::Patience;
 pub use tree::{joined_crc64, run_note};
 
 /// Requests with content that are under way at a time, at most.
 pub const AT_ONCE: usize = 24;
-
-/// Requests that remove one object each are under way at a time, at most.
-const REMOVES_AT_ONCE: usize = 16;
 
 /// Requests with little or no content that are under way at a time, at most.
 pub const MANY_AT_ONCE: usize = 256;
@@ -56,6 +56,10 @@ pub struct Client {
     md5: AtomicBool,
     /// That the credentials are refused was said.
     said: AtomicBool,
+    /// The store removes one object at a time.
+    one_by_one: AtomicBool,
+    /// Where listings that go on have got to.
+    ends: Ends,
 }
 
 /// Opens the bucket of a location. Nothing is asked of it yet. `cancel` ends all requests, `notes` is told what a
@@ -90,6 +94,8 @@ pub fn open(
         went_well: Mutex::new(None),
         md5: AtomicBool::new(false),
         said: AtomicBool::new(false),
+        one_by_one: AtomicBool::new(false),
+        ends: Ends::default(),
     })
 }
 
@@ -179,11 +185,44 @@ impl Client {
     /// # Errors
     /// If the store does not say.
     pub fn head(&self, key: &str) -> Result<Option<Object>> {
-        match self.ask(|at| self.store.head(key, at)) {
+        match self.ask(|at| self.head_with_reason(key, at)) {
             Ok(object) => Ok(Some(object)),
-            // A HEAD that says no has no content, hence no code: a bucket that is not there looks the same.
+            // A bucket that is not there looks the same: see `missing`.
             Err(fault) if fault.class == Class::NotFound => Ok(None),
             Err(fault) => Err(self.error(&fault, "look at", key)),
+        }
+    }
+
+    /// Asks for an object's head. A refusal of that has no content, hence no reason: then a byte of the object is asked
+    /// for. That something is not there is reason enough.
+    fn head_with_reason(&self, key: &str, at: &Activity<'_>) -> Result<Object, Fault> {
+        let bare = match self.store.head(key, at) {
+            Err(fault) if fault.is_bare() && fault.class != Class::NotFound => fault,
+            other => return other,
+        };
+        match self.store.get(key, 0..1, "", &mut |_| {}, at) {
+            Err(told) if !told.is_bare() && told.class != Class::Condition => Err(told),
+            _ => Err(bare),
+        }
+    }
+
+    /// Why there is no object under `key`, for one that a person has named: the bucket may not be there, or what answers
+    /// is no store.
+    ///
+    /// # Errors
+    /// Always: that, or that there is no such object.
+    pub fn missing(&self, key: &str, operation: &str) -> Error {
+        let asked = self.ask(|at| self.store.get(key, 0..1, "", &mut |_| {}, at));
+        match asked {
+            Err(fault)
+                if !matches!(&fault.code[..], "" | "NoSuchKey" | "BlobNotFound") || fault.is_foreign() =>
+            {
+                self.error(&fault, operation, key)
+            }
+            _ => {
+                let error = Error::new(ErrorKind::NotFound, self.side, operation, "there is no such object");
+                error.on(self.name(key)).with_hint("`haul ls` lists what is there")
+            }
         }
     }
 
@@ -231,79 +270,6 @@ impl Client {
             Ok(whole) => Ok(Some(whole)),
             Err(fault) if matches!(fault.class, Class::NotFound | Class::TooLong) => Ok(None),
             Err(fault) => Err(self.error(&fault, "read", key)),
-        }
-    }
-
-    /// One page of what is under `prefix`; with `delimiter`, up to the next slash.
-    ///
-    /// # Errors
-    /// If it cannot be listed.
-    pub fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>) -> Result<Page> {
-        let page = self.ask(|at| self.store.list(prefix, delimiter, next, at));
-        page.map_err(|fault| self.error(&fault, "list", prefix))
-    }
-
-    /// Removes objects, as many in one request as the provider takes; gives those that stay, with the reason.
-    ///
-    /// # Errors
-    /// If the store takes no such request.
-    pub fn remove(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
-        let most = self.store.terms().removes;
-        if most == 1 {
-            return self.remove_each(keys);
-        }
-        let mut failed = Vec::new();
-        for keys in keys.chunks(most) {
-            match keys {
-                [key] => failed.extend(self.remove_one(key)?),
-                _ => match self.ask(|at| self.store.delete(keys, at)) {
-                    Ok(left) => {
-                        let named = |(key, fault): (String, Fault)| {
-                            let error = self.error(&fault, "remove", &key);
-                            (key, error)
-                        };
-                        failed.extend(left.into_iter().map(named));
-                    }
-                    // Some stores know no batches.
-                    Err(fault) if fault.class == Class::Unsupported => {
-                        failed.extend(self.remove_each(keys)?);
-                    }
-                    Err(fault) => {
-                        return Err(self.error(&fault, "remove", keys.first().map_or("", |key| key)));
-                    }
-                },
-            }
-        }
-        Ok(failed)
-    }
-
-    /// Removes objects by a request for each, several at a time.
-    fn remove_each(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<Vec<(String, Error)>> {
-            let mut failed = Vec::new();
-            while let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                failed.extend(self.remove_one(key)?);
-            }
-            Ok(failed)
-        };
-        let threads = keys.len().min(REMOVES_AT_ONCE);
-        if threads < 2 {
-            return work();
-        }
-        let all: Result<Vec<Vec<(String, Error)>>> =
-            haul_threads::together(threads, "remove", work)?.into_iter().collect();
-        Ok(all?.into_iter().flatten().collect())
-    }
-
-    /// Removes one object; gives the reason if it stays.
-    fn remove_one(&self, key: &str) -> Result<Option<(String, Error)>> {
-        match self.ask(|at| self.store.delete(&[key.to_owned()], at)) {
-            Ok(_) => Ok(None),
-            Err(fault) if matches!(fault.class, Class::Denied | Class::Final) => {
-                Ok(Some((key.to_owned(), self.error(&fault, "remove", key))))
-            }
-            Err(fault) => Err(self.error(&fault, "remove", key)),
         }
     }
 

@@ -31,6 +31,10 @@ pub(crate) enum Class {
     Abandoned,
     /// The answer is longer than it may be.
     TooLong,
+    /// What answers is no store of this kind.
+    Foreign,
+    /// An answer that cannot be right.
+    Nonsense,
     /// It makes no sense to ask again.
     Final,
 }
@@ -56,6 +60,11 @@ impl Fault {
         Self { class, code: String::new(), message: message.into(), status: 0, retry_after: None }
     }
 
+    /// An answer that cannot be right, and what is wrong with it.
+    pub(crate) fn nonsense(cause: impl std::fmt::Display) -> Self {
+        Self::new(Class::Nonsense, format!("the answer makes no sense: {cause}"))
+    }
+
     /// An answer that says no.
     pub(crate) fn answer(status: u16, code: &str, message: &str) -> Self {
         let fallback = match status {
@@ -76,10 +85,25 @@ impl Fault {
         }
     }
 
+    /// An answer that says no, and not why.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.status != 0 && self.code.is_empty() && matches!(self.status, 300..=499)
+    }
+
+    /// What answers is no store of this kind.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.class == Class::Foreign
+    }
+
     /// As an error of haul's; `credentials` says where those come from.
     pub(crate) fn error(&self, side: Side, operation: &str, subject: &str, credentials: &str) -> Error {
         let kind = match self.class {
-            Class::Again | Class::SlowDown | Class::Login | Class::Expired => ErrorKind::Unreachable,
+            Class::Again
+            | Class::SlowDown
+            | Class::Login
+            | Class::Expired
+            | Class::Foreign
+            | Class::Nonsense => ErrorKind::Unreachable,
             Class::Damaged => ErrorKind::Corrupt,
             Class::Denied => ErrorKind::PermissionDenied,
             Class::NotFound => ErrorKind::NotFound,
@@ -131,6 +155,7 @@ fn class_of(status: u16, code: &str) -> Class {
         "PreconditionFailed" | "BlobAlreadyExists" | "ConditionNotMet" | "ConditionalRequestConflict" => {
             Class::Condition
         }
+        "AccessDenied" => Class::Denied,
         "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => Class::Final,
         "NotImplemented" | "FeatureNotSupported" | "MethodNotAllowed" | "UnsupportedOperation" => {
             Class::Unsupported

@@ -1,10 +1,13 @@
 //! One HTTP request: its way there and the answer. How it is addressed and signed is the provider's ([`Signer`]).
 
+mod proof;
+
 use std::borrow::Cow;
 use std::future::Future;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -15,6 +18,7 @@ use crate::fault::{Class, Fault};
 use crate::meter::{Kind, Requests};
 use crate::payload::Payload;
 use crate::store::{Activity, Answer, Take};
+use crate::url::address;
 
 /// An answer that is read whole is no longer than this; a page of a listing has at most a few thousand keys of 1,024
 /// bytes, each of which may be written as three.
@@ -22,6 +26,9 @@ const MAX_ANSWER: usize = 16 << 20;
 
 /// How often a request is looked at, whether it still moves and is wanted.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Content that moves less than this many bytes while a request may stand still counts as standing still.
+const DRIP: u64 = 4 << 10;
 
 /// How long connections may stay idle: stores close them after about 20 s.
 const IDLE: Duration = Duration::from_secs(15);
@@ -87,6 +94,12 @@ pub(crate) struct Signed {
 
 /// What is particular to a provider about each request.
 pub(crate) trait Signer {
+    /// What the provider's stores speak, as a person calls it.
+    const SPOKEN: &'static str;
+
+    /// How the names of the headers begin that only such a store answers with.
+    const PREFIX: &'static str;
+
     /// Addresses and signs a request.
     fn sign(&self, call: &Call<'_>) -> impl Future<Output = Answer<Signed>>;
 
@@ -100,18 +113,40 @@ pub(crate) trait Signer {
 }
 
 /// What an answer says besides its content.
-pub(crate) struct Head(pub(crate) HeaderMap);
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// Who answered: a host, and its port.
+    pub(crate) host: String,
+}
 
 impl Head {
-    /// A header as text.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.to_str().ok()
+    fn of(answer: &Response) -> Self {
+        let url = answer.url();
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let host = format!("{}{port}", url.host_str().unwrap_or_default());
+        Self { status: answer.status().as_u16(), headers: answer.headers().clone(), host }
     }
 
-    /// The mark of the object or the part.
+    /// A header as text.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The mark of the object or the part. Everything that is a store has one in such an answer.
     pub(crate) fn etag(&self) -> Answer<String> {
-        let none = || Fault::new(Class::Again, "the answer has no ETag");
+        let none = || Fault::new(Class::Foreign, "an answer without an ETag");
         self.get("etag").map(str::to_owned).filter(|etag| !etag.is_empty()).ok_or_else(none)
+    }
+
+    /// Whether it has a header that only a store of this kind answers with.
+    fn is_of(&self, prefix: &str) -> bool {
+        self.headers.keys().any(|name| name.as_str().starts_with(prefix))
+    }
+
+    /// Its kind of content, without parameters.
+    fn content_type(&self) -> &str {
+        self.get("content-type").unwrap_or_default().split(';').next().unwrap_or_default().trim()
     }
 
     /// The length of the object, in bytes.
@@ -122,7 +157,7 @@ impl Head {
 
     /// What was noted with an object, in headers that begin with `prefix`.
     pub(crate) fn notes<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
-        self.0.iter().filter_map(move |(name, value)| {
+        self.headers.iter().filter_map(move |(name, value)| {
             let name = name.as_str().strip_prefix(prefix)?;
             Some((name.to_owned(), value.to_str().ok()?.to_owned()))
         })
@@ -133,6 +168,8 @@ impl Head {
 pub(crate) struct Http {
     client: reqwest::Client,
     requests: Arc<Requests>,
+    /// It has answered as only a store of its kind does.
+    proven: AtomicBool,
 }
 
 impl Http {
@@ -155,17 +192,42 @@ impl Http {
             });
             client = client.tls_certs_merge(parsed.map_err(|error| format!("{path}: {error}"))?);
         }
-        Ok(Self { client: client.build().map_err(|error| error.to_string())?, requests })
+        let client = client.build().map_err(|error| error.to_string())?;
+        Ok(Self { client, requests, proven: AtomicBool::new(false) })
     }
 
-    /// Asks and reads the whole answer.
+    /// Asks and reads the whole answer, which is no page of a web server.
     pub(crate) fn ask(
         &self,
         signer: &impl Signer,
         call: &Call<'_>,
         at: &Activity<'_>,
     ) -> Answer<(Head, Vec<u8>)> {
-        self.ask_up_to(signer, call, MAX_ANSWER, at)
+        let asked = self.ask_up_to(signer, call, MAX_ANSWER, at);
+        let (head, content) = asked.map_err(|fault| match fault.class {
+            Class::TooLong => Fault::nonsense("it is longer than any answer is"),
+            _ => fault,
+        })?;
+        if proof::is_page(&head, &content) {
+            return Err(self.foreign(signer, &head, "a page"));
+        }
+        Ok((head, content))
+    }
+
+    /// Asks, and understands the answer by `read`.
+    pub(crate) fn asked<T>(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        at: &Activity<'_>,
+        read: impl FnOnce(&[u8]) -> Answer<T>,
+    ) -> Answer<T> {
+        let (head, content) = self.ask(signer, call, at)?;
+        let answer = self.understood(signer, &head, read(&content));
+        if answer.is_ok() {
+            self.proven.store(true, Ordering::Relaxed);
+        }
+        answer
     }
 
     /// The same for an answer whose content is `limit` bytes at most.
@@ -201,15 +263,20 @@ impl Http {
                 }
                 answer = watch(at, self.send(signer, call, at)).await?;
             }
+            let head = Head::of(&answer);
             if !answer.status().is_success() {
-                return Err(watch(at, refusal(signer, answer)).await?);
+                let (fault, content) = watch(at, refusal(signer, answer)).await?;
+                return Err(self.refused(signer, call, &head, fault, &content));
             }
-            let head = Head(answer.headers().clone());
             accept(&head)?;
-            let mut read = 0;
+            let (mut read, mut seen) = (0, 0);
             while let Some(bytes) = watch(at, async { answer.chunk().await.map_err(|e| lost(&e)) }).await? {
-                at.moved();
                 read += bytes.len() as u64;
+                // What drips stands still.
+                if read - seen >= DRIP {
+                    seen = read;
+                    at.moved();
+                }
                 if read > limit {
                     return Err(Fault::new(Class::TooLong, "the answer is longer than it may be"));
                 }
@@ -250,7 +317,7 @@ impl Http {
 
     async fn send(&self, signer: &impl Signer, call: &Call<'_>, at: &Activity<'_>) -> Answer<Response> {
         let Signed { url, mut headers } = signer.sign(call).await?;
-        let mut request = self.client.request(call.method.clone(), &url);
+        let mut request = self.client.request(call.method.clone(), address(&url)?);
         self.requests.count(call.kind);
         if let Some(body) = call.body {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
@@ -328,8 +395,8 @@ fn is_of(head: &Head, range: &Range<u64>, etag: &str) -> Answer<()> {
     Err(Fault::new(Class::Condition, "the answer is not what was asked for"))
 }
 
-/// Reads an answer that says no.
-async fn refusal(signer: &impl Signer, answer: Response) -> Answer<Fault> {
+/// Reads an answer that says no: the reason, and all that it says.
+async fn refusal(signer: &impl Signer, answer: Response) -> Answer<(Fault, Vec<u8>)> {
     let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
     let retry_after = headers.get("retry-after").and_then(|value| value.to_str().ok());
     let retry_after = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
@@ -341,56 +408,8 @@ async fn refusal(signer: &impl Signer, answer: Response) -> Answer<Fault> {
             break;
         }
     }
-    Ok(Fault { retry_after, ..signer.refusal(status, &headers, &content) })
-}
-
-/// Percent-encodes everything but letters, digits and `-._~`, and in paths the slash.
-pub(crate) fn encode(text: &str, slash: bool, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || slash && byte == b'/' {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-}
-
-/// Appends parameters to an address, behind `?` or what is there already.
-pub(crate) fn append_query(url: &mut String, query: &[(&str, String)]) {
-    for (name, value) in query {
-        url.push(if url.contains('?') { '&' } else { '?' });
-        encode(name, false, url);
-        url.push('=');
-        encode(value, false, url);
-    }
-}
-
-/// Names and values as they stand in an address, joined by `&`.
-pub(crate) fn form(pairs: &[(String, String)]) -> String {
-    let mut text = String::new();
-    for (name, value) in pairs {
-        if !text.is_empty() {
-            text.push('&');
-        }
-        encode(name, false, &mut text);
-        text.push('=');
-        encode(value, false, &mut text);
-    }
-    text
-}
-
-/// The scheme and the host of an endpoint, and the path behind it if it may have one.
-///
-/// # Errors
-/// A sentence, if it is none.
-pub(crate) fn endpoint(text: &str, path_allowed: bool) -> Result<(String, String), String> {
-    let (scheme, rest) = text.split_once("://").unwrap_or(("https", text));
-    let rest = rest.trim_end_matches('/');
-    let forbidden: &[char] = if path_allowed { &['?', '@', '#', ' '] } else { &['/', '?', '@', '#', ' '] };
-    if !matches!(scheme, "http" | "https") || rest.is_empty() || rest.contains(forbidden) {
-        return Err(format!("`{text}` is no endpoint; endpoints are like https://HOST or http://HOST:PORT"));
-    }
-    Ok((scheme.to_owned(), rest.to_owned()))
+    let fault = Fault { retry_after, ..signer.refusal(status, &headers, &content) };
+    Ok((fault, content))
 }
 
 /// A variable of the environment that is set to something.
@@ -409,7 +428,7 @@ mod tests {
             let pairs = headers.iter().map(|(name, value)| {
                 (reqwest::header::HeaderName::from_static(name), HeaderValue::from_static(value))
             });
-            Head(pairs.collect::<HeaderMap>())
+            Head { status: 206, headers: pairs.collect::<HeaderMap>(), host: "h".to_owned() }
         };
         let part = ("content-range", "bytes 2-4/9");
         let is = |headers: &[_], range: Range<u64>| is_of(&answer(headers), &range, "\"e\"").is_ok();

@@ -26,12 +26,14 @@ mod payload;
 mod pipe;
 mod profile;
 pub mod put;
+mod record;
 mod runtime;
 mod s3;
 mod settings;
 pub mod store;
 mod time;
 pub mod uploads;
+mod url;
 mod xml;
 
 pub use client::{Client, open};

@@ -1,5 +1,6 @@
 //! What a store can do: the contract that the client stands on, one request for each call.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,6 +9,9 @@ use haul_core::{Error, Result, Side};
 
 use crate::fault::Fault;
 use crate::payload::{Payload, hex};
+
+/// Names on one page of a listing, at most: ten times as many as any provider gives.
+pub(crate) const MAX_PAGE: usize = 10_000;
 
 /// The outcome of one request.
 pub(crate) type Answer<T> = Result<T, Fault>;
@@ -69,6 +73,15 @@ pub struct Page {
     pub prefixes: Vec<String>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
+}
+
+/// What became of objects that were to be removed together. Of what it does not name, nothing is known.
+#[derive(Debug, Default)]
+pub(crate) struct Deleted {
+    /// Keys of those that are gone.
+    pub(crate) gone: HashSet<String>,
+    /// Keys of those that stay, and why.
+    pub(crate) left: HashMap<String, Fault>,
 }
 
 /// An upload that is not complete.
@@ -289,8 +302,18 @@ pub(crate) trait Store: Send + Sync {
     /// One page of the objects under `prefix`.
     fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page>;
 
-    /// Removes as many objects as its terms say; gives those that stay, with the reason. What is not there is removed.
-    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>>;
+    /// Removes an object. One that is not there counts as removed.
+    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()>;
+
+    /// Whether a key can be named in a request of [`Store::delete_all`] so that no reader takes it for another.
+    fn deletes_together(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// Removes as many objects as its terms say, whose keys can [be named together](Store::deletes_together).
+    fn delete_all(&self, _keys: &[&str], _at: &Activity<'_>) -> Answer<Deleted> {
+        Err(Fault::new(crate::fault::Class::Unsupported, "the store removes one object at a time"))
+    }
 
     /// Copies an object of this bucket inside the store, if it still bears its mark; up to [`Terms::copies`] bytes.
     fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;

@@ -67,10 +67,12 @@ impl Found {
     }
 
     fn refuse(&mut self, tree: &Tree, near: &RelPath, key: &str, cause: &str) {
-        let error = Error::new(ErrorKind::Unsupported, tree.side, "take as a file", cause);
+        let error = Error::new(ErrorKind::Unsupported, tree.side, Failure::NO_FILE, cause);
         let error =
             error.on(tree.client.name(key)).with_hint("rename or remove the object, or leave it where it is");
-        self.failures.push(Failure { path: near.clone(), error });
+        // It is named as itself wherever that can be a path.
+        let path = tree.below(key).unwrap_or_else(|| near.clone());
+        self.failures.push(Failure { path, error });
     }
 
     fn refuse_one(&mut self, tree: &Tree, path: &RelPath, object: &Object) {
@@ -171,6 +173,10 @@ mod tests {
         let mut expected = bad.map(shown);
         expected.sort();
         assert_eq!(refused, expected);
+        let named = |failure: &Failure| (!failure.has_no_path()).then(|| failure.path.to_string());
+        let mut named: Vec<_> = found.failures.iter().filter_map(named).collect();
+        named.sort();
+        assert_eq!(named, ["both", "q\u{201b}zz"]);
         found.take(&tree, &RelPath::root(), Object { len: 5, ..object("t/e/") });
         assert_eq!(found.failures.len(), bad.len() + 1);
     }

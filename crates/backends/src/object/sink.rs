@@ -224,18 +224,10 @@ impl Sink for ObjectSink {
             }
             Ok(keys)
         });
-        let mut removed: Vec<Result<()>> = Vec::with_capacity(paths.len());
-        let mut all = Vec::new();
-        for keys in keys {
-            removed.push(keys.map(|keys| all.extend(keys)));
-        }
-        let left: HashMap<String, Error> = client.remove(&all)?.into_iter().collect();
-        for (path, removed) in paths.iter().zip(&mut removed) {
-            let error = left.get(&self.tree.key(path)).or_else(|| left.get(&self.tree.folder(path)));
-            if let (Ok(()), Some(error)) = (&removed, error) {
-                *removed = Err(error.clone());
-            }
-        }
+        let all: Vec<String> = keys.iter().flatten().flatten().cloned().collect();
+        let mut left: HashMap<String, Error> = client.remove(&all)?.into_iter().collect();
+        let mut stays = |keys: Vec<String>| keys.iter().find_map(|key| left.remove(key)).map_or(Ok(()), Err);
+        let removed = keys.into_iter().map(|keys| keys.and_then(&mut stays)).collect();
         Ok(removed)
     }
 

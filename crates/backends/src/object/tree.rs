@@ -136,6 +136,14 @@ impl Tree {
         decode(self.client.kind(), key.get(skip..).unwrap_or_default())
     }
 
+    /// The text of a key below the root as a path, where it can be one; it need not be what the key means.
+    pub(super) fn below(&self, key: &str) -> Option<RelPath> {
+        let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
+        let text = key.get(skip..)?;
+        let path = RelPath::new(text.strip_suffix('/').unwrap_or(text).as_bytes());
+        path.ok().filter(|path| !path.is_root())
+    }
+
     /// How a person names the object at `path`.
     pub(super) fn shown(&self, path: &RelPath) -> String {
         self.client.name(&self.key(path))

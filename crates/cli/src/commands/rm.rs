@@ -46,8 +46,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
 /// One object, with its companion; what else bears that name stays. Gives how many failed.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
-        let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "there is no such object");
-        return Err(error.on(place.to_string()));
+        return Err(client.missing(&place.key, "remove"));
     }
     let mut keys = vec![place.key.clone()];
     if companion::beside(client, &place.key)? == Beside::Companion {

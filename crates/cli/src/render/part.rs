@@ -58,7 +58,7 @@ impl Reporter for PartReporter<'_> {
                 self.bill.iter().for_each(|bill| bill.entry(*action, *len));
                 self.console.entry(*action, &self.name(path), *len);
             }
-            Event::Failed(failure) if self.listed && failure.path.is_root() => {
+            Event::Failed(failure) if self.listed && failure.path.is_root() || failure.has_no_path() => {
                 self.console.failed(failure.error.subject(), &failure.error);
             }
             Event::Failed(failure) => self.console.failed(&self.name(&failure.path), &failure.error),

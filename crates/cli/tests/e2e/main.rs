@@ -36,8 +36,10 @@ mod iops;
 mod kills;
 mod kit;
 mod limits;
+mod lying_stores;
 mod memory;
 mod no_haul;
+mod not_stores;
 mod objtrees;
 mod output;
 mod pagecache;
@@ -50,6 +52,7 @@ mod provider;
 mod providers;
 mod reach;
 mod realtrees;
+mod removals;
 mod reruns;
 mod routes;
 mod scene;
@@ -157,6 +160,9 @@ fn main() -> ExitCode {
         stores::cases(),
         objtrees::cases(),
         storms::cases(),
+        removals::cases(),
+        lying_stores::cases(),
+        not_stores::cases(),
         backups::cases(),
         encoded::cases(),
         postgres::cases(),

@@ -19,13 +19,16 @@ const LOOK: Duration = Duration::from_millis(500);
 impl Azure {
     pub(super) fn head_blob(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
         let (head, _) = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(key)), at)?;
-        object(key, &head, head.len()?)
+        let len = head.len()?;
+        self.http.understood(&self.login, &head, object(key, &head, len))
     }
 
     pub(super) fn get_blob(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
         let call = Call::new(Kind::Get, Method::GET, Some(key));
         let (head, content) = self.http.ask_up_to(&self.login, &call, limit, at)?;
-        Ok((object(key, &head, content.len() as u64)?, content))
+        self.vouch(&head)?;
+        let object = object(key, &head, content.len() as u64);
+        Ok((self.http.understood(&self.login, &head, object)?, content))
     }
 
     pub(super) fn get_range(
@@ -52,7 +55,7 @@ impl Azure {
         call.body = Some(body);
         let call = checked(written(call, options), body, check)?;
         let (head, _) = self.ask(&call, at)?;
-        Ok(tag(&head, head.etag()?))
+        Ok(tag(&head, self.http.understood(&self.login, &head, head.etag())?))
     }
 
     pub(super) fn list_blobs(
@@ -72,12 +75,7 @@ impl Azure {
         if let Some(marker) = next {
             call = call.query("marker", marker);
         }
-        let page = xml::page(&self.ask(&call, at)?.1)?;
-        if next.is_some() && page.next.as_deref() == next {
-            let message = "the store begins each page of the listing at the same place";
-            return Err(Fault::new(Class::Final, message));
-        }
-        Ok(page)
+        self.asked(&call, at, xml::page)
     }
 
     pub(super) fn copy_blob(

@@ -81,7 +81,7 @@ impl Azure {
         let mut call = Call::new(Kind::Put, Method::PUT, Some(&upload.key)).query("comp", "blocklist");
         call.body = Some(&body);
         let (head, _) = self.ask(&checked(written(call, options), &body, Checksum::Md5)?, at)?;
-        head.etag()
+        self.http.understood(&self.login, &head, head.etag())
     }
 
     /// The blocks of a blob that haul wrote and nobody committed, by their upload.
@@ -89,7 +89,7 @@ impl Azure {
         let call = Call::new(Kind::List, Method::GET, Some(key));
         let call = call.query("comp", "blocklist").query("blocklisttype", "uncommitted");
         let mut uploads: HashMap<String, Vec<HeldPart>> = HashMap::new();
-        for (name, len) in xml::blocks(&self.ask(&call, at)?.1)? {
+        for (name, len) in self.asked(&call, at, xml::blocks)? {
             if let Some((id, number, crc64)) = read_name(&name) {
                 let tag = Tag { etag: name, crc64: Some(crc64), ..Tag::default() };
                 uploads.entry(id).or_default().push(HeldPart { number, len, tag });

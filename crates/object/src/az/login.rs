@@ -93,6 +93,9 @@ impl Login {
 }
 
 impl Signer for Login {
+    const SPOKEN: &'static str = "as Azure's Blob Storage does";
+    const PREFIX: &'static str = "x-ms-";
+
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let credential = self.credential().await?;
         let mut signed = HttpRequest::new(HttpRequestBody::empty());

@@ -63,7 +63,27 @@ impl Azure {
 
     /// Asks and reads the whole answer.
     fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
-        self.http.ask(&self.login, call, at)
+        let (head, content) = self.http.ask(&self.login, call, at)?;
+        self.vouch(&head)?;
+        Ok((head, content))
+    }
+
+    /// Asks, and understands the answer by `read`.
+    fn asked<T>(
+        &self,
+        call: &Call<'_>,
+        at: &Activity<'_>,
+        read: impl FnOnce(&[u8]) -> Answer<T>,
+    ) -> Answer<T> {
+        self.http.asked(&self.login, call, at, read)
+    }
+
+    /// Makes sure that what gave this answer is a store: Azure's name themselves in each.
+    fn vouch(&self, head: &Head) -> Answer<()> {
+        if self.http.is_proven(&self.login, head) {
+            return Ok(());
+        }
+        Err(self.http.foreign(&self.login, head, "something else"))
     }
 }
 
@@ -146,15 +166,11 @@ impl Store for Azure {
         self.list_blobs(prefix, delimiter, next, at)
     }
 
-    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
-        for key in keys {
-            match self.ask(&Call::new(Kind::Delete, Method::DELETE, Some(key)), at) {
-                Ok(_) => {}
-                Err(fault) if fault.class == Class::NotFound && fault.code != "ContainerNotFound" => {}
-                Err(fault) => return Err(fault),
-            }
+    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()> {
+        match self.ask(&Call::new(Kind::Delete, Method::DELETE, Some(key)), at) {
+            Err(fault) if fault.class != Class::NotFound || fault.code == "ContainerNotFound" => Err(fault),
+            _ => Ok(()),
         }
-        Ok(Vec::new())
     }
 
     fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {

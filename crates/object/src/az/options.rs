@@ -1,9 +1,10 @@
 //! What is asked for about a blob, as headers.
 
 use crate::fault::{Class, Fault};
-use crate::http::{Call, form};
+use crate::http::Call;
 use crate::payload::{Payload, base64};
 use crate::store::{Answer, Checksum, PutOptions};
+use crate::url::form;
 
 /// How the names of haul's own notes begin. Azure takes names of notes as C# does names: without `-`.
 const OURS: (&str, &str) = ("haul-", "haul_");

@@ -1,6 +1,6 @@
 //! Where a container is, and what the environment says of the login.
 
-use crate::http::{append_query, encode, endpoint};
+use crate::url::{append_query, encode, endpoint};
 
 /// The account and the key of Azurite and of Microsoft's emulator before it, as they are documented
 /// (<https://learn.microsoft.com/azure/storage/common/storage-connect-azurite>).

@@ -1,131 +1,75 @@
 //! What Azure says and is told in XML. Answers are untrusted.
 
-use std::collections::HashMap;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::options::note_of;
 
 use crate::fault::{Class, Fault};
 use crate::payload::md5_in;
-use crate::store::{Answer, Object, Page, Tag};
+use crate::record::{Record, records};
+use crate::store::{Answer, MAX_PAGE, Object, Page, Tag};
 use crate::time;
-use crate::xml::{decode, parse, print};
+use crate::xml::{decode, print};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Results {
-    #[serde(default)]
-    blobs: Blobs,
-    next_marker: Option<String>,
+/// The name of a blob: percent-encoded where XML could not carry it.
+fn name(of: &Record) -> Answer<String> {
+    let text = of.need("Name")?;
+    // In this encoding a plus is a plus.
+    let encoded = of.get("Name").is_some_and(|name| name.is("Encoded"));
+    if encoded { decode(&text.replace('+', "%2B"), Some("url")) } else { Ok(text.to_owned()) }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Blobs {
-    #[serde(default)]
-    blob: Vec<Blob>,
-    #[serde(default)]
-    blob_prefix: Vec<Prefix>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Blob {
-    name: Name,
-    properties: Properties,
-    metadata: Option<HashMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Prefix {
-    name: Name,
-}
-
-/// Percent-encoded where XML could not carry it.
-#[derive(Deserialize)]
-struct Name {
-    #[serde(rename = "@Encoded", default)]
-    encoded: bool,
-    #[serde(rename = "$text", default)]
-    text: String,
-}
-
-impl Name {
-    fn read(self) -> Answer<String> {
-        // In this encoding a plus is a plus.
-        if self.encoded { decode(self.text.replace('+', "%2B"), Some("url")) } else { Ok(self.text) }
+fn object(blob: &Record) -> Answer<Object> {
+    let of = blob.get("Properties").ok_or_else(|| Fault::nonsense("a blob without properties"))?;
+    // Of what the customer's own key encrypts, only that is told.
+    let notes = blob.get("Metadata").filter(|notes| !notes.is("Encrypted"));
+    let note = |note: &Record| (note_of(&note.name.to_ascii_lowercase()), note.text.clone());
+    let len = if of.get("Content-Length").is_some() { of.number("Content-Length")? } else { 0 };
+    if i64::try_from(len).is_err() {
+        return Err(Fault::nonsense(format!("it tells a length of {len}")));
     }
-}
-
-#[derive(Deserialize)]
-struct Properties {
-    #[serde(rename = "Last-Modified", default)]
-    modified: String,
-    #[serde(rename = "Etag", default)]
-    etag: String,
-    #[serde(rename = "Content-Length", default)]
-    len: u64,
-    #[serde(rename = "Content-MD5")]
-    md5: Option<String>,
-    #[serde(rename = "AccessTier")]
-    tier: Option<String>,
+    Ok(Object {
+        key: name(blob)?,
+        len,
+        // In listings it is without the quotes that it has elsewhere.
+        etag: format!("\"{}\"", of.text_of("Etag").trim_matches('"')),
+        metadata: notes.into_iter().flat_map(|notes| notes.inner.iter().map(note)).collect(),
+        noted: notes.is_some(),
+        modified: time::of_http(of.text_of("Last-Modified")),
+        class: of.word("AccessTier"),
+        content_md5: of.word("Content-MD5").as_deref().and_then(md5_in),
+        ..Object::default()
+    })
 }
 
 /// A page of blobs.
 pub(super) fn page(content: &[u8]) -> Answer<Page> {
-    let results: Results = parse(content)?;
-    let object = |blob: Blob| {
-        let of = blob.properties;
-        // Of what the customer's own key encrypts, only that is told.
-        let notes = blob.metadata.filter(|notes| !notes.contains_key("@Encrypted"));
-        let noted = notes.is_some();
-        let note = |(name, value): (String, String)| (note_of(&name.to_ascii_lowercase()), value);
-        Ok(Object {
-            key: blob.name.read()?,
-            len: of.len,
-            // In listings it is without the quotes that it has elsewhere.
-            etag: format!("\"{}\"", of.etag.trim_matches('"')),
-            metadata: notes.into_iter().flatten().map(note).collect(),
-            noted,
-            modified: time::of_http(&of.modified),
-            class: of.tier.filter(|tier| !tier.is_empty()),
-            content_md5: of.md5.as_deref().and_then(md5_in),
-            ..Object::default()
-        })
-    };
-    let objects = results.blobs.blob.into_iter().map(object).collect::<Answer<_>>()?;
-    let prefixes = results.blobs.blob_prefix.into_iter().map(|prefix| prefix.name.read());
-    let next = results.next_marker.filter(|marker| !marker.is_empty());
-    Ok(Page { objects, prefixes: prefixes.collect::<Answer<_>>()?, next })
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Listed {
-    #[serde(default)]
-    uncommitted_blocks: Blocks,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Blocks {
-    #[serde(default)]
-    block: Vec<Block>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Block {
-    name: String,
-    size: u64,
+    let mut page = Page::default();
+    records(content, &["EnumerationResults"], &["Blobs"], &mut |record| {
+        match &record.name[..] {
+            "Blob" => page.objects.push(object(&record)?),
+            "BlobPrefix" => page.prefixes.push(name(&record)?),
+            "NextMarker" => page.next = Some(record.text).filter(|marker| !marker.is_empty()),
+            _ => {}
+        }
+        if page.objects.len() + page.prefixes.len() > MAX_PAGE {
+            return Err(Fault::nonsense("a page of the listing has too many names"));
+        }
+        Ok(())
+    })?;
+    Ok(page)
 }
 
 /// The uncommitted blocks of a blob: their names and lengths.
 pub(super) fn blocks(content: &[u8]) -> Answer<Vec<(String, u64)>> {
-    let listed: Listed = parse(content)?;
-    Ok(listed.uncommitted_blocks.block.into_iter().map(|block| (block.name, block.size)).collect())
+    let mut blocks = Vec::new();
+    records(content, &["BlockList"], &["UncommittedBlocks"], &mut |record| {
+        if record.name == "Block" {
+            blocks.push((record.need("Name")?.trim().to_owned(), record.number("Size")?));
+        }
+        Ok(())
+    })?;
+    Ok(blocks)
 }
 
 #[derive(Serialize)]

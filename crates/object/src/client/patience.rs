@@ -19,6 +19,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How often what arrived damaged is sent again.
 const DAMAGED: u32 = 5;
 
+/// How often an answer is asked for that made no sense: a cut connection can look so.
+const NONSENSE: u32 = 3;
+
 /// The patience with one request.
 pub(super) struct Patience {
     limit: Duration,
@@ -45,6 +48,7 @@ impl Patience {
         let again = match fault.class {
             Class::Again | Class::SlowDown | Class::Expired => true,
             Class::Damaged => self.tries < DAMAGED,
+            Class::Nonsense => self.tries < NONSENSE,
             // Keys that never worked are a mistake; keys that did are being changed.
             Class::Login => went_well.is_some(),
             _ => false,

@@ -67,10 +67,7 @@ pub struct Got {
 /// # Errors
 /// If nothing is, or the store does not say.
 pub fn find(client: &Client, key: &str) -> Result<Object> {
-    client.head(key)?.ok_or_else(|| {
-        let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "there is no such object");
-        error.on(client.name(key)).with_hint("`haul ls` lists what is there")
-    })
+    client.head(key)?.ok_or_else(|| client.missing(key, "find"))
 }
 
 /// Moves an object to `output`: as it was before it was stored, as far as that is noted.

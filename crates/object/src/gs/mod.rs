@@ -61,6 +61,9 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
 }
 
 impl Signer for Google {
+    const SPOKEN: &'static str = "as Google Cloud Storage does";
+    const PREFIX: &'static str = "x-goog-";
+
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let mut headers = call.header_map()?;
         // Else what is stored packed would be told and given unpacked
@@ -83,7 +86,6 @@ impl Signer for Google {
 }
 
 impl Dialect for Google {
-    const PREFIX: &'static str = "x-goog-";
     const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = None;
     // https://cloud.google.com/storage/docs/xml-api/post-object-complete knows none.
     const COMPLETES_ON_CONDITION: bool = false;
@@ -139,7 +141,7 @@ impl Dialect for Google {
     /// is stored says nothing of one that is given unpacked; haul asks for what is stored.
     fn sums(&self, head: &Head) -> Tag {
         let mut tag = Tag::default();
-        let values = head.0.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
+        let values = head.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
         for (name, value) in values.flat_map(|text| text.split(',')).filter_map(|sum| sum.split_once('=')) {
             match name.trim() {
                 "crc32c" => tag.crc32c = crc32c_of(value.trim()),
@@ -173,7 +175,7 @@ mod tests {
             for value in values {
                 headers.append("x-goog-hash", HeaderValue::from_static(value));
             }
-            let tag = google.sums(&Head(headers));
+            let tag = google.sums(&Head { status: 200, headers, host: String::new() });
             (tag.crc32c, tag.md5())
         };
         // The checksum of `123456789`, from the catalogue of parametrised CRC algorithms, and the MD5 of nothing.

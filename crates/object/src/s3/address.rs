@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::http::{append_query, encode};
+use crate::url::{append_query, encode};
 
 /// The address of a bucket.
 pub(crate) struct Address {
@@ -19,7 +19,7 @@ impl Address {
     /// # Errors
     /// A sentence, if the endpoint is none.
     pub(crate) fn new(bucket: &str, endpoint: Option<&str>) -> Result<Self, String> {
-        let endpoint = endpoint.map(|text| crate::http::endpoint(text, false)).transpose()?;
+        let endpoint = endpoint.map(|text| crate::url::endpoint(text, false)).transpose()?;
         // A certificate for *.s3… does not cover a name with a dot in it.
         let in_path = AtomicBool::new(endpoint.is_some() || bucket.contains('.'));
         Ok(Self { bucket: bucket.to_owned(), endpoint, in_path })

@@ -11,9 +11,10 @@ use super::credentials::Chain;
 use super::dialect::Dialect;
 use super::objects::crc64_text;
 use crate::fault::{Class, Fault};
-use crate::http::{Call, Head, Signed, Signer, form, unsendable};
+use crate::http::{Call, Head, Signed, Signer, unsendable};
 use crate::payload::{Payload, base64, crc64_of};
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::url::form;
 
 /// What AWS takes, and most of those that speak like it
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
@@ -41,6 +42,9 @@ pub(crate) struct Aws {
 }
 
 impl Signer for Aws {
+    const SPOKEN: &'static str = "S3";
+    const PREFIX: &'static str = "x-amz-";
+
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let region = self.region.read().unwrap_or_else(PoisonError::into_inner).clone();
         let url = self.address.url(&region, call.key, &call.query);
@@ -78,7 +82,6 @@ impl Signer for Aws {
 }
 
 impl Dialect for Aws {
-    const PREFIX: &'static str = "x-amz-";
     const ASKS_FOR_SUMS: Option<(&'static str, &'static str)> = Some(("x-amz-checksum-mode", "ENABLED"));
     const COMPLETES_ON_CONDITION: bool = true;
     const COPIES_PARTS: bool = true;

@@ -6,9 +6,6 @@ use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
 
 /// What is particular to one provider.
 pub(crate) trait Dialect: Signer + Send + Sync {
-    /// How the names of its headers begin.
-    const PREFIX: &'static str;
-
     /// The header that asks for the checksums of an object, where they are not told anyway.
     const ASKS_FOR_SUMS: Option<(&'static str, &'static str)>;
 

@@ -18,15 +18,14 @@ use std::sync::{Arc, RwLock};
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
-use crate::fault::Fault;
 use crate::http::{Call, Head, Http, variable};
 use crate::meter::Requests;
 use crate::payload::Payload;
 use crate::profile::Profile;
 use crate::settings::StoreSettings;
 use crate::store::{
-    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms, Upload,
-    Whole,
+    Activity, Answer, Checksum, Deleted, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms,
+    Upload, Whole,
 };
 pub(crate) use aws::Aws;
 use dialect::Dialect;
@@ -143,7 +142,15 @@ impl<D: Dialect> Store for S3<D> {
         self.list_objects(prefix, delimiter, next, at)
     }
 
-    fn delete(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
+    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()> {
+        self.delete_object(key, at)
+    }
+
+    fn deletes_together(&self, key: &str) -> bool {
+        xml::is_plain(key)
+    }
+
+    fn delete_all(&self, keys: &[&str], at: &Activity<'_>) -> Answer<Deleted> {
         self.delete_objects(keys, at)
     }
 

@@ -6,11 +6,12 @@ use reqwest::Method;
 
 use super::dialect::Dialect;
 use super::{S3, xml};
-use crate::fault::{Class, Fault};
-use crate::http::{Call, Head, encode};
+use crate::fault::Class;
+use crate::http::{Call, Head};
 use crate::meter::Kind;
 use crate::payload::{Payload, base64};
-use crate::store::{Activity, Answer, Checksum, Object, Page, PutOptions, Tag, Take};
+use crate::store::{Activity, Answer, Checksum, Deleted, Object, Page, PutOptions, Tag, Take};
+use crate::url::encode;
 
 impl<D: Dialect> S3<D> {
     /// A header of the provider's.
@@ -20,13 +21,17 @@ impl<D: Dialect> S3<D> {
 
     pub(super) fn head_object(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
         let (head, _) = self.ask(&self.asking(Method::HEAD, key), at)?;
-        self.object(key, &head, head.len()?)
+        let object = self.object(key, &head, head.len()?)?;
+        self.vouch(&head, at)?;
+        Ok(object)
     }
 
     pub(super) fn get_object(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
         let call = self.asking(Method::GET, key);
         let (head, content) = self.http.ask_up_to(&self.dialect, &call, limit, at)?;
-        Ok((self.object(key, &head, content.len() as u64)?, content))
+        let object = self.object(key, &head, content.len() as u64)?;
+        self.vouch(&head, at)?;
+        Ok((object, content))
     }
 
     /// Asks for what is there under `key`, with its checksums.
@@ -42,7 +47,7 @@ impl<D: Dialect> S3<D> {
             keyed: self.dialect.is_keyed(head),
             key: key.to_owned(),
             len,
-            etag: head.etag()?,
+            etag: self.http.understood(&self.dialect, head, head.etag())?,
             modified: head.get("last-modified").unwrap_or_default().to_owned(),
             class: head.get(&self.named("storage-class")).map(str::to_owned),
             metadata: head.notes(&self.named("meta-")).collect(),
@@ -80,7 +85,22 @@ impl<D: Dialect> S3<D> {
             call = self.dialect.if_free(call);
         }
         let (head, _) = self.ask(&self.dialect.checked(call, body, check)?, at)?;
-        self.tag(&head)
+        let tag = self.tag(&head)?;
+        self.vouch(&head, at)?;
+        Ok(tag)
+    }
+
+    /// Makes sure that what gave this answer is a store. An object, and an answer to one that is written, can come from
+    /// anything that speaks HTTP; a page of a listing, or its refusal, cannot.
+    fn vouch(&self, head: &Head, at: &Activity<'_>) -> Answer<()> {
+        if self.http.is_proven(&self.dialect, head) {
+            return Ok(());
+        }
+        let call = Call::new(Kind::List, Method::GET, None).query("list-type", "2").query("max-keys", "1");
+        match self.http.asked(&self.dialect, &call, at, xml::page) {
+            Err(fault) if fault.code.is_empty() => Err(fault),
+            _ => Ok(()),
+        }
     }
 
     /// Adds what an object is to be written with.
@@ -100,7 +120,8 @@ impl<D: Dialect> S3<D> {
 
     /// What an answer says of what was written.
     pub(super) fn tag(&self, head: &Head) -> Answer<Tag> {
-        Ok(Tag { etag: head.etag()?, ..self.dialect.sums(head) })
+        let etag = self.http.understood(&self.dialect, head, head.etag())?;
+        Ok(Tag { etag, ..self.dialect.sums(head) })
     }
 
     pub(super) fn list_objects(
@@ -118,32 +139,22 @@ impl<D: Dialect> S3<D> {
         if let Some(token) = next {
             call = call.query("continuation-token", token);
         }
-        let page = xml::page(&self.ask(&call, at)?.1)?;
-        if next.is_some() && page.next.as_deref() == next {
-            return Err(Fault::new(
-                Class::Final,
-                "the store begins each page of the listing at the same place",
-            ));
-        }
-        Ok(page)
+        self.http.asked(&self.dialect, &call, at, xml::page)
     }
 
-    pub(super) fn delete_objects(&self, keys: &[String], at: &Activity<'_>) -> Answer<Vec<(String, Fault)>> {
-        if let [key] = keys {
-            let call = Call::new(Kind::Delete, Method::DELETE, Some(key));
-            return match self.ask(&call, at) {
-                Ok(_) => Ok(Vec::new()),
-                Err(fault) if fault.class == Class::NotFound && fault.code != "NoSuchBucket" => {
-                    Ok(Vec::new())
-                }
-                Err(fault) => Err(fault),
-            };
+    pub(super) fn delete_object(&self, key: &str, at: &Activity<'_>) -> Answer<()> {
+        match self.ask(&Call::new(Kind::Delete, Method::DELETE, Some(key)), at) {
+            Err(fault) if fault.class != Class::NotFound || fault.code == "NoSuchBucket" => Err(fault),
+            _ => Ok(()),
         }
+    }
+
+    pub(super) fn delete_objects(&self, keys: &[&str], at: &Activity<'_>) -> Answer<Deleted> {
         let body = Payload::from_bytes(xml::delete(keys)?);
         let mut call = Call::new(Kind::Delete, Method::POST, None).query("delete", "");
         call.body = Some(&body);
         let call = self.dialect.checked(call, &body, Checksum::Md5)?;
-        xml::not_deleted(&self.ask(&call, at)?.1)
+        self.http.asked(&self.dialect, &call, at, xml::deleted)
     }
 
     pub(super) fn copy_object(
@@ -158,8 +169,8 @@ impl<D: Dialect> S3<D> {
         if !options.metadata.is_empty() {
             call = call.header(self.named("metadata-directive"), "REPLACE");
         }
-        let (_, content) = self.ask(&self.written(call, options), at)?;
-        xml::copied(&content).map(drop)
+        let call = self.written(call, options);
+        self.http.asked(&self.dialect, &call, at, xml::copied).map(drop)
     }
 
     /// Names an object of this bucket as a source of copies, as long as it bears its mark.

@@ -22,7 +22,7 @@ impl<D: Dialect> S3<D> {
     ) -> Answer<String> {
         let call = Call::new(Kind::Put, Method::POST, Some(key)).query("uploads", "");
         let call = self.dialect.announced(self.written(call, options), check);
-        xml::upload_id(&self.ask(&call, at)?.1)
+        self.http.asked(&self.dialect, &call, at, xml::upload_id)
     }
 
     pub(super) fn upload_part(
@@ -50,8 +50,8 @@ impl<D: Dialect> S3<D> {
         }
         let range = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
         let call = self.copied_from(part_call(part), from);
-        let (_, content) = self.ask(&call.header(self.named("copy-source-range"), range), at)?;
-        xml::copied(&content)
+        let call = call.header(self.named("copy-source-range"), range);
+        self.http.asked(&self.dialect, &call, at, xml::copied)
     }
 
     pub(super) fn complete_upload(
@@ -69,7 +69,7 @@ impl<D: Dialect> S3<D> {
         if options.no_clobber && D::COMPLETES_ON_CONDITION {
             call = self.dialect.if_free(call);
         }
-        xml::completed(&self.ask(&call, at)?.1)
+        self.http.asked(&self.dialect, &call, at, xml::completed)
     }
 
     pub(super) fn abort_upload(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()> {
@@ -89,7 +89,7 @@ impl<D: Dialect> S3<D> {
     ) -> Answer<(Vec<HeldPart>, bool)> {
         let call = Call::new(Kind::List, Method::GET, Some(&upload.key)).query("uploadId", &upload.id);
         let call = call.query("max-parts", "1000").query("part-number-marker", after.to_string());
-        xml::parts(&self.ask(&call, at)?.1)
+        self.http.asked(&self.dialect, &call, at, xml::parts)
     }
 
     pub(super) fn list_uploads(
@@ -103,7 +103,7 @@ impl<D: Dialect> S3<D> {
         if let Some(last) = marker {
             call = call.query("key-marker", &last.key).query("upload-id-marker", &last.id);
         }
-        xml::uploads(&self.ask(&call, at)?.1)
+        self.http.asked(&self.dialect, &call, at, xml::uploads)
     }
 }
 

@@ -11,8 +11,9 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use serde::Deserialize;
 
-use crate::http::{append_query, variable};
+use crate::http::variable;
 use crate::profile::Profile;
+use crate::url::append_query;
 
 /// How many profiles may stand on each other.
 const DEPTH: usize = 5;
@@ -187,8 +188,8 @@ async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<Lent, String
     sign.map_err(|error| error.to_string())?;
     let request = client()?.get(url).headers(std::mem::take(signed.headers_mut()));
     let content = ask(request, &format!("the role of the profile `{}`", profile.name())).await?;
-    let assumed: Assumed =
-        crate::xml::parse(&content).map_err(|_| "the answer of STS makes no sense".to_owned())?;
+    let assumed: Assumed = quick_xml::de::from_reader(&content[..])
+        .map_err(|_| "the answer of STS makes no sense".to_owned())?;
     let Temporary { access_key_id: key_id, secret_access_key: secret_key, session_token, expiration } =
         assumed.assume_role_result.credentials;
     let token = Some(session_token).filter(|token| !token.is_empty());
@@ -197,7 +198,9 @@ async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<Lent, String
 }
 
 fn client() -> Result<reqwest::Client, String> {
-    reqwest::Client::builder().timeout(PATIENCE).build().map_err(|error| error.to_string())
+    // A token is never sent on to another host.
+    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    client.build().map_err(|error| error.to_string())
 }
 
 async fn ask(request: reqwest::RequestBuilder, what: &str) -> Result<Vec<u8>, String> {
@@ -222,7 +225,7 @@ mod tests {
             <AssumedRoleUser><Arn>a</Arn></AssumedRoleUser><Credentials><AccessKeyId>ASIA</AccessKeyId>\
             <SecretAccessKey>s/e</SecretAccessKey><SessionToken>t</SessionToken>\
             <Expiration>2019-11-09T13:34:41Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>";
-        let assumed: Assumed = crate::xml::parse(text).unwrap();
+        let assumed: Assumed = quick_xml::de::from_reader(&text[..]).unwrap();
         let given = assumed.assume_role_result.credentials;
         assert_eq!((&given.access_key_id[..], &given.expiration[..]), ("ASIA", "2019-11-09T13:34:41Z"));
         assert_eq!((&given.secret_access_key[..], &given.session_token[..]), ("s/e", "t"));

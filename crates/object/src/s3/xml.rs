@@ -1,160 +1,128 @@
 //! What S3 says and is told in XML. Answers are untrusted: what does not parse is an error of the store.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::fault::{Class, Fault};
 use crate::payload::{base64, crc64_of};
-use crate::store::{Answer, HeldPart, Object, Page, Tag, Upload};
-use crate::xml::{decode, parse, print};
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Listing {
-    encoding_type: Option<String>,
-    #[serde(default)]
-    contents: Vec<Contents>,
-    #[serde(default)]
-    common_prefixes: Vec<Prefix>,
-    #[serde(default)]
-    is_truncated: bool,
-    next_continuation_token: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Contents {
-    key: String,
-    #[serde(default)]
-    last_modified: String,
-    #[serde(rename = "ETag", default)]
-    etag: String,
-    size: u64,
-    storage_class: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Prefix {
-    prefix: String,
-}
+use crate::record::{Record, records, whole};
+use crate::store::{Answer, Deleted, HeldPart, MAX_PAGE, Object, Page, Tag, Upload};
+use crate::xml::{decode, print};
 
 /// A page of objects.
 pub(super) fn page(content: &[u8]) -> Answer<Page> {
-    let listing: Listing = parse(content)?;
-    let encoding = listing.encoding_type.as_deref();
-    let object = |found: Contents| {
-        Ok(Object {
-            key: decode(found.key, encoding)?,
-            len: found.size,
-            etag: found.etag,
-            modified: found.last_modified,
-            class: found.storage_class,
-            ..Object::default()
-        })
+    let (mut objects, mut prefixes, mut rest) = (Vec::new(), Vec::new(), Record::default());
+    records(content, &["ListBucketResult"], &[], &mut |record| {
+        match &record.name[..] {
+            "Contents" => objects.push(Object {
+                key: record.need("Key")?.to_owned(),
+                len: length(&record)?,
+                etag: record.text_of("ETag").to_owned(),
+                modified: record.text_of("LastModified").to_owned(),
+                class: record.word("StorageClass"),
+                ..Object::default()
+            }),
+            "CommonPrefixes" => prefixes.push(record.need("Prefix")?.to_owned()),
+            "EncodingType" | "IsTruncated" | "NextContinuationToken" => rest.inner.push(record),
+            _ => {}
+        }
+        if objects.len() + prefixes.len() > MAX_PAGE {
+            return Err(Fault::nonsense("a page of the listing has too many names"));
+        }
+        Ok(())
+    })?;
+    let encoding = rest.word("EncodingType");
+    let decode = |text: &mut String| -> Answer<()> {
+        *text = decode(text, encoding.as_deref())?;
+        Ok(())
     };
-    let objects = listing.contents.into_iter().map(object).collect::<Answer<_>>()?;
-    let prefixes = listing.common_prefixes.into_iter().map(|found| decode(found.prefix, encoding));
-    let next = listing.next_continuation_token.filter(|token| !token.is_empty());
-    if listing.is_truncated && next.is_none() {
-        return Err(Fault::new(Class::Final, "the listing goes on, and the store does not say where"));
+    objects.iter_mut().try_for_each(|object| decode(&mut object.key))?;
+    prefixes.iter_mut().try_for_each(decode)?;
+    let next = Some(rest.text_of("NextContinuationToken").to_owned()).filter(|token| !token.is_empty());
+    if next.is_none() && rest.get("IsTruncated").is_some_and(Record::says_true) {
+        return Err(Fault::nonsense("the listing goes on, and the store does not say where"));
     }
-    Ok(Page { objects, prefixes: prefixes.collect::<Answer<_>>()?, next })
+    Ok(Page { objects, prefixes, next })
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Uploads {
-    encoding_type: Option<String>,
-    #[serde(default)]
-    upload: Vec<Begun>,
-    #[serde(default)]
-    is_truncated: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Begun {
-    key: String,
-    upload_id: String,
-    #[serde(default)]
-    initiated: String,
+/// How long an object or a part is: no store has more than a file can have.
+fn length(record: &Record) -> Answer<u64> {
+    let len = record.number("Size")?;
+    if i64::try_from(len).is_err() {
+        return Err(Fault::nonsense(format!("it tells a length of {len}")));
+    }
+    Ok(len)
 }
 
 /// A page of uploads, and whether there are more.
 pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
-    let list: Uploads = parse(content)?;
-    let encoding = list.encoding_type.as_deref();
-    let upload = |begun: Begun| {
-        Ok(Upload { key: decode(begun.key, encoding)?, id: begun.upload_id, begun: begun.initiated })
-    };
-    Ok((list.upload.into_iter().map(upload).collect::<Answer<_>>()?, list.is_truncated))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Parts {
-    #[serde(default)]
-    part: Vec<Part>,
-    #[serde(default)]
-    is_truncated: bool,
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(rename = "PartNumber")]
-    number: u32,
-    #[serde(rename = "Size")]
-    size: u64,
-    #[serde(rename = "ETag", default)]
-    etag: String,
-    #[serde(rename = "ChecksumCRC64NVME")]
-    crc64: Option<String>,
+    let (mut uploads, mut encoding, mut more) = (Vec::new(), None, false);
+    records(content, &["ListMultipartUploadsResult"], &[], &mut |record| {
+        match &record.name[..] {
+            "Upload" => uploads.push(Upload {
+                key: record.need("Key")?.to_owned(),
+                id: record.need("UploadId")?.to_owned(),
+                begun: record.text_of("Initiated").to_owned(),
+            }),
+            "EncodingType" => encoding = Some(record.text.trim().to_owned()),
+            "IsTruncated" => more = record.says_true(),
+            _ => {}
+        }
+        if uploads.len() > MAX_PAGE {
+            return Err(Fault::nonsense("a page of the listing has too many uploads"));
+        }
+        Ok(())
+    })?;
+    for upload in &mut uploads {
+        upload.key = decode(&upload.key, encoding.as_deref())?;
+    }
+    Ok((uploads, more))
 }
 
 /// A page of parts, and whether there are more.
 pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
-    let list: Parts = parse(content)?;
-    let held = |part: Part| {
-        let crc64 = part.crc64.as_deref().and_then(crc64_of);
-        HeldPart {
-            number: part.number,
-            len: part.size,
-            tag: Tag { etag: part.etag, crc64, ..Tag::default() },
+    let (mut parts, mut more) = (Vec::new(), false);
+    records(content, &["ListPartsResult"], &[], &mut |record| {
+        match &record.name[..] {
+            "Part" => {
+                let crc64 = record.word("ChecksumCRC64NVME").as_deref().and_then(crc64_of);
+                let etag = record.text_of("ETag").to_owned();
+                parts.push(HeldPart {
+                    number: record.number("PartNumber")?,
+                    len: length(&record)?,
+                    tag: Tag { etag, crc64, ..Tag::default() },
+                });
+            }
+            "IsTruncated" => more = record.says_true(),
+            _ => {}
         }
-    };
-    Ok((list.part.into_iter().map(held).collect(), list.is_truncated))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Created {
-    upload_id: String,
+        if parts.len() > MAX_PAGE {
+            return Err(Fault::nonsense("a page of the listing has too many parts"));
+        }
+        Ok(())
+    })?;
+    Ok((parts, more))
 }
 
 /// The id of an upload that was begun.
 pub(super) fn upload_id(content: &[u8]) -> Answer<String> {
-    let created: Created = parse(content)?;
-    Ok(created.upload_id)
-}
-
-#[derive(Deserialize)]
-struct Made {
-    #[serde(rename = "ETag")]
-    etag: String,
-    #[serde(rename = "ChecksumCRC64NVME")]
-    crc64: Option<String>,
+    let begun = whole(content, &["InitiateMultipartUploadResult"])?;
+    begun.word("UploadId").ok_or_else(|| Fault::nonsense("an upload without an id"))
 }
 
 /// The mark of an object that was made of parts.
 pub(super) fn completed(content: &[u8]) -> Answer<String> {
-    let made: Made = parse(content)?;
-    Ok(made.etag)
+    mark(&whole(content, &["CompleteMultipartUploadResult"])?)
 }
 
 /// The mark of a copy.
 pub(super) fn copied(content: &[u8]) -> Answer<Tag> {
-    let made: Made = parse(content)?;
-    Ok(Tag { crc64: made.crc64.as_deref().and_then(crc64_of), etag: made.etag, ..Tag::default() })
+    let made = whole(content, &["CopyObjectResult", "CopyPartResult"])?;
+    let crc64 = made.word("ChecksumCRC64NVME").as_deref().and_then(crc64_of);
+    Ok(Tag { crc64, etag: mark(&made)?, ..Tag::default() })
+}
+
+fn mark(made: &Record) -> Answer<String> {
+    made.word("ETag").ok_or_else(|| Fault::nonsense("it has no ETag"))
 }
 
 #[derive(Serialize)]
@@ -187,46 +155,61 @@ pub(super) fn complete(tags: &[Tag]) -> Answer<String> {
     print("CompleteMultipartUpload", &Completion { parts: parts.collect() })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Deletion<'a> {
-    object: Vec<Name<'a>>,
-    quiet: bool,
+/// Whether a key stands in a request for the removal of several so that no reader takes it for another key. XML 1.0
+/// carries no control characters, and readers change line ends and trim spaces.
+pub(super) fn is_plain(key: &str) -> bool {
+    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
+    !key.is_empty() && key.trim() == key && !key.contains(odd)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Name<'a> {
-    key: &'a str,
+/// The objects that are to go: the answer is to name each. All keys are [plain](is_plain).
+pub(super) fn delete(keys: &[&str]) -> Answer<String> {
+    let mut text = String::from("<Delete>");
+    for key in keys {
+        if !is_plain(key) {
+            return Err(Fault::new(Class::Final, "XML cannot carry the key"));
+        }
+        text.push_str("<Object><Key>");
+        for c in key.chars() {
+            match c {
+                '&' => text.push_str("&amp;"),
+                '<' => text.push_str("&lt;"),
+                '>' => text.push_str("&gt;"),
+                '"' => text.push_str("&quot;"),
+                '\'' => text.push_str("&#39;"),
+                c => text.push(c),
+            }
+        }
+        text.push_str("</Key></Object>");
+    }
+    text.push_str("</Delete>");
+    Ok(text)
 }
 
-/// The objects that are to go.
-pub(super) fn delete(keys: &[String]) -> Answer<String> {
-    print("Delete", &Deletion { object: keys.iter().map(|key| Name { key }).collect(), quiet: true })
-}
-
-#[derive(Deserialize)]
-struct Deleted {
-    #[serde(rename = "Error", default)]
-    errors: Vec<NotDeleted>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct NotDeleted {
-    key: String,
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
-/// What was not deleted, and why.
-pub(super) fn not_deleted(content: &[u8]) -> Answer<Vec<(String, Fault)>> {
-    let deleted: Deleted = parse(content)?;
-    let errors = deleted.errors.into_iter().filter(|error| error.code != "NoSuchKey");
-    // Each has a reason of its own; the request as a whole went well.
-    Ok(errors.map(|error| (error.key, Fault::answer(200, &error.code, &error.message))).collect())
+/// What an answer says of each.
+pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
+    let mut deleted = Deleted::default();
+    records(content, &["DeleteResult", "DeleteObjectsResult"], &[], &mut |record| {
+        match &record.name[..] {
+            "Deleted" => drop(deleted.gone.insert(record.need("Key")?.to_owned())),
+            "Error" => {
+                let key = record.need("Key")?.to_owned();
+                let (code, message) = (record.text_of("Code").trim(), record.text_of("Message"));
+                if code == "NoSuchKey" {
+                    deleted.gone.insert(key);
+                } else {
+                    // Each has a reason of its own; the request as a whole went well.
+                    deleted.left.insert(key, Fault::answer(200, code, message));
+                }
+            }
+            _ => {}
+        }
+        if deleted.gone.len() + deleted.left.len() > MAX_PAGE {
+            return Err(Fault::nonsense("it names too many objects"));
+        }
+        Ok(())
+    })?;
+    Ok(deleted)
 }
 
 #[cfg(test)]
@@ -245,9 +228,9 @@ mod tests {
         assert_eq!(page.objects[0].etag, "\"e\"");
         assert_eq!((page.prefixes, page.next), (vec!["p/".to_owned()], Some("n=".to_owned())));
         let text = b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
-        assert_eq!(self::page(text).unwrap_err().class, Class::Final);
-        assert!(decode("%f".to_owned(), Some("url")).is_err());
-        assert_eq!(decode("%f".to_owned(), None).unwrap(), "%f");
+        assert_eq!(self::page(text).unwrap_err().class, Class::Nonsense);
+        assert!(decode("%f", Some("url")).is_err());
+        assert_eq!(decode("%f", None).unwrap(), "%f");
     }
 
     #[test]
@@ -271,9 +254,103 @@ mod tests {
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"x\"</ETag>\
              <ChecksumCRC64NVME>AAAAAAAAAAc=</ChecksumCRC64NVME></Part></CompleteMultipartUpload>"
         );
-        let xml = delete(&["a<b".to_owned()]).unwrap();
-        assert_eq!(xml, "<Delete><Object><Key>a&lt;b</Key></Object><Quiet>true</Quiet></Delete>");
-        let text = b"<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>";
-        assert_eq!(not_deleted(text).unwrap()[0].0, "k");
+        let xml = delete(&["a<b"]).unwrap();
+        assert_eq!(xml, "<Delete><Object><Key>a&lt;b</Key></Object></Delete>");
+        let text = b"<DeleteResult><Deleted><Key>d</Key></Deleted>\
+            <Error><Key>k</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>";
+        let deleted = deleted(text).unwrap();
+        assert!(deleted.left["k"].class == Class::Denied && deleted.gone.contains("d"));
+    }
+
+    #[test]
+    fn answers_of_something_else_and_answers_that_lie_are_not_taken() {
+        let html = b"<html><head><title>Login</title></head></html>";
+        let class = |content: &[u8]| {
+            [
+                page(content).map(drop),
+                uploads(content).map(drop),
+                parts(content).map(drop),
+                upload_id(content).map(drop),
+                completed(content).map(drop),
+                copied(content).map(drop),
+                deleted(content).map(drop),
+            ]
+            .map(|answer| answer.unwrap_err().class)
+        };
+        assert_eq!(class(html), [Class::Foreign; 7]);
+        assert_eq!(class(b""), [Class::Foreign; 7]);
+        assert_eq!(class(b"<Error><Code>SlowDown</Code></Error>"), [Class::SlowDown; 7]);
+        let page = |contents: &str| {
+            self::page(format!("<ListBucketResult>{contents}</ListBucketResult>").as_bytes())
+                .unwrap_err()
+                .class
+        };
+        for size in ["-1", "18446744073709551615", "99999999999999999999", "1e3", ""] {
+            let contents = format!("<Contents><Key>k</Key><Size>{size}</Size></Contents>");
+            assert_eq!(page(&contents), Class::Nonsense, "{size}");
+        }
+        assert_eq!(page("<Contents><Size>1</Size></Contents>"), Class::Nonsense);
+        assert_eq!(
+            page(&"<CommonPrefixes><Prefix>p</Prefix></CommonPrefixes>".repeat(MAX_PAGE + 1)),
+            Class::Nonsense
+        );
+        for text in ["<CompleteMultipartUploadResult/>", "<CompleteMultipartUploadResult><ETag> </ETag>"] {
+            assert_eq!(completed(text.as_bytes()).unwrap_err().class, Class::Nonsense, "{text}");
+        }
+    }
+
+    /// A key of up to twelve characters, of which any may be one that XML or URLs treat in a way of their own.
+    fn key(random: &mut impl FnMut() -> u32) -> String {
+        let odd =
+            "\u{1}\t\n\r \u{1f}&<>\"'%+;]/.\\\u{7f}\u{85}\u{a0}\u{2028}\u{fffd}\u{fffe}\u{ffff}\u{1f600}";
+        let odd: Vec<char> = odd.chars().collect();
+        let len = 1 + random() % 12;
+        let c = |random: &mut dyn FnMut() -> u32| match random() % 3 {
+            0 => odd[random() as usize % odd.len()],
+            1 => char::from(b'a' + (random() % 26) as u8),
+            _ => char::from_u32(1 + random() % 0x10ffff).unwrap_or('x'),
+        };
+        (0..len).map(|_| c(random)).collect()
+    }
+
+    #[test]
+    fn any_key_is_removed_and_listed_as_itself() {
+        let mut state = 9_u32;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        };
+        let keys: Vec<String> = (0..20_000).map(|_| key(&mut random)).collect();
+        let (plain, odd): (Vec<String>, Vec<String>) = keys.iter().cloned().partition(|key| is_plain(key));
+        assert!(plain.len() > 2000 && odd.len() > 2000, "{} {}", plain.len(), odd.len());
+        // As a reader sees it that is not ours.
+        let text = delete(&plain.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        #[derive(serde::Deserialize)]
+        struct Delete {
+            #[serde(rename = "Object")]
+            objects: Vec<Asked>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Asked {
+            #[serde(rename = "Key")]
+            key: String,
+        }
+        let seen: Delete = quick_xml::de::from_str(&text).unwrap();
+        assert!(seen.objects.iter().map(|asked| &asked.key).eq(&plain));
+        for key in &odd {
+            assert!(delete(&[key]).is_err(), "{key:?}");
+        }
+        for chunk in keys.chunks(1000) {
+            let mut text = String::from("<ListBucketResult><EncodingType>url</EncodingType>");
+            for key in chunk {
+                let mut encoded = String::new();
+                crate::url::encode(key, true, &mut encoded);
+                text.push_str(&format!("<Contents><Key>{encoded}</Key><Size>1</Size></Contents>"));
+            }
+            let page = page((text + "</ListBucketResult>").as_bytes()).unwrap();
+            assert!(page.objects.iter().map(|object| &object.key).eq(chunk));
+        }
     }
 }

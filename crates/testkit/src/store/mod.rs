@@ -5,10 +5,12 @@ mod google;
 mod http;
 mod listener;
 mod proxy;
+mod scripted;
 mod server;
 mod small;
 
 pub use http::Request;
 pub use proxy::{Proxy, Trouble};
+pub use scripted::{Reply, Scripted};
 pub use server::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint, fake_gcs};
 pub use small::{Habits, SmallStore};

@@ -38,7 +38,7 @@ impl Answer {
 
     /// Its head as it is sent.
     pub(super) fn head(&self, method: &str) -> Vec<u8> {
-        let mut text = format!("HTTP/1.1 {} x\r\n", self.status);
+        let mut text = format!("HTTP/1.1 {} x\r\nx-amz-request-id: 1\r\n", self.status);
         for (name, value) in &self.headers {
             let _ = write!(text, "{name}: {value}\r\n");
         }
@@ -62,6 +62,7 @@ pub(super) fn to(shared: &Shared, request: &Request, content: Content) -> Answer
         ("PUT", None) => put(&mut state, request, content, habits),
         ("PUT", Some(id)) => put_part(&mut state, request, &id, content, habits),
         ("POST", None) if request.has("uploads") => begin(&mut state, request),
+        ("POST", None) if request.has("delete") => delete(&mut state, request, &content),
         ("POST", Some(id)) => complete(&mut state, request, &id, &content, habits),
         ("DELETE", Some(id)) => match state.uploads.remove(&id) {
             Some(_) => Answer::new(204),
@@ -115,6 +116,33 @@ fn put(state: &mut State, request: &Request, content: Content, habits: Habits) -
     let answer = taken(&content, habits);
     state.objects.insert(request.path.clone(), Object::whole(content, notes(request)));
     answer
+}
+
+/// Removes several objects, and reads their names as every reader of XML does: a line end is a line feed, and control
+/// characters are none of its characters.
+fn delete(state: &mut State, request: &Request, content: &Content) -> Answer {
+    let text = content.bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let text = text.unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n");
+    if text.contains(|c: char| c.is_ascii_control() && c != '\n' && c != '\t') {
+        return Answer::refusal(400, "MalformedXML");
+    }
+    let mut answer = String::new();
+    for key in text.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next()) {
+        let plain =
+            [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&#13;", "\r"), ("&amp;", "&")];
+        let plain = plain.iter().fold(key.to_owned(), |text, (escaped, c)| text.replace(escaped, c));
+        let mut path = format!("{}/", request.path.trim_end_matches('/'));
+        for byte in plain.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+                path.push(char::from(byte));
+            } else {
+                let _ = write!(path, "%{byte:02X}");
+            }
+        }
+        state.objects.remove(&path);
+        let _ = write!(answer, "<Deleted><Key>{key}</Key></Deleted>");
+    }
+    Answer::xml("DeleteResult", &answer)
 }
 
 fn begin(state: &mut State, request: &Request) -> Answer {

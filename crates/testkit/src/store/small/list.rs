@@ -20,7 +20,9 @@ pub(super) fn list(state: &State, request: &Request, habits: Habits) -> Answer {
     let (prefix, after) = (bucket.clone() + &parameter("prefix"), parameter("continuation-token"));
     let delimiter = parameter("delimiter");
     let mut from = if after.is_empty() { Bound::Included(prefix.clone()) } else { Bound::Excluded(after) };
-    let (mut text, mut count, mut last) = (String::new(), 0, None);
+    // Paths are kept as they came in addresses, which is the encoding that is asked for.
+    let encoding = request.has("encoding-type").then_some("<EncodingType>url</EncodingType>");
+    let (mut text, mut count, mut last) = (encoding.unwrap_or_default().to_owned(), 0, None);
     while let Some((path, object)) = state.objects.range((from, Bound::Unbounded)).next() {
         let Some(rest) = path.strip_prefix(&prefix) else { break };
         if count == PAGE {

@@ -1,0 +1,168 @@
+//! Servers that answer and are no store: the console's port, a login page, a proxy. Nothing they say counts as a listing,
+//! an object, or something that was stored.
+
+use std::fs;
+
+use haul_testkit::Run;
+use haul_testkit::store::{Reply, Scripted};
+
+use crate::scene::Scene;
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        a_page_for_a_browser_is_no_store_whatever_is_asked,
+        no_other_answer_of_a_web_server_counts_either,
+        what_answers_200_to_everything_has_stored_nothing,
+        google_and_azure_are_looked_at_as_closely,
+        a_refused_head_is_asked_again_for_its_reason,
+    ]
+}
+
+/// The program with its first word, and a server as its store.
+pub(crate) fn haul(scene: &Scene, server: &Scripted, word: &str) -> Run {
+    scene
+        .haul(word)
+        .env("AWS_ENDPOINT_URL", server.endpoint())
+        .env("AWS_ACCESS_KEY_ID", "x")
+        .env("AWS_SECRET_ACCESS_KEY", "x")
+        .env("TMPDIR", scene.path())
+}
+
+/// A folder with a file in it.
+fn folder(scene: &Scene, name: &str) -> String {
+    let folder = scene.join(name);
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("file"), "content").unwrap();
+    folder.display().to_string()
+}
+
+fn a_page_for_a_browser_is_no_store_whatever_is_asked() {
+    let scene = Scene::new();
+    let server = Scripted::start(|_, _| Reply::html());
+    let (from, to) = (folder(&scene, "from"), folder(&scene, "to"));
+    let said = format!(
+        "{} does not speak S3: it answered with text/html (is that the console's port?)",
+        server.address()
+    );
+    for words in [
+        &["copy", "s3://b/", &to][..],
+        &["copy", "s3://b/t/", &to],
+        &["copy", "s3://b/t", &to],
+        &["copy", &from, "s3://b/t/"],
+        &["copy", &format!("{from}/"), "s3://b/"],
+        &["sync", "s3://b/", &to],
+        &["sync", &format!("{from}/"), "s3://b/t/"],
+        &["verify", "s3://b/", &to],
+        &["verify", &to, "s3://b/"],
+        &["hash", "s3://b/"],
+        &["ls", "s3://b/"],
+        &["ls", "-r", "s3://b/x"],
+        &["rm", "s3://b/x"],
+        &["rm", "-r", "s3://b/x"],
+        &["rm", "--incomplete", "s3://b/"],
+        &["get", "s3://b/x"],
+        &["get", "s3://b/x", &format!("{to}/x")],
+        &["put", "s3://b/x"],
+    ] {
+        let run = haul(&scene, &server, words[0]).args(&words[1..]).input("content").finish();
+        assert_eq!(run.code(), Some(4), "{words:?}: {run}");
+        assert!(run.err().contains(&said), "{words:?}: {run}");
+        assert!(run.stdout.is_empty() || matches!(words[0], "copy" | "sync" | "verify"), "{words:?}: {run}");
+    }
+    assert_eq!(fs::read_dir(scene.join("to")).unwrap().count(), 1, "nothing was written or removed");
+}
+
+fn no_other_answer_of_a_web_server_counts_either() {
+    let scene = Scene::new();
+    let to = folder(&scene, "to");
+    for (reply, said) in [
+        (Reply::new(200, "", ""), "it answered with nothing"),
+        (
+            Reply::new(200, "application/xml", "<?xml version=\"1.0\"?><ListAllMyBucketsResult/>"),
+            "`<ListAllMyBucketsResult>`",
+        ),
+        (Reply::new(200, "application/json", "{\"objects\":[]}"), "it answered with application/json"),
+        (Reply::new(404, "text/html", "<html>not found</html>"), "text/html"),
+        (Reply::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n"), "text/plain"),
+        (
+            Reply::new(302, "text/html", "").header("Location", "http://127.0.0.1:9/login"),
+            "it redirects to http://127.0.0.1:9/login",
+        ),
+    ] {
+        let server = Scripted::start(move |_, _| reply.clone());
+        for words in [&["copy", "s3://b/t/", &to][..], &["hash", "s3://b/"], &["ls", "s3://b/"]] {
+            let run = haul(&scene, &server, words[0]).args(&words[1..]).finish().expect_code(4);
+            assert!(run.err().contains("does not speak S3") && run.err().contains(said), "{words:?}: {run}");
+        }
+        let seen = server.seen();
+        assert!(seen.len() < 30 && seen.iter().all(|request| request.path.starts_with("/b")), "{seen:?}");
+    }
+}
+
+fn what_answers_200_to_everything_has_stored_nothing() {
+    let scene = Scene::new();
+    let from = folder(&scene, "from");
+    // With marks, and without any content that gives it away.
+    let server = Scripted::start(|_, _| Reply::new(200, "", "").header("ETag", "\"6f2a\""));
+    for words in [
+        &["put", "s3://b/x"][..],
+        &["copy", &from, "s3://b/t/"],
+        &["rm", "s3://b/x"],
+        &["rm", "-r", "s3://b/x"],
+        &["get", "s3://b/x"],
+    ] {
+        let run = haul(&scene, &server, words[0]).args(&words[1..]).input("content").finish().expect_code(4);
+        assert!(run.err().contains("does not speak S3"), "{words:?}: {run}");
+    }
+}
+
+fn google_and_azure_are_looked_at_as_closely() {
+    let scene = Scene::new();
+    let server = Scripted::start(|_, _| Reply::html());
+    let to = folder(&scene, "to");
+    for (place, said) in
+        [("gs://b/", "as Google Cloud Storage does"), ("az://b/", "as Azure's Blob Storage does")]
+    {
+        let object = format!("{place}x");
+        for words in [
+            &["copy", place, &to][..],
+            &["ls", place],
+            &["get", &object],
+            &["put", &object],
+            &["rm", &object],
+        ] {
+            let run =
+                haul(&scene, &server, words[0]).args(&words[1..]).args(["--endpoint", &server.endpoint()]);
+            let run = run.env("AZURE_STORAGE_ACCOUNT", "a").env("AZURE_STORAGE_KEY", "a2V5");
+            let run = run.input("content").finish().expect_code(4);
+            assert!(run.err().contains(said), "{words:?}: {run}");
+            assert!(run.err().contains("text/html"), "{words:?}: {run}");
+        }
+    }
+}
+
+fn a_refused_head_is_asked_again_for_its_reason() {
+    let scene = Scene::new();
+    for (status, code, message, exit, command) in [
+        (400, "ExpiredToken", "The provided token has expired.", 4, "get"),
+        (403, "AccessDenied", "Not for you.", 1, "get"),
+        (404, "NoSuchBucket", "The specified bucket does not exist", 1, "get"),
+        (404, "NoSuchBucket", "The specified bucket does not exist", 1, "rm"),
+        (404, "NoSuchKey", "", 1, "get"),
+    ] {
+        let server = Scripted::start(move |request, _| match &request.method[..] {
+            "HEAD" => Reply::new(status, "", "").header("x-amz-request-id", "1"),
+            _ => Reply::refusal(status, code, message),
+        });
+        let begun = std::time::Instant::now();
+        let run = haul(&scene, &server, command).args(["--timeout", "2", "s3://b/x"]).finish();
+        let run = run.expect_code(exit);
+        let said =
+            if code == "NoSuchKey" { "there is no such object" } else { message.trim_end_matches('.') };
+        assert!(run.err().contains(said), "{run}");
+        // What may pass is waited for.
+        let waited = server.seen().len() > 4;
+        assert_eq!(waited, code == "ExpiredToken", "{} in {:?}", server.seen().len(), begun.elapsed());
+    }
+}

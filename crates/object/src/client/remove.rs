@@ -1,0 +1,114 @@
+//! Objects that are removed: many by one request where the store takes that and their keys can be named so, else one by
+//! one. One that cannot be removed does not keep the others, and each that stays is named.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haul_core::{Error, Result};
+
+use super::Client;
+use crate::fault::{Class, Fault};
+
+/// Requests that remove one object each are under way at a time, at most.
+const AT_ONCE: usize = 16;
+
+impl Client {
+    /// Removes objects; gives those that stay, with the reason.
+    ///
+    /// # Errors
+    /// If the store cannot be asked any more. Some may be gone then.
+    pub fn remove(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
+        let most = self.store.terms().removes;
+        let (mut failed, mut single, mut together) = (Vec::new(), Vec::new(), Vec::new());
+        for key in keys {
+            let with_others = most > 1 && self.store.deletes_together(key);
+            if with_others { together.push(&key[..]) } else { single.push(&key[..]) }
+        }
+        for keys in together.chunks(most) {
+            if keys.len() == 1 || self.one_by_one.load(Ordering::Relaxed) {
+                single.extend(keys);
+            } else {
+                single.extend(self.remove_together(keys, &mut failed)?);
+            }
+        }
+        failed.extend(self.remove_each(&single)?);
+        Ok(failed)
+    }
+
+    /// Removes objects by one request; gives those that are to be asked for one by one.
+    fn remove_together<'a>(
+        &self,
+        keys: &[&'a str],
+        failed: &mut Vec<(String, Error)>,
+    ) -> Result<Vec<&'a str>> {
+        let mut deleted = match self.ask(|at| self.store.delete_all(keys, at)) {
+            Ok(deleted) => deleted,
+            Err(fault) if ends_all(&fault) => {
+                return Err(self.error(&fault, "remove", keys.first().copied().unwrap_or_default()));
+            }
+            // One of the keys may be the reason, or the store knows no such requests.
+            Err(fault) => {
+                self.one_by_one.fetch_or(fault.class == Class::Unsupported, Ordering::Relaxed);
+                return Ok(keys.to_vec());
+            }
+        };
+        let mut again = Vec::new();
+        for &key in keys {
+            match deleted.left.remove(key) {
+                // What can pass is asked for with patience.
+                Some(fault) if matches!(fault.class, Class::Again | Class::SlowDown) => again.push(key),
+                Some(fault) => failed.push((key.to_owned(), self.error(&fault, "remove", key))),
+                // What the answer does not name was not removed, as far as is known.
+                None if !deleted.gone.contains(key) => again.push(key),
+                None => {}
+            }
+        }
+        Ok(again)
+    }
+
+    /// Removes objects by a request for each, several at a time.
+    fn remove_each(&self, keys: &[&str]) -> Result<Vec<(String, Error)>> {
+        let next = AtomicUsize::new(0);
+        let failed = Mutex::new(Vec::new());
+        let work = || -> Result<()> {
+            while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match self.ask(|at| self.store.delete(key, at)) {
+                    Ok(()) => {}
+                    Err(fault) => {
+                        let error = self.error(&fault, "remove", key);
+                        if ends_all(&fault) {
+                            next.fetch_add(keys.len(), Ordering::Relaxed);
+                            return Err(error);
+                        }
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), error));
+                    }
+                }
+            }
+            Ok(())
+        };
+        let threads = keys.len().min(AT_ONCE);
+        if threads < 2 {
+            work()?;
+        } else {
+            haul_threads::together(threads, "remove", work)?.into_iter().collect::<Result<()>>()?;
+        }
+        Ok(failed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether a fault is not that of one object: asking for others is in vain.
+fn ends_all(fault: &Fault) -> bool {
+    let no_bucket = matches!(&fault.code[..], "NoSuchBucket" | "ContainerNotFound");
+    no_bucket
+        || matches!(
+            fault.class,
+            Class::Again
+                | Class::SlowDown
+                | Class::Login
+                | Class::Expired
+                | Class::Abandoned
+                | Class::Foreign
+                | Class::Nonsense
+        )
+}
