@@ -61,8 +61,9 @@ pub(crate) struct Job {
     old: PathBuf,
     plan: FaultPlan,
     inplace: bool,
-    /// Goes through the server of the world.
+    /// Goes through the server of the world, by this command.
     server: bool,
+    ssh: String,
 }
 
 impl Job {
@@ -115,15 +116,16 @@ impl Job {
             options.extend(["--streams", streams, "--compress", compress].map(str::to_owned));
         }
         let server = way != Way::Local && wanted.server && round.one_in(3);
-        let mut plan = FaultPlan::new(round.join("plan"));
-        if server {
-            plan = plan.through(round.world.ssh());
-        } else if way != Way::Local {
+        let ssh = if server { round.world.ssh() } else { String::new() };
+        if way != Way::Local && !server {
             // The shell of a plan has no address to which content could go directly.
             options.extend(["--transport", "ssh"].map(str::to_owned));
         }
         let word = if has_old || round.one_in(2) { "sync" } else { "copy" };
-        Self { way, word, options, from, to, old, plan, inplace, server }
+        let plan = FaultPlan::new(round.join("plan"));
+        let mut job = Self { way, word, options, from, to, old, plan: plan.clone(), inplace, server, ssh };
+        job.set_plan(plan);
+        job
     }
 
     /// Adds options.
@@ -132,10 +134,26 @@ impl Job {
         self
     }
 
-    /// Changes what happens to its connections.
-    pub(crate) fn plan(mut self, change: impl FnOnce(FaultPlan) -> FaultPlan) -> Self {
-        self.plan = change(self.plan);
-        self
+    /// Takes other faults for its connections.
+    pub(crate) fn set_plan(&mut self, plan: FaultPlan) {
+        self.plan = if self.server { plan.through(self.ssh.clone()) } else { plan };
+    }
+
+    /// Puts the destination back to what it was before.
+    pub(crate) fn start_over(&self) {
+        if self.to.exists() {
+            fs::remove_dir_all(&self.to).unwrap();
+        }
+        if fs::read_dir(&self.old).unwrap().next().is_some() {
+            duplicate(&self.old, &self.to);
+        }
+    }
+
+    /// Bytes of content that one connection has to carry, about.
+    pub(crate) fn each_connection(&self) -> u64 {
+        let at = self.options.iter().position(|word| word == "--streams");
+        let streams = at.and_then(|at| self.options.get(at + 1)?.parse().ok()).unwrap_or(1);
+        haul_testkit::tree::content_len(&self.from) / streams
     }
 
     /// The words after the program, without faults unless `plan` has some.
@@ -202,7 +220,7 @@ impl Job {
         }
         let mut plan = FaultPlan::new(round.join("no-faults"));
         if self.server {
-            plan = plan.through(round.world.ssh());
+            plan = plan.through(self.ssh.clone());
         }
         let run = round.program(&round.world.haul).args(self.words(round, &plan)).finish();
         round.ran();

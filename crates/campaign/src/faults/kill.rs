@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::job::{Job, Wanted};
 use crate::round::Round;
 
-/// Interruptions of one destination before it is let through.
+/// Runs of one job that are to be killed before it is let through.
 const TIMES: u64 = 12;
 
 /// A moment in a run: most are early, as most runs are short.
@@ -43,7 +43,7 @@ pub(crate) fn killed(round: &mut Round) {
         }
         job.check_success(round, &end);
         if end.code() == Some(0) {
-            break;
+            job.start_over();
         }
     }
     job.check_rerun(round);

@@ -56,7 +56,7 @@ pub(crate) fn flipped(round: &mut Round) {
     if files.is_empty() {
         return job.check_rerun(round);
     }
-    for _ in 0..round.pick(&[1, 1, 2, 8]) {
+    for _ in 0..round.pick(&[1, 2, 4, 16]) {
         let path = round.pick(&files);
         let flipped = flip(round, &path);
         round.fault(u64::from(flipped));
