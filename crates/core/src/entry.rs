@@ -60,6 +60,8 @@ pub struct Entry {
     pub mtime: Timestamp,
     /// When it was last read, before haul read it.
     pub atime: Timestamp,
+    /// When its inode was last changed, in content or metadata. Nobody can set it. `None` where its end does not tell.
+    pub ctime: Option<Timestamp>,
     /// Permission bits with set-user-ID, set-group-ID and sticky: `st_mode & 0o7777`.
     pub mode: u32,
     /// Numeric owner.
@@ -91,6 +93,7 @@ impl Entry {
             len,
             mtime: Timestamp::default(),
             atime: Timestamp::default(),
+            ctime: None,
             mode: 0,
             uid: 0,
             gid: 0,
@@ -121,17 +124,10 @@ impl Entry {
         self.is_file() && self.allocated < self.len
     }
 
-    /// Whether `other`, found at the same path of the same end later, is the same content as far as the file
-    /// system tells: size, modification time and inode.
-    #[must_use]
-    pub fn same_content_as(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-
     /// What ties staged slices to one state of one source file.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity { len: self.len, mtime: self.mtime, ino: self.ino }
+        Identity { len: self.len, mtime: self.mtime, ctime: self.ctime, ino: self.ino }
     }
 
     /// A rough size of this entry in memory and on the wire, in bytes; queues are bounded by it.
@@ -150,6 +146,9 @@ pub struct Identity {
     pub len: u64,
     /// Modification time.
     pub mtime: Timestamp,
+    /// Change time, which tells of content that was changed and had its modification time set back; `None` where the
+    /// source has none.
+    pub ctime: Option<Timestamp>,
     /// Inode number at the source.
     pub ino: u64,
 }

@@ -1,11 +1,14 @@
 //! Which slices of a staged file are durable: the form of the journal beside it.
 //!
 //! One journal stands beside each staged giant file. It is appended to only after the slices that it names were
-//! synced, so a record is never ahead of the data. Layout, little-endian:
+//! synced, so a record is never ahead of the data; or it says that they were not ([`Header::synced`]). Layout,
+//! little-endian:
 //!
-//! * header, [`HEADER_LEN`] bytes: magic `HAULJNL1`, length of the file (u64), its modification time at the source
+//! * header, [`HEADER_LEN`] bytes: magic `HAULJNL2`, length of the file (u64), its modification time at the source
 //!   (i64 seconds, u32 nanoseconds), its inode at the source (u64), the inode of the staged file (u64), the length
-//!   of a slice (u32), CRC-32C of all before;
+//!   of a slice (u32), the change time at the source (i64 seconds, u32 nanoseconds, 0xffffffff of them if there is none),
+//!   the boot in which the journal was written (16 bytes), the key of the staged file (16 bytes), whether its slices
+//!   were synced (u32), CRC-32C of all before;
 //! * records of [`RECORD_LEN`] bytes: index of the slice (u32), its BLAKE3 chaining value (32 bytes), CRC-32C of
 //!   the header's CRC and all before in the record (u32), so that no record of another journal is taken for one.
 //!
@@ -16,11 +19,14 @@ use crate::digest::{ChainingValue, SLICE_LEN};
 use crate::entry::{Identity, Timestamp};
 
 /// Bytes of the header.
-pub const HEADER_LEN: usize = 52;
+pub const HEADER_LEN: usize = 100;
 /// Bytes of one record.
 pub const RECORD_LEN: usize = 40;
 
-const MAGIC: &[u8; 8] = b"HAULJNL1";
+const MAGIC: &[u8; 8] = b"HAULJNL2";
+
+/// The nanoseconds of a time that is not known.
+const NONE: u32 = u32::MAX;
 
 /// What a journal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,12 @@ pub struct Header {
     pub identity: Identity,
     /// The inode of the staged file that holds them.
     pub staged_ino: u64,
+    /// The boot of the machine in which they were written; zeros if that is not known.
+    pub boot: [u8; 16],
+    /// What the staged file is marked with, and nobody else knows; zeros where files cannot be marked.
+    pub key: [u8; 16],
+    /// Whether slices were synced before they were recorded. If not, a crash of the machine may have taken them.
+    pub synced: bool,
 }
 
 impl Header {
@@ -48,6 +60,12 @@ impl Header {
         put(&self.identity.ino.to_le_bytes());
         put(&self.staged_ino.to_le_bytes());
         put(&(SLICE_LEN as u32).to_le_bytes());
+        let ctime = self.identity.ctime.unwrap_or(Timestamp { sec: 0, nsec: NONE });
+        put(&ctime.sec.to_le_bytes());
+        put(&ctime.nsec.to_le_bytes());
+        put(&self.boot);
+        put(&self.key);
+        put(&u32::from(self.synced).to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..HEADER_LEN - 4]);
         bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -77,6 +95,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
     let (head, records) = bytes.split_first_chunk::<HEADER_LEN>()?;
     let u32_at = |at: usize| head[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
     let u64_at = |at: usize| head[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
+    let time_at = |at| Some(Timestamp { sec: u64_at(at)?.cast_signed(), nsec: u32_at(at + 8)? });
     let seed = u32_at(HEADER_LEN - 4)?;
     if !head.starts_with(MAGIC)
         || crc32c::crc32c(&head[..HEADER_LEN - 4]) != seed
@@ -87,10 +106,14 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
     let header = Header {
         identity: Identity {
             len: u64_at(8)?,
-            mtime: Timestamp { sec: u64_at(16)?.cast_signed(), nsec: u32_at(24)? },
+            mtime: time_at(16)?,
+            ctime: time_at(48).filter(|time| time.nsec != NONE),
             ino: u64_at(28)?,
         },
         staged_ino: u64_at(36)?,
+        boot: *head[60..].first_chunk()?,
+        key: *head[76..].first_chunk()?,
+        synced: u32_at(92)? == 1,
     };
     let mut found = Vec::new();
     for record in records.chunks_exact(RECORD_LEN) {
@@ -109,8 +132,9 @@ mod tests {
     use super::*;
 
     fn sample() -> (Header, Vec<u8>) {
-        let identity = Identity { len: 50_000_000, mtime: Timestamp { sec: -5, nsec: 123_456_789 }, ino: 42 };
-        let header = Header { identity, staged_ino: 77 };
+        let (mtime, ctime) = (Timestamp { sec: -5, nsec: 123_456_789 }, Timestamp { sec: 9, nsec: 8 });
+        let identity = Identity { len: 50_000_000, mtime, ctime: Some(ctime), ino: 42 };
+        let header = Header { identity, staged_ino: 77, boot: [3; 16], key: [4; 16], synced: true };
         let (mut bytes, seed) = (header.encode().to_vec(), header.seed());
         for index in 0..5 {
             bytes.extend(encode_record(seed, index, &ChainingValue([index as u8; 32])));
@@ -125,6 +149,9 @@ mod tests {
         assert_eq!(read, header);
         assert_eq!(records.len(), 5);
         assert_eq!(records[3], (3, ChainingValue([3; 32])));
+        let identity = Identity { ctime: None, ..header.identity };
+        let other = Header { identity, synced: false, ..header };
+        assert_eq!(decode(&other.encode()), Some((other, Vec::new())));
     }
 
     #[test]

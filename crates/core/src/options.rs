@@ -78,6 +78,8 @@ pub struct SinkOptions {
     pub dry_run: bool,
     /// Sync data before it is recorded as done; off with `--no-fsync`.
     pub durable: bool,
+    /// Read back what an interrupted run has left of a large file; off with `--no-recheck`.
+    pub recheck: bool,
     /// Read back what was written, past the page cache, before it is committed (`--verify disk`).
     pub verify_disk: bool,
     /// Map owners by name where the source gave names (`--owner-by-name`).
@@ -99,6 +101,7 @@ impl Default for SinkOptions {
             update: false,
             dry_run: false,
             durable: true,
+            recheck: true,
             verify_disk: false,
             owner_by_name: false,
             atomic: false,

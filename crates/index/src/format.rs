@@ -94,6 +94,7 @@ impl Seen {
             len: self.len,
             mtime: self.mtime,
             atime: self.atime,
+            ctime: None,
             mode: self.mode,
             uid: self.uid,
             gid: self.gid,

@@ -18,6 +18,7 @@ use super::delta::Bases;
 use super::giant::Giant;
 use super::meta::{Metadata, On};
 use super::pagecache::{self, Opened};
+use super::recheck::Rechecks;
 use super::root::Root;
 use super::stage::{self, Staged};
 use super::sync::{Disk, Synced, Syncer};
@@ -106,6 +107,8 @@ pub(super) struct Committer {
     /// Those who write and commit.
     pub(super) crew: Crew,
     pub(super) syncer: Syncer,
+    /// What interrupted runs have left, as far as it is to be read back.
+    pub(super) rechecks: Rechecks,
     pub(super) durable: bool,
     pub(super) verify_disk: bool,
 }
@@ -118,6 +121,8 @@ struct Queue {
     since: Option<Instant>,
     /// Items that are being committed.
     busy: usize,
+    /// Items that wait for what an interrupted run has left to be read back.
+    held: usize,
     flush: bool,
     closed: bool,
 }
@@ -132,6 +137,7 @@ impl Committer {
     ) -> Self {
         Self {
             syncer: Syncer::new(disk, Arc::clone(&root.ops)),
+            rechecks: Rechecks::default(),
             crew,
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -170,6 +176,28 @@ impl Committer {
         }
     }
 
+    /// Keeps an item until its file was read back.
+    pub(super) fn hold(&self, giant: &Giant, item: Item) {
+        self.lock().held += 1;
+        if let Some(item) = giant.recheck.hold(item) {
+            self.take_back(vec![item]);
+        }
+    }
+
+    /// Files were read back: what waited for that is committed.
+    pub(super) fn take_back(&self, items: Vec<Item>) {
+        if items.is_empty() {
+            return;
+        }
+        let mut queue = self.lock();
+        queue.held -= items.len();
+        queue.since.get_or_insert_with(Instant::now);
+        queue.items.extend(items);
+        queue.flush = true;
+        drop(queue);
+        self.changed.notify_all();
+    }
+
     /// Commits what is waiting without collecting more.
     pub(super) fn flush(&self) {
         self.lock().flush = true;
@@ -179,7 +207,7 @@ impl Committer {
     /// Flushes and waits until nothing is left.
     pub(super) fn drain(&self) {
         let mut queue = self.lock();
-        while !queue.items.is_empty() || queue.busy > 0 {
+        while !queue.items.is_empty() || queue.busy + queue.held > 0 {
             queue.flush = true;
             self.changed.notify_all();
             queue = self.wait(queue);
@@ -271,7 +299,7 @@ impl Committer {
             let metadata = digest.filter(|_| !giant.in_place).map(|_| self.metadata.set(&on, &giant.entry));
             let failure = match metadata {
                 Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
-                _ => None,
+                _ => giant.recheck.failure().map(|error| error.on(self.root.shown(&giant.entry.path))),
             };
             work.push(GiantWork { giant, items, dirty, digest, failure, is_lost: false });
         }
@@ -306,8 +334,14 @@ impl Committer {
     fn commit_small(&self, item: Item, synced: &Synced) {
         let What::Small(staged, entry, digest) = item.what else { return };
         let _doing = self.root.doing("finish", &entry.path);
-        let certified =
-            if self.durable { self.syncer.certify(synced, &staged.file, staged.dev) } else { Ok(()) };
+        let certified = if self.durable {
+            self.syncer.certify(synced, &staged.file, staged.dev)
+        } else if entry.is_sparse() {
+            // Its length was set, as with giants.
+            self.syncer.file(&staged.file)
+        } else {
+            Ok(())
+        };
         let outcome = match certified {
             Err(error) => {
                 staged.abandon();

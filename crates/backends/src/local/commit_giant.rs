@@ -8,7 +8,7 @@ use haul_core::{ChainingValue, Digest, Error, ErrorKind, Outcome, Result, Retry,
 use super::commit::{Committer, Item};
 use super::giant::Giant;
 use super::meta::On;
-use super::{pagecache, stage};
+use super::{pagecache, recheck, stage};
 
 /// What there is to be done about one giant of a group.
 pub(super) struct GiantWork {
@@ -78,9 +78,13 @@ impl Committer {
             (Ok(_), Some(digest)) => giant.end(Ok(digest)),
             (Ok(_), None) => {}
         }
-        let stale = result.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::Corrupt);
+        let stale = |error: &Error| error.kind() == ErrorKind::Corrupt && error.retry() != Retry::Anew;
+        let stale = result.as_ref().err().is_some_and(stale);
         if stale || is_lost {
             giant.give_up();
+        }
+        if result.is_err() {
+            recheck::cancel(self, &giant);
         }
         if digest.is_some() || result.is_err() {
             self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
@@ -92,7 +96,11 @@ impl Committer {
                 Ok(Outcome::Committed(_)) if at < last => Ok(Outcome::Stored),
                 other => other.clone(),
             };
-            item.ticket.settle(item.at, outcome);
+            if outcome == Ok(Outcome::Stored) && at == last && giant.waits_for_recheck() {
+                self.hold(&giant, item);
+            } else {
+                item.ticket.settle(item.at, outcome);
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn make(root: &Root, entry: &Entry, data: &SliceData, content: &[u8])
     let now = stat::statx_file(&file).map_err(failed)?;
     let dev = (now.stx_dev_major, now.stx_dev_minor);
     let part = at.clone();
-    let staged = Staged { at, part, file, dev, now, found: false, direct: true };
+    let staged = Staged { at, part, file, dev, now, found: false, direct: true, keyed: false };
     match stage::write_whole(&root.ops, &staged.file, entry, data, content) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {

@@ -158,7 +158,11 @@ mod tests {
 
     /// Reads a slice as it is asked for where the destination has it with page 3 changed.
     fn changed(source: &dyn Source, index: u32) -> Result<(SliceData, Vec<u8>)> {
-        let entry = Arc::new(source.root()?.unwrap());
+        changed_of(source, Arc::new(source.root()?.unwrap()), index)
+    }
+
+    /// The same of the file as it was found before.
+    fn changed_of(source: &dyn Source, entry: Arc<Entry>, index: u32) -> Result<(SliceData, Vec<u8>)> {
         let mut pages = Pages::default();
         for page in 0..slice_len(LEN, index) as usize / PAGE_LEN {
             let start = u64::from(index) * SLICE_LEN + (page * PAGE_LEN) as u64;
@@ -191,6 +195,9 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         let (early, plain) = (source(&path), source(&path));
         early.read_ahead(&ScanOptions::default(), &AtomicBool::new(false));
+        // As it was found before it is altered: after that, its change time is another.
+        let entry = Arc::new(early.root().unwrap().unwrap());
+        let changed = |source: &dyn Source, index| changed_of(source, entry.clone(), index);
         // Page 7 of the first slice is not looked at again: that is all that tells the two apart.
         let before = changed(&*plain, 0).unwrap();
         alter(&file, 7 * PAGE_LEN as u64);

@@ -8,11 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use haul_core::digest::{PART_LEN, merge, part_count};
 use haul_core::journal::Header;
-use haul_core::{ChainingValue, Digest, Entry, Error, FileTree, Ops, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{
+    ChainingValue, Digest, Entry, Error, FileTree, Ops, Result, SLICE_LEN, SinkOptions, Slice, SliceData,
+};
 use rustix::fs::Advice;
 
 use super::delta;
-use super::journal::{self, Journal};
+use super::journal::{self, Found, Journal};
+use super::mark;
+use super::recheck::Recheck;
 use super::root::Root;
 use super::stage::{Over, Same, Staged, journal_of, overwrite, remove, remove_if};
 
@@ -30,8 +34,12 @@ pub(super) struct Giant {
     progress: Mutex<Progress>,
     /// Set once all slices are there: then nothing is written any more, as it would change the time that was set.
     sealed: RwLock<bool>,
+    /// What an interrupted run has left in it, and whether that is still so.
+    pub(super) recheck: Recheck,
     /// What became of it in the end.
     ended: OnceLock<Result<Digest>>,
+    /// What ties its journal to it.
+    key: [u8; 16],
     /// It has its final name already.
     pub(super) in_place: bool,
     /// Its file system shares blocks.
@@ -70,7 +78,7 @@ impl Progress {
 
 /// Syncs a file that was written to before and drops its pages, so that it is read from the disk. An error is one that
 /// nobody has heard of yet.
-fn settle(ops: &Ops, file: &File) -> io::Result<()> {
+pub(super) fn settle(ops: &Ops, file: &File) -> io::Result<()> {
     ops.one();
     let synced = file.sync_data();
     // Advice; what stays in memory is what was synced.
@@ -91,22 +99,24 @@ pub(super) fn settle_in_place(ops: &Ops, file: &File) {
 impl Giant {
     /// Opens the file that is there, if it is to be changed in place; else makes or takes over the staged file of
     /// `entry`, with the slices that its journal proves.
-    pub(super) fn open(root: &Root, entry: &Arc<Entry>, in_place: bool) -> Result<Self> {
+    pub(super) fn open(root: &Root, entry: &Arc<Entry>, options: &SinkOptions) -> Result<Self> {
+        let in_place = options.in_place;
         let there = if in_place { Staged::in_place(root, &entry.path)? } else { None };
         let in_place = there.is_some();
         let mut staged = there.map_or_else(|| Staged::open(root, &entry.path), Ok)?;
         let failed = |e: &io::Error| Error::io(root.side(), "stage", e).on(root.shown(&entry.path));
         let mut tree = FileTree::new(entry.len);
-        let mut durable = Vec::new();
+        let mut found = Found::default();
         if staged.found && !in_place {
-            durable = journal::load(&journal_of(&staged.at), &entry.identity(), staged.now.stx_ino);
-            if !durable.is_empty() && settle(&root.ops, &staged.file).is_err() {
-                durable.clear();
+            found = journal::load(&journal_of(&staged.at), &entry.identity(), &staged.file);
+            if !found.slices.is_empty() && settle(&root.ops, &staged.file).is_err() {
+                found = Found::default();
             }
         }
+        let mut key = [0; 16];
         if in_place {
             settle_in_place(&root.ops, &staged.file);
-        } else if durable.is_empty() {
+        } else if found.slices.is_empty() {
             // A journal without its file must go before there is a file: inode numbers are used again.
             remove(&journal_of(&staged.at)).map_err(|errno| root.error("stage", &entry.path, errno))?;
             if staged.found {
@@ -115,19 +125,27 @@ impl Giant {
                 drop(staged);
                 staged = Staged::open(root, &entry.path)?;
             }
-            root.ops.one();
+            root.ops.some(2);
             staged.file.set_len(0).map_err(|e| failed(&e))?;
+            key = mark::give_key(&staged.file);
+        } else {
+            key = mark::key_of(&staged.file);
         }
-        for (index, value) in &durable {
+        staged.keyed = key != [0; 16];
+        for (index, value) in &found.slices {
             tree.set(*index, *value);
         }
         root.ops.one();
         staged.file.set_len(entry.len).map_err(|e| failed(&e))?;
+        let recheck = Recheck::new(&found, options);
+        // What was not synced is recorded anew once it was read back.
+        let durable = if found.synced { found.slices.clone() } else { Vec::new() };
         Ok(Self {
             entry: entry.clone(),
             in_place,
             shares: delta::shares_blocks(&staged.file),
-            is_soiled: AtomicBool::new(in_place || !durable.is_empty()),
+            is_soiled: AtomicBool::new(in_place || !found.slices.is_empty()),
+            key,
             staged,
             progress: Mutex::new(Progress {
                 tree,
@@ -137,6 +155,7 @@ impl Giant {
                 journal: None,
             }),
             sealed: RwLock::new(false),
+            recheck,
             ended: OnceLock::new(),
             doors: Default::default(),
         })
@@ -200,7 +219,7 @@ impl Giant {
         match &mut progress.journal {
             Some(journal) => journal.append(&added)?,
             none => {
-                let header = Header { identity: self.entry.identity(), staged_ino: self.staged.now.stx_ino };
+                let header = self.header(sync);
                 *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
             }
         }
@@ -210,11 +229,16 @@ impl Giant {
         }
     }
 
+    fn header(&self, synced: bool) -> Header {
+        let (identity, staged_ino) = (self.entry.identity(), self.staged.now.stx_ino);
+        Header { identity, staged_ino, boot: mark::boot(), key: self.key, synced }
+    }
+
     /// The file's own digest, once all slices are written; nothing is written after that.
     pub(super) fn seal(&self) -> Option<Digest> {
         let mut sealed = self.sealed.write().unwrap_or_else(PoisonError::into_inner);
         let progress = self.lock();
-        if progress.tree.missing() > 0 {
+        if progress.tree.missing() > 0 || !self.recheck.is_passed() {
             return None;
         }
         *sealed = true;
@@ -230,6 +254,27 @@ impl Giant {
         }
         let _ = remove(&journal_of(&self.staged.at));
         remove_if(&self.staged.part, &self.staged.now);
+    }
+
+    /// Whether all that it waits for is that what an interrupted run has left is read back.
+    pub(super) fn waits_for_recheck(&self) -> bool {
+        self.recheck.is_awaited() && self.lock().tree.missing() == 0
+    }
+
+    /// These slices were read back and are as they were recorded: from now on they are in the journal.
+    pub(super) fn confirm(&self, slices: &[(u32, ChainingValue)]) {
+        self.lock().durable.extend_from_slice(slices);
+    }
+
+    /// These slices are not what the journal says, and are to be sent again: it says so no more.
+    pub(super) fn disown(&self, wrong: &[u32]) {
+        let at = journal_of(&self.staged.at);
+        let mut progress = self.lock();
+        let found = journal::load(&at, &self.entry.identity(), &self.staged.file);
+        let mut left = found.slices;
+        left.append(&mut progress.durable);
+        left.retain(|(index, _)| !wrong.contains(index));
+        progress.journal = Journal::create(&at, &self.header(found.synced), &left).ok();
     }
 
     /// What became of it, once it has been committed or could not be.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use haul_core::entry::Identity;
 use haul_core::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
 use haul_core::{ChainingValue, Ops, SLICE_LEN};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Statx};
 
 use super::root::At;
+use super::{mark, stage, stat};
 
 /// The largest journal that is read: one record for each slice of the largest file a file system holds would be
 /// more, but a journal grows by no more than each slice a few times.
@@ -18,17 +19,39 @@ fn max_len(identity: &Identity) -> u64 {
     HEADER_LEN as u64 + slices * 4 * RECORD_LEN as u64
 }
 
-/// Reads the journal at `at` if it is about `identity` and about the staged file with inode `staged_ino`.
-pub(super) fn load(at: &At, identity: &Identity, staged_ino: u64) -> Vec<(u32, ChainingValue)> {
-    let Ok(file) = at.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return Vec::new() };
+/// What a journal says that counts.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Slices that were written, and their proofs.
+    pub(super) slices: Vec<(u32, ChainingValue)>,
+    /// Whether they were synced before they were recorded.
+    pub(super) synced: bool,
+}
+
+/// Reads the journal at `at`, if it is about this state of the source and about this staged file, and nobody else can
+/// have written it. Slices that were not synced count within the boot in which they were written.
+pub(super) fn load(at: &At, identity: &Identity, staged: &File) -> Found {
+    read(at, identity, staged).unwrap_or_default()
+}
+
+fn read(at: &At, identity: &Identity, staged: &File) -> Option<Found> {
+    let staged_ino = ours(staged)?.stx_ino;
+    let file = File::from(at.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?);
+    ours(&file)?;
     let mut bytes = Vec::new();
     at.dir.ops.one();
     // What cannot be read is sent again.
-    let _ = File::from(file).take(max_len(identity)).read_to_end(&mut bytes);
-    match decode(&bytes) {
-        Some((header, records)) if header == (Header { identity: *identity, staged_ino }) => records,
-        _ => Vec::new(),
-    }
+    let _ = file.take(max_len(identity)).read_to_end(&mut bytes);
+    let (header, slices) = decode(&bytes)?;
+    let key = mark::key_of(staged);
+    let wanted = Header { identity: *identity, staged_ino, key, ..header };
+    let counts = header == wanted && (header.synced || mark::is_this_boot(&header.boot));
+    counts.then_some(Found { slices, synced: header.synced })
+}
+
+/// What is known of a file, if this user has made it and it has no other name.
+fn ours(file: &File) -> Option<Statx> {
+    stat::statx_file(file).ok().filter(stage::is_ours)
 }
 
 /// A journal that is being written.

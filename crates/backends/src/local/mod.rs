@@ -3,7 +3,7 @@
 //! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
 //! there), `read` (slices and their proofs) and `changed` (of them only what differs), `pagecache` (what is left in
 //! memory). Writing: `compare` (what is needed), `delta` and `rebuild` (what of it is there already), `stage`, `giant`
-//! and `journal` (content under a staging name, and which slices of it are durable), `commit`, `commit_giant` and `sync`
+//! `journal`, `mark` and `recheck` (content under a staging name, and which slices of it are durable), `commit`, `commit_giant` and `sync`
 //! (sync, then rename), `meta` (owners, modes, times, attributes), and `crate::dirs` (folders last).
 
 mod ahead;
@@ -14,12 +14,14 @@ mod commit_giant;
 mod compare;
 pub(crate) mod crew;
 mod delta;
+mod devices;
 mod digest;
 mod direct;
 mod distant;
 mod early;
 mod giant;
 mod journal;
+mod mark;
 mod meta;
 mod nice;
 mod offer;
@@ -27,6 +29,7 @@ mod pagecache;
 mod place;
 mod read;
 mod rebuild;
+mod recheck;
 mod root;
 mod sink;
 mod source;

@@ -35,7 +35,7 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             let giant = entry.len > SLICE_LEN && !in_place;
             let at =
                 at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
-            let have = at.map(|at| stage::resumable(&at, entry)).unwrap_or_default();
+            let have = at.map(|at| stage::resumable(&at, entry, sink.options().dry_run)).unwrap_or_default();
             Ok(Answer::Need { new: verdict == Verdict::Missing, have })
         }
         (_, now) => make(sink, entry, now.map(|(_, now)| now)),

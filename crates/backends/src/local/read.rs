@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::SliceHasher;
+use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Extent, Ops, RelPath, Result, SLICE_LEN,
     Slice, SliceData,
@@ -121,7 +122,7 @@ impl Reader {
     pub(super) fn is_unchanged(&self, root: &Root, entry: &Entry, file: &File) -> Result<()> {
         root.ops.one();
         let now = stat::identity(file).map_err(|errno| root.error("read", &entry.path, errno))?;
-        if now != entry.identity() {
+        if now != (Identity { ctime: None, ..entry.identity() }) {
             self.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }

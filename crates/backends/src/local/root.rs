@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
+use super::devices::Devices;
 use super::place::Base;
 use super::underway::Underway;
 use super::{ahead, distant, stat};
@@ -46,6 +47,8 @@ pub(super) struct Root {
     dirs: Mutex<Cache<RelPath, Arc<Dir>>>,
     /// One of them is held while a folder is opened or made: others who want the same one wait, and find it.
     doors: [Mutex<()>; DOORS],
+    /// The file systems of a destination.
+    pub(super) devices: Devices,
     /// Directories that were made because something in them came first.
     made: Mutex<HashSet<RelPath>>,
     /// Milliseconds that a lock is waited for.
@@ -150,6 +153,7 @@ impl Root {
             held: Mutex::new(None),
             dirs: Mutex::new(Cache::new(CACHED_DIRS)),
             doors: [const { Mutex::new(()) }; DOORS],
+            devices: Devices::default(),
             made: Mutex::default(),
             patience: AtomicU64::new(PATIENCE),
             distant: OnceLock::new(),
@@ -306,6 +310,9 @@ impl Root {
         };
         if fresh {
             self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        }
+        if self.side == Side::Destination {
+            self.devices.note(&opened);
         }
         let opened = Arc::new(Dir::new(opened, fresh, &self.ops));
         self.lock_dirs().put(path.clone(), opened.clone());

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::giant::Giant;
 use super::meta::{Metadata, On};
 use super::root::{At, Root};
 use super::sync::{Disk, Kernel};
-use super::{clone, digest, direct, offer, stage, stat};
+use super::{clone, digest, direct, offer, recheck, stage, stat};
 use crate::dirs::Dirs;
 
 /// Threads that compare, at most, on this machine's disks.
@@ -195,15 +196,24 @@ impl LocalSink {
             return Ok(Ok(giant.clone()));
         }
         // Another state of the source: what is staged of the old one goes, and its lock with it.
-        *held = None;
-        let giant = Arc::new(Giant::open(self.root(), entry, self.options.in_place)?);
+        if let Some(old) = held.take() {
+            recheck::cancel(&self.committer, &old);
+        }
+        let giant = Arc::new(Giant::open(self.root(), entry, &self.options)?);
         *held = Some(giant.clone());
+        drop(held);
+        recheck::begin(&self.committer, &giant);
         Ok(Ok(giant))
     }
 
     /// Closes the staged file of a giant that is not under way any more. Whether there was one.
     pub(super) fn let_go(&self, path: &RelPath) -> bool {
-        self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path).is_some()
+        let slot = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        let giant = slot.as_ref().and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(giant) = giant {
+            recheck::cancel(&self.committer, &giant);
+        }
+        slot.is_some()
     }
 
     fn remove_one(&self, path: &RelPath) -> Result<()> {
@@ -365,7 +375,7 @@ impl Sink for LocalSink {
             self.clean();
             self.dirs.finish(&|entries| self.set_dirs(entries))?;
             if self.options.durable {
-                self.sync_root()?;
+                self.sync_all()?;
             }
         }
         Ok(FinishReport { notes: self.metadata().notes() })
@@ -425,22 +435,32 @@ impl LocalSink {
         }
     }
 
-    /// Makes the names and folders durable too.
-    fn sync_root(&self) -> Result<()> {
+    /// Makes the names and folders durable too, on every file system below the root.
+    fn sync_all(&self) -> Result<()> {
         let root = RelPath::root();
         let failed = |errno| self.root().error("sync", &root, errno);
+        let devices = &self.root().devices;
+        let sync = |handle: BorrowedFd<'_>| {
+            self.root().ops.one();
+            rustix::fs::syncfs(handle)
+        };
+        devices.each(|handle| sync(handle.as_fd())).map_err(failed)?;
         let Ok(at) = self.root().at(&root) else { return Ok(()) };
         let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
+        let is_synced = |now: rustix::fs::Statx| devices.has((now.stx_dev_major, now.stx_dev_minor));
+        if stat::statx(&at).or_else(|_| stat::statx(&folder)).is_ok_and(is_synced) {
+            return Ok(());
+        }
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
         let opened = at.open(flags, rustix::fs::Mode::empty());
         let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty())).map_err(failed)?;
-        self.root().ops.one();
-        rustix::fs::syncfs(opened).map_err(failed)
+        sync(opened.as_fd()).map_err(failed)
     }
 }
 
 impl Drop for LocalSink {
     fn drop(&mut self) {
+        self.committer.rechecks.stop();
         self.committer.close();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // A panic there has been printed; here is nobody to tell.

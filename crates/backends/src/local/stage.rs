@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::journal;
 use super::root::{At, Root};
-use super::{direct, stat};
+use super::{direct, giant, mark, stat};
 
 /// What the names of staged files begin with.
 const PREFIX: &[u8] = b".haul-";
@@ -67,6 +67,8 @@ pub(super) struct Staged {
     pub(super) found: bool,
     /// Whether it has its final name already, and its times are what marks it complete.
     pub(super) direct: bool,
+    /// Whether it was given a key, which is to go before it gets its final name.
+    pub(super) keyed: bool,
 }
 
 impl Staged {
@@ -105,6 +107,17 @@ impl Staged {
                 Err(Errno::ACCESS) if unlock_dir(&at) => continue,
                 Err(errno) => return Err(failed(errno)),
             };
+            if found && !is_ours(&stat::statx_file(&file).map_err(failed)?) {
+                // Planted, or of another user's run: it is not waited for.
+                if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+                    == Err(Errno::WOULDBLOCK)
+                {
+                    let cause = "another user holds a file under its staging name";
+                    return Err(root.fault(ErrorKind::Busy, "stage", path, cause));
+                }
+                remove(&part).map_err(failed)?;
+                continue;
+            }
             lock(root, path, &file)?;
             let now = stat::statx_file(&file).map_err(failed)?;
             // Before it was locked, another one may have locked it, filled it and given it its final name.
@@ -121,7 +134,16 @@ impl Staged {
                 return Ok(None);
             }
             let dev = (now.stx_dev_major, now.stx_dev_minor);
-            return Ok(Some(Self { at, part, file: file.into(), dev, now, found, direct: false }));
+            return Ok(Some(Self {
+                at,
+                part,
+                file: file.into(),
+                dev,
+                now,
+                found,
+                direct: false,
+                keyed: false,
+            }));
         }
         Err(restless(root, path))
     }
@@ -148,13 +170,15 @@ impl Staged {
         // What a run that was to replace it has left.
         clean(&at);
         let dev = (now.stx_dev_major, now.stx_dev_minor);
-        Ok(Some(Self { part: at.clone(), at, file: file.into(), dev, now, found: true, direct: true }))
+        let (part, file) = (at.clone(), file.into());
+        Ok(Some(Self { at, part, file, dev, now, found: true, direct: true, keyed: false }))
     }
 
     /// Forgets what an interrupted run has left in it.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.found {
             remove(&journal_of(&self.at))?;
+            mark::remove_key(&self.file);
             self.at.dir.ops.one();
             self.file.set_len(0)?;
         }
@@ -172,6 +196,10 @@ impl Staged {
 
     /// Gives it its final name.
     pub(super) fn publish(&self) -> rustix::io::Result<()> {
+        if self.keyed {
+            // Right before: without it, the journal of what is staged does not count any more.
+            mark::remove_key(&self.file);
+        }
         let rename = || self.part.rename(&self.at);
         match rename() {
             // An empty folder in its place gives way; one with something in it does not.
@@ -226,7 +254,7 @@ fn is_named(now: &Statx, part: &At) -> bool {
 }
 
 /// A regular file with this one name, made by this user: else somebody planted it.
-fn is_ours(now: &Statx) -> bool {
+pub(super) fn is_ours(now: &Statx) -> bool {
     FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
         && now.stx_nlink == 1
         && now.stx_uid == rustix::process::geteuid().as_raw()
@@ -418,13 +446,24 @@ pub(super) fn clean(at: &At) -> bool {
     true
 }
 
-/// The slices of `entry` that an interrupted run left durable, as ranges.
-pub(super) fn resumable(at: &At, entry: &Entry) -> Vec<std::ops::Range<u32>> {
-    let Ok(staged) = stat::statx(&part_of(at)) else { return Vec::new() };
-    let mut tree = FileTree::new(entry.len);
-    for (index, value) in journal::load(&journal_of(at), &entry.identity(), staged.stx_ino) {
-        tree.set(index, value);
+/// The slices of `entry` that an interrupted run left, as ranges. Unless this is a `dry_run`, a staged file whose content
+/// cannot be synced is removed.
+pub(super) fn resumable(at: &At, entry: &Entry, dry_run: bool) -> Vec<std::ops::Range<u32>> {
+    let (part, journal) = (part_of(at), journal_of(at));
+    let Ok(staged) = part.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return Vec::new() };
+    let staged = File::from(staged);
+    let found = journal::load(&journal, &entry.identity(), &staged).slices;
+    if !found.is_empty()
+        && !dry_run
+        && rustix::fs::flock(&staged, FlockOperation::NonBlockingLockExclusive).is_ok()
+        && giant::settle(&at.dir.ops, &staged).is_err()
+    {
+        let _ = remove(&journal);
+        let _ = remove(&part);
+        return Vec::new();
     }
+    let mut tree = FileTree::new(entry.len);
+    found.iter().for_each(|(index, value)| tree.set(*index, *value));
     known_ranges(&tree, entry.len)
 }
 
@@ -444,38 +483,5 @@ pub(crate) fn known_ranges(tree: &FileTree, len: u64) -> Vec<std::ops::Range<u32
 }
 
 #[cfg(test)]
-mod tests {
-    use haul_core::Extent;
-
-    use super::*;
-
-    #[test]
-    fn a_slice_is_written_over_something_else() {
-        let over = |is_soiled, same| {
-            let file = tempfile::tempfile().unwrap();
-            file.write_all_at(&[b'o'; 9], 0).unwrap();
-            let kept = Extent { start: 5, len: 2, same: true };
-            let extents = vec![Extent::data(1, 2), kept];
-            let data = SliceData { extents, value: haul_core::ChainingValue::default() };
-            let content: &[u8] = if same == Same::LeftOut { b"ne" } else { b"newS" };
-            overwrite(&Ops::default(), &file, (0, 8), &data, content, Over { is_soiled, same }).unwrap();
-            let mut bytes = [0; 9];
-            file.read_exact_at(&mut bytes, 0).unwrap();
-            String::from_utf8(bytes.to_vec()).unwrap().replace('\0', ".")
-        };
-        assert_eq!(over(true, Same::Missing), ".ne..wS.o");
-        assert_eq!(over(true, Same::There), ".ne..oo.o");
-        assert_eq!(over(true, Same::LeftOut), ".ne..oo.o");
-        assert_eq!(over(false, Same::Missing), "oneoowSoo");
-    }
-
-    #[test]
-    fn knows_its_own_names_only() {
-        assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
-        for other in
-            [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"]
-        {
-            assert!(!is_staging_name(other));
-        }
-    }
-}
+#[path = "stage_tests.rs"]
+mod tests;

@@ -22,7 +22,7 @@ const XATTR_MAX: usize = 64 * 1024;
 /// and `system.nfs4_acl` and its like are views of what mode and owner say already. XFS shows its ACLs a second time
 /// under names of its own.
 fn is_carried(name: &[u8]) -> bool {
-    name.starts_with(b"user.")
+    (name.starts_with(b"user.") && !name.starts_with(b"user.haul."))
         || (name.starts_with(b"trusted.") && !name.starts_with(b"trusted.SGI_ACL_"))
         || name == b"security.capability"
         || name == b"system.posix_acl_access"
@@ -73,7 +73,7 @@ pub(super) fn entry_and_stamp(
         }
         _ => root.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
     };
-    let ctime = Timestamp { sec: stat.stx_ctime.tv_sec, nsec: stat.stx_ctime.tv_nsec };
+    let ctime = ctime(&stat);
     let entry = fill(&stat, path, kind, xattrs, names);
     let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime };
     Ok((entry, stamp))
@@ -97,11 +97,12 @@ pub(super) fn statx_held(file: impl std::os::fd::AsFd) -> rustix::io::Result<Sta
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted().difference(StatxFlags::ATIME))
 }
 
-/// What an open file is now, without its access time, as above.
+/// What an open file is now, without its access time, as above, and without its change time: a further name or another
+/// mode changes that, and the content is the same.
 pub(super) fn identity(file: impl std::os::fd::AsFd) -> rustix::io::Result<Identity> {
     let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;
     let now = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
-    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ino: now.stx_ino })
+    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ctime: None, ino: now.stx_ino })
 }
 
 /// The plain metadata of an open file, as this machine knows it: from opening it, or from what was done with it since.
@@ -123,6 +124,11 @@ pub(super) fn mtime(stat: &Statx) -> Timestamp {
     Timestamp { sec: stat.stx_mtime.tv_sec, nsec: stat.stx_mtime.tv_nsec }
 }
 
+/// When the inode was last changed.
+fn ctime(stat: &Statx) -> Timestamp {
+    Timestamp { sec: stat.stx_ctime.tv_sec, nsec: stat.stx_ctime.tv_nsec }
+}
+
 fn device(major: u32, minor: u32) -> u64 {
     rustix::fs::makedev(major, minor)
 }
@@ -134,6 +140,7 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
         len: if is_file { stat.stx_size } else { 0 },
         mtime: mtime(stat),
         atime: Timestamp { sec: stat.stx_atime.tv_sec, nsec: stat.stx_atime.tv_nsec },
+        ctime: Some(ctime(stat)),
         mode: u32::from(stat.stx_mode) & 0o7777,
         uid: stat.stx_uid,
         gid: stat.stx_gid,

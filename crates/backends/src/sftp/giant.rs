@@ -93,8 +93,10 @@ impl Giant {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn header(&self) -> Header {
-        Header { identity: self.entry.identity(), staged_ino: 0 }
+    /// The server tells neither its boots nor attributes.
+    fn header(&self, synced: bool) -> Header {
+        let (boot, key) = ([0; 16], [0; 16]);
+        Header { identity: self.entry.identity(), staged_ino: 0, boot, key, synced }
     }
 }
 
@@ -110,8 +112,9 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
             continue;
         }
         let empty = Giant::new(sink, entry, &[]);
-        let (found, known) = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
-        let known = if sink.options.verify_disk { reread(sink, &empty, known)? } else { known };
+        let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
+        // What was not synced may have been lost in a crash of the server.
+        let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
         if sink.options.dry_run {
             all.push(Vec::new());
             continue;
@@ -126,8 +129,18 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
     Ok(all)
 }
 
-/// Whether anything is there, and the slices that the journal proves.
-fn load(conn: &Conn, giant: &Giant) -> Result<(bool, Vec<(u32, ChainingValue)>)> {
+/// What an interrupted run has left.
+struct Left {
+    /// Anything at all.
+    found: bool,
+    /// The slices that the journal proves.
+    known: Vec<(u32, ChainingValue)>,
+    /// Whether they were synced.
+    synced: bool,
+}
+
+fn load(conn: &Conn, giant: &Giant) -> Result<Left> {
+    let nothing = |found| Left { found, known: Vec::new(), synced: true };
     let lost = |fault: Fault| match fault {
         Fault::Lost(error) => Some(error),
         Fault::Status(..) => None,
@@ -140,21 +153,25 @@ fn load(conn: &Conn, giant: &Giant) -> Result<(bool, Vec<(u32, ChainingValue)>)>
     let (part, journal) = match (part, journal) {
         (Ok(part), Ok(journal)) => (part, journal),
         (Err(fault), _) | (_, Err(fault)) => {
-            return lost(fault).map_or(Ok((found, Vec::new())), Err);
+            return lost(fault).map_or(Ok(nothing(found)), Err);
         }
     };
     // A journal grows by no more than each slice a few times.
     let most = HEADER_LEN as u64 + (giant.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
     let len = journal.size.unwrap_or_default().min(most);
-    if part.size.is_none_or(|size| size > giant.entry.len) || !is_file(&part) || !is_file(&journal) {
-        return Ok((found, Vec::new()));
+    // A journal of somebody else says what he likes.
+    let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
+    let foreign = owner(&part) != owner(&journal);
+    if foreign || part.size.is_none_or(|size| size > giant.entry.len) || !is_file(&part) || !is_file(&journal)
+    {
+        return Ok(nothing(found));
     }
     let _handle = conn.handles(1);
     let mut wave = Wave::new(conn);
     wave.ask(&Request::Open { path: &giant.journal, flags: packet::READ, mode: 0 });
     let handle = match wave.expect().handle() {
         Ok(handle) => handle,
-        Err(fault) => return lost(fault).map_or(Ok((found, Vec::new())), Err),
+        Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
     };
     let mut bytes = Vec::new();
     ask_for(&mut wave, &handle, 0, len, conn.server.max_read);
@@ -164,11 +181,12 @@ fn load(conn: &Conn, giant: &Giant) -> Result<(bool, Vec<(u32, ChainingValue)>)>
     if let Err(Fault::Lost(error)) = read {
         return Err(error);
     }
-    let known = match journal::decode(&bytes) {
-        Some((header, records)) if header == giant.header() => records,
-        _ => Vec::new(),
-    };
-    Ok((found, known))
+    Ok(match journal::decode(&bytes) {
+        Some((header, known)) if header == giant.header(header.synced) => {
+            Left { found, known, synced: header.synced }
+        }
+        _ => nothing(found),
+    })
 }
 
 fn is_file(attrs: &Attrs) -> bool {
@@ -216,7 +234,7 @@ pub(super) fn write(
     match progress.tree.digest() {
         None => {
             drop(progress);
-            record(conn, giant);
+            record(conn, giant, sink.options.durable && conn.server.fsync);
             Ok(Outcome::Stored)
         }
         Some(_) if progress.finishing => Ok(Outcome::Stored),
@@ -298,7 +316,7 @@ fn stage(
 
 /// Sends to the journal what is durable and not in it yet. Nobody waits for the answers: what fails here costs a later
 /// run time, nothing else.
-fn record(conn: &Arc<Conn>, giant: &Giant) {
+fn record(conn: &Arc<Conn>, giant: &Giant, synced: bool) {
     let mut progress = giant.lock();
     if progress.finishing || matches!(progress.journal, Journal::Opening) {
         return;
@@ -319,7 +337,7 @@ fn record(conn: &Arc<Conn>, giant: &Giant) {
             return;
         }
     }
-    let header = giant.header();
+    let header = giant.header(synced);
     let seed = header.seed();
     let mut at = (HEADER_LEN + progress.recorded * RECORD_LEN) as u64;
     let mut bytes = Vec::new();

@@ -64,8 +64,19 @@ pub(crate) struct TransferArgs {
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]
     pub(crate) verify: VerifyMode,
     /// Do not wait until data is on the disk: a crash of the machine can lose what was copied
+    ///
+    /// A large file or one with holes is still synced before it gets its name, since it has its length before its
+    /// content. After a crash other files can be missing, empty or too short, and rarely have zeros in them
+    /// with their size and time right: then run once with --checksum. What such a run has left of large files counts
+    /// only until the machine starts again, and is read back before.
     #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
     pub(crate) no_fsync: bool,
+    /// Do not read back what an interrupted run has left of large files before they get their names
+    ///
+    /// That is done beside the transfer, so it costs time only where little is left to be sent. What a run with
+    /// --no-fsync has left is read back in any case.
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) no_recheck: bool,
     /// Give every file its name only when it is complete, also on network file systems
     ///
     /// On a local disk that is always so. On NFS, SMB, CephFS, FUSE and the like, where each request is a round trip,

@@ -33,6 +33,7 @@ impl TransferSettings {
             update: args.update,
             dry_run: args.dry_run,
             durable: !args.no_fsync,
+            recheck: !args.no_recheck,
             verify_disk: args.verify == VerifyMode::Disk,
             owner_by_name: args.owner_by_name,
             atomic: args.atomic,

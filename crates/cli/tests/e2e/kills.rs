@@ -181,7 +181,7 @@ fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsSt
 }
 
 /// Pushes the tree slowly and kills it once `enough` bytes have arrived.
-fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
+pub(crate) fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     let plan = FaultPlan::new(scene.join("slow")).slow(12_000_000);
     plan.restart();
     let mut run = scene.fault_copy(Way::Push, &plan, source.path(), copy).args(["--streams", "2"]).start();

@@ -54,6 +54,7 @@ mod reach;
 mod realtrees;
 mod removals;
 mod reruns;
+mod resume;
 mod routes;
 mod scene;
 mod selection;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
         routes::cases(),
         paths::cases(),
         reruns::cases(),
+        resume::cases(),
         realtrees::cases(),
         kills::cases(),
         interrupts::cases(),

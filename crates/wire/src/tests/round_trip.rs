@@ -45,6 +45,7 @@ fn entry() -> impl Strategy<Value = Entry> {
             len,
             mtime,
             atime: mtime,
+            ctime: (ino % 2 == 0).then_some(mtime),
             mode,
             uid,
             gid,

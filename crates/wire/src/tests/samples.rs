@@ -30,6 +30,7 @@ pub(super) fn entry(name: &str, kind: EntryKind) -> Entry {
         len: 5_000_000,
         mtime: Timestamp { sec: -1, nsec: 999_999_999 },
         atime: Timestamp { sec: 1_700_000_000, nsec: 1 },
+        ctime: Some(Timestamp { sec: 1_700_000_001, nsec: 2 }),
         mode: 0o4755,
         uid: 1000,
         gid: 100,

@@ -1,0 +1,42 @@
+//! The file systems that are found below a root, each held open so that it can be synced in the end.
+//!
+//! The handle is opened before anything is written there: the kernel reports a failed write-back to every handle that
+//! was open when it happened, whoever else asks.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::stat;
+use super::sync::Device;
+
+/// A handle on some folder of each file system; or why there is none.
+#[derive(Default)]
+pub(super) struct Devices(Mutex<HashMap<Device, Result<OwnedFd, Errno>>>);
+
+impl Devices {
+    /// Takes note of the file system that a folder is on.
+    pub(super) fn note(&self, folder: impl AsFd) {
+        let Ok(now) = stat::statx_file(folder.as_fd()) else { return };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = known.entry((now.stx_dev_major, now.stx_dev_minor)).or_insert(Err(Errno::ACCESS));
+        if handle.is_err() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            *handle = rustix::fs::openat(folder, ".", flags, Mode::empty());
+        }
+    }
+
+    /// Calls `sync` with a handle on each file system; up to the first error.
+    pub(super) fn each(&self, sync: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<(), Errno> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().try_for_each(|handle| sync(handle.as_ref().map_err(|errno| *errno)?))
+    }
+
+    /// Whether this one is among them.
+    pub(super) fn has(&self, device: Device) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device).is_some_and(Result::is_ok)
+    }
+}
