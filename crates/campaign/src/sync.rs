@@ -19,7 +19,7 @@ use crate::round::Round;
 /// Both ends here.
 pub(crate) fn local(round: &mut Round) {
     compared(round, Shape::default(), &Care::default(), &[], |round, from, to| {
-        round.haul("sync").arg(slash(from)).arg(slash(to))
+        round.haul("sync").arg("--force-delete").arg(slash(from)).arg(slash(to))
     });
 }
 
@@ -30,7 +30,9 @@ pub(crate) fn in_place(round: &mut Round) {
         Shape { big: 3, ..Shape::default() },
         &Care::default(),
         &["--inplace"],
-        |round, from, to| round.haul("sync").arg("--inplace").arg(slash(from)).arg(slash(to)),
+        |round, from, to| {
+            round.haul("sync").arg("--force-delete").arg("--inplace").arg(slash(from)).arg(slash(to))
+        },
     );
 }
 
@@ -40,7 +42,7 @@ pub(crate) fn ssh(round: &mut Round) {
     compared(round, Shape::default(), &Care::default(), &[], move |round, from, to| {
         let far = |path: &Path| joined(&[b"127.0.0.1:", slash(path).as_encoded_bytes()]);
         let (from, to) = if push { (slash(from), far(to)) } else { (far(from), slash(to)) };
-        let run = round.haul("sync").args(["-e", &round.world.ssh(), "--remote-haul"]);
+        let run = round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh(), "--remote-haul"]);
         run.arg(&round.world.haul).arg(from).arg(to)
     });
 }
@@ -52,7 +54,7 @@ pub(crate) fn sftp(round: &mut Round) {
     compared(round, Shape { hard_links: false, ..Shape::of_sftp() }, &care, &[], move |round, from, to| {
         let far = |path: &Path| joined(&[b"sftp://127.0.0.1", slash(path).as_encoded_bytes()]);
         let (from, to) = if push { (slash(from), far(to)) } else { (far(from), slash(to)) };
-        round.haul("sync").args(["-e", &round.world.ssh()]).arg(from).arg(to)
+        round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh()]).arg(from).arg(to)
     });
 }
 
@@ -114,7 +116,7 @@ pub(crate) fn store(round: &mut Round) {
         for (source, target) in
             [(slash(&from), remote(&bucket)), (remote(&bucket), slash(&to))].map(|(from, to)| (from, to))
         {
-            let run = round.haul("sync").arg(source).arg(target);
+            let run = round.haul("sync").arg("--force-delete").arg(source).arg(target);
             let run = run
                 .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
                 .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
