@@ -25,6 +25,7 @@ pub mod random;
 pub mod scratch;
 pub mod sshd;
 pub mod store;
+pub mod terminal;
 pub mod tree;
 
 pub use compare::{assert_no_half_files, assert_same_tree, differences};

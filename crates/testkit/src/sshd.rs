@@ -84,6 +84,31 @@ impl Sshd {
         )
     }
 
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The file with the key that it lets in.
+    #[must_use]
+    pub fn client_key(&self) -> PathBuf {
+        self.scratch.join("client_key")
+    }
+
+    /// The file of known hosts in which it is.
+    #[must_use]
+    pub fn known_hosts(&self) -> PathBuf {
+        self.scratch.join("known_hosts")
+    }
+
+    /// Lets in the owner of another key, too.
+    pub fn authorize(&self, public_key: &Path) {
+        let mut keys = fs::read_to_string(self.scratch.join("authorized_keys")).unwrap();
+        keys.push_str(&fs::read_to_string(public_key).unwrap());
+        fs::write(self.scratch.join("authorized_keys"), keys).unwrap();
+    }
+
     /// A configuration file for ssh in which this server bears the name `alias`.
     #[must_use]
     pub fn client_config(&self, alias: &str) -> PathBuf {

@@ -1,5 +1,6 @@
 //! Progress on a terminal: two lines, redrawn.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use haul_core::Progress;
@@ -10,32 +11,44 @@ use super::gauge::{Gauge, amount, pace};
 /// How often they are drawn at most, per second.
 const HERTZ: u8 = 5;
 
-/// Two lines at the bottom of the terminal.
-pub(super) struct Bottom(ProgressBar);
+/// Two lines at the bottom of the terminal. Nothing is drawn before there is progress: until then ssh may ask there for
+/// a host key, a password or a code, and what is redrawn would wipe out its question.
+#[derive(Default)]
+pub(super) struct Bottom(OnceLock<ProgressBar>);
 
 impl Bottom {
     /// Nothing in them yet.
     pub(super) fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(HERTZ));
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}\n  {prefix}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(HERTZ)));
-        Self(bar)
+        Self::default()
     }
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(HERTZ));
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}\n  {prefix}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(HERTZ)));
+    bar
 }
 
 impl Gauge for Bottom {
     fn show(&self, progress: &Progress) {
-        self.0.set_message(amount(progress));
-        self.0.set_prefix(pace(progress));
+        let bar = self.0.get_or_init(bar);
+        bar.set_message(amount(progress));
+        bar.set_prefix(pace(progress));
     }
 
     fn aside(&self, print: &mut dyn FnMut()) {
-        self.0.suspend(print);
+        match self.0.get() {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
     }
 
     fn close(&self) {
-        self.0.finish_and_clear();
+        if let Some(bar) = self.0.get() {
+            bar.finish_and_clear();
+        }
     }
 }

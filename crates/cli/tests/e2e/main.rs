@@ -50,6 +50,7 @@ mod power;
 mod probe;
 mod provider;
 mod providers;
+mod questions;
 mod reach;
 mod realtrees;
 mod removals;
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
         realtrees::cases(),
         kills::cases(),
         interrupts::cases(),
+        questions::cases(),
         direct::cases(),
         durability::cases(),
         between::cases(),

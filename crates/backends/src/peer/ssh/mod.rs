@@ -4,6 +4,7 @@
 //! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
 //! one, which is a control master for it.
 
+mod asking;
 mod options;
 mod process;
 mod trouble;
@@ -164,6 +165,9 @@ impl SshDialer {
             return Err(refused(Trouble::Fatal, ended()));
         }
         drop(processes);
+        if way == Way::First {
+            asking::announce(Arc::downgrade(&process), self.note.clone(), self.name());
+        }
         let helper = process::SshHelper { process, name: self.name(), errand: self.errand.clone() };
         Ok(Pipes { from, to, helper: Arc::new(helper) })
     }

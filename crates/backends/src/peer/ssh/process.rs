@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use haul_core::path::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::{Errand, trouble};
+use super::{Errand, asking, trouble};
 use crate::peer::Note;
 use crate::peer::dial::{Helper, Refused};
 
 /// What pipes to ssh are made to hold: fewer wakeups. It is what Linux allows without privileges.
 const PIPE_LEN: usize = 1024 * 1024;
 /// Lines of a process that are kept, and the longest that is taken as one.
-const LINES: usize = 20;
+const LINES: usize = 40;
 const LINE_LEN: u64 = 2048;
 /// Lines of the first lane that are shown.
 const SHOWN: usize = 50;
@@ -61,10 +61,11 @@ struct State {
 impl Process {
     /// Starts it; the descriptors are its standard input and output. `note` gets its lines once it has settled.
     pub(super) fn start(words: &[String], note: Option<Note>) -> io::Result<(Arc<Self>, OwnedFd, OwnedFd)> {
-        // Ctrl-C reaches the whole foreground group; haul drains on it and needs its connections for that.
+        // Ctrl-C and the loss of the terminal reach the whole foreground group; haul drains on them and needs its
+        // connections for that.
         let (input, theirs) = UnixStream::pair()?;
         let mut child = Command::new("/bin/sh")
-            .args(["-c", "trap '' INT; exec \"$@\"", "sh"])
+            .args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"])
             .args(words)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
@@ -156,13 +157,31 @@ impl Process {
         }
     }
 
+    /// Whether it will say no more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.lock().silent
+    }
+
+    /// Whether it waits for an answer on the terminal.
+    pub(super) fn is_asking(&self) -> bool {
+        self.pid.is_some_and(|pid| asking::has_terminal(pid.as_raw_nonzero().get()))
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.lock().settled
     }
 
     /// Ends it without waiting for the end.
     pub(super) fn kill(&self) {
+        let settled = self.is_settled();
         if let Some(child) = &mut self.lock().child {
+            // While it reads a password the terminal shows nothing that is typed. It puts that right on this signal.
+            if !settled
+                && let Some(pid) = self.pid.filter(|pid| asking::has_terminal(pid.as_raw_nonzero().get()))
+            {
+                let _ = kill_process(pid, Signal::TERM);
+                return;
+            }
             let _ = child.kill();
         }
     }
@@ -254,7 +273,16 @@ impl Helper for SshHelper {
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let code = state.status.and_then(|status| status.code());
         let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
-        Some(trouble::explain(code, &lines, &self.name, &self.errand))
+        let refused = trouble::explain(code, &lines, &self.name, &self.errand);
+        // Why a host key was not taken is in many lines, of which the error bears the last one.
+        let before = if trouble::is_host_key(&lines) { lines.len() - 1 } else { 0 };
+        let told: Vec<String> = lines.iter().take(before).map(|line| (*line).to_owned()).collect();
+        let note = state.note.clone();
+        drop(state);
+        for line in &told {
+            note.iter().for_each(|note| note(line));
+        }
+        Some(refused)
     }
 
     fn settled(&self) {

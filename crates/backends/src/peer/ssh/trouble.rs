@@ -28,6 +28,24 @@ const LOGIN: [&str; 7] = [
     "host key has changed",
 ];
 
+/// In what ssh says when it does not take the key that a host has.
+const HOST_KEY: [&str; 2] = ["Host key verification failed", "host key has changed"];
+
+/// Whether ssh refused the key of the host.
+pub(super) fn is_host_key(lines: &[&str]) -> bool {
+    lines.iter().any(|line| HOST_KEY.iter().any(|words| line.contains(words)))
+}
+
+/// What to do about it.
+fn host_key_hint(lines: &[&str], name: &str) -> String {
+    if lines.iter().any(|line| line.contains("IDENTIFICATION HAS CHANGED")) {
+        let known = lines.iter().find_map(|line| line.split_once(" key in ").map(|(_, place)| place));
+        let place = known.map_or_else(|| "the file of known hosts".to_owned(), str::to_owned);
+        return format!("if you know why the key of {name} has changed, remove the old one from {place}");
+    }
+    format!("if its key is not known here yet, run `ssh {name}` once and accept it")
+}
+
 /// In what ssh says when a later attempt with the same words can do no better.
 const HOPELESS: [&str; 5] = [
     "Could not resolve hostname",
@@ -47,7 +65,10 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
     let remote_haul = match errand {
         Errand::Agent(haul) => haul,
         Errand::Sftp | Errand::Command(_) => {
-            return explain_other(code, last, &said, &|cause| unreachable("connect to", cause), errand);
+            let mut refused =
+                explain_other(code, last, &said, &|cause| unreachable("connect to", cause), errand);
+            refused.error = with_hint(refused.error, lines, name);
+            return refused;
         }
     };
     match code {
@@ -61,7 +82,8 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
         }
         Some(SSH_FAILED) | None => {
             let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
-            Refused { trouble: trouble(&said), error: unreachable("connect to", cause.to_owned()) }
+            let error = unreachable("connect to", cause.to_owned());
+            Refused { trouble: trouble(&said), error: with_hint(error, lines, name) }
         }
         Some(code) => {
             let cause = match last {
@@ -72,6 +94,11 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
             Refused { trouble: Trouble::Fatal, error: unreachable("run haul at", cause).with_hint(hint) }
         }
     }
+}
+
+/// The error with the way out where a host key was refused.
+fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
+    if is_host_key(lines) { error.with_hint(host_key_hint(lines, name)) } else { error }
 }
 
 /// What it means that ssh itself has failed.
@@ -142,6 +169,18 @@ mod tests {
             trouble(255, "ssh: Could not resolve hostname db1: Name or service not known").0,
             Trouble::Fatal
         );
+        let hint = |lines: &[&str]| {
+            let refused = explain(Some(255), lines, "db1", &Errand::Sftp);
+            refused.error.hint().unwrap_or_default().to_owned()
+        };
+        assert!(hint(&["Host key verification failed."]).contains("`ssh db1`"));
+        let changed = [
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
+            "Offending RSA key in /k:3",
+            "Host key verification failed.",
+        ];
+        assert!(hint(&changed).contains("/k:3"), "{}", hint(&changed));
+        assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
         assert_eq!(other, Trouble::Fatal);
         assert!(text.contains("status 2: error: unrecognized"), "{text}");

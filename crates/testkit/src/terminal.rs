@@ -1,0 +1,250 @@
+//! A terminal of a test's own: a program runs on it, its screen is read, and answers are typed.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::process::{TAG, kill, tagged};
+
+/// Its size.
+const ROWS: usize = 40;
+const COLUMNS: usize = 120;
+/// After so long a program counts as hung.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A program on a terminal, by means of script(1). It is ended on drop, with all that carries its tag.
+#[derive(Debug)]
+pub struct Terminal {
+    child: Child,
+    keyboard: ChildStdin,
+    screen: Arc<Mutex<Screen>>,
+    reader: Option<JoinHandle<()>>,
+    tag: String,
+}
+
+impl Terminal {
+    /// Runs a line of the shell on a new terminal.
+    #[must_use]
+    pub fn run(line: &str, tag: &str) -> Self {
+        let line = format!("stty rows {ROWS} cols {COLUMNS}; {line}");
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
+        command.env(TAG, tag).env("TERM", "xterm").env("SHELL", "/bin/sh");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run script: {error}"));
+        let (keyboard, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let screen: Arc<Mutex<Screen>> = Arc::default();
+        let shown = Arc::clone(&screen);
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                shown.lock().unwrap_or_else(PoisonError::into_inner).write(&bytes[..count]);
+            }
+        });
+        Self { child, keyboard, screen, reader: Some(reader), tag: tag.to_owned() }
+    }
+
+    /// What is on the screen: lines without the blanks at their ends.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner).lines()
+    }
+
+    /// The last line that is not empty.
+    #[must_use]
+    pub fn last_line(&self) -> String {
+        self.lines().into_iter().rfind(|line| !line.is_empty()).unwrap_or_default()
+    }
+
+    /// Waits until the last line that is not empty holds `words`.
+    #[track_caller]
+    pub fn wait_for(&mut self, words: &str) {
+        self.wait_for_lines(words, 1);
+    }
+
+    /// The same, once so many lines on the screen hold them.
+    #[track_caller]
+    pub fn wait_for_lines(&mut self, words: &str, count: usize) {
+        let begun = Instant::now();
+        let holding = |lines: Vec<String>| lines.iter().filter(|line| line.contains(words)).count();
+        while !self.last_line().contains(words) || holding(self.lines()) < count {
+            let ended = matches!(self.child.try_wait(), Ok(Some(_)));
+            assert!(
+                !ended && begun.elapsed() < LIMIT,
+                "no {words:?} (ended: {ended}) on\n{}",
+                self.lines().join("\n")
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Fails unless the last line that is not empty goes on to hold `words` for a while.
+    #[track_caller]
+    pub fn assert_stays(&self, words: &str) {
+        for _ in 0..10 {
+            assert!(self.last_line().contains(words), "{words:?} is gone:\n{}", self.lines().join("\n"));
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Types a line.
+    pub fn type_line(&mut self, line: &str) {
+        self.keyboard.write_all(format!("{line}\r").as_bytes()).and_then(|()| self.keyboard.flush()).unwrap();
+    }
+
+    /// Waits for the end of the program; gives its exit code and the screen.
+    #[must_use]
+    pub fn finish(mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < LIMIT, "it does not end:\n{}", self.lines().join("\n"));
+            thread::sleep(Duration::from_millis(10));
+        };
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        (status.code(), self.lines().join("\n"))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            tagged(&self.tag).into_iter().for_each(kill);
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// What a terminal shows, as far as the programs of the tests use one.
+#[derive(Debug, Default)]
+struct Screen {
+    rows: Vec<Vec<char>>,
+    row: usize,
+    column: usize,
+    /// A sequence or a character that has not come in full.
+    partial: Vec<u8>,
+}
+
+impl Screen {
+    fn lines(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned()).collect()
+    }
+
+    fn line(&mut self) -> &mut Vec<char> {
+        while self.rows.len() <= self.row {
+            self.rows.push(Vec::new());
+        }
+        &mut self.rows[self.row]
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+        while !self.partial.is_empty() {
+            let used = self.step();
+            if used == 0 {
+                return;
+            }
+            self.partial.drain(..used);
+        }
+    }
+
+    /// Takes the first character or sequence; how many bytes that was, 0 if more must come.
+    fn step(&mut self) -> usize {
+        let bytes = std::mem::take(&mut self.partial);
+        let used = self.take(&bytes);
+        self.partial = bytes;
+        used
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        match bytes {
+            [b'\r', ..] => self.column = 0,
+            [b'\n', ..] => {
+                self.row += 1;
+                self.line();
+            }
+            [8, ..] => self.column = self.column.saturating_sub(1),
+            [0x1b, b'[', rest @ ..] => {
+                let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else { return 0 };
+                self.control(&rest[..end], rest[end]);
+                return end + 3;
+            }
+            [0x1b] => return 0,
+            [0x1b, _, ..] => return 2,
+            [byte, ..] if *byte < 0x20 => {}
+            [byte, ..] => {
+                let len = match byte {
+                    0xf0.. => 4,
+                    0xe0.. => 3,
+                    0xc0.. => 2,
+                    _ => 1,
+                };
+                let Some(character) = bytes.get(..len) else { return 0 };
+                let shown =
+                    std::str::from_utf8(character).ok().and_then(|text| text.chars().next()).unwrap_or('?');
+                self.put(shown);
+                return len;
+            }
+            [] => return 0,
+        }
+        1
+    }
+
+    fn put(&mut self, shown: char) {
+        if self.column == COLUMNS {
+            (self.row, self.column) = (self.row + 1, 0);
+        }
+        let column = self.column;
+        let line = self.line();
+        while line.len() <= column {
+            line.push(' ');
+        }
+        line[column] = shown;
+        self.column += 1;
+    }
+
+    fn control(&mut self, parameters: &[u8], name: u8) {
+        let number = std::str::from_utf8(parameters).ok().and_then(|text| text.parse::<usize>().ok());
+        let count = number.unwrap_or(1).max(1);
+        let column = self.column;
+        match name {
+            b'A' => self.row = self.row.saturating_sub(count),
+            b'B' => self.row += count,
+            b'C' => self.column = (column + count).min(COLUMNS),
+            b'D' => self.column = column.saturating_sub(count),
+            b'G' => self.column = count - 1,
+            b'K' if number == Some(2) => self.line().clear(),
+            b'K' => self.line().truncate(column),
+            b'J' => {
+                self.line().truncate(column);
+                let row = self.row;
+                self.rows.truncate(row + 1);
+            }
+            // Colours, and whether the cursor is seen.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_screen_is_what_a_person_sees() {
+        let mut screen = Screen::default();
+        screen.write(b"one\r\ntwo\x1b[");
+        screen.write("2K\rth\u{e9}".as_bytes());
+        screen.write(b"\r\n\x1b[1A\x1b[2Kfour\r\nPassword: ");
+        assert_eq!(screen.lines(), ["one", "four", "Password:"]);
+        screen.write(b"\r\x1b[K\x1b[?25l\x1b[32mgreen\x1b[0m");
+        assert_eq!(screen.lines(), ["one", "four", "green"]);
+    }
+}
