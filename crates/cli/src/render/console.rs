@@ -10,7 +10,7 @@ use haul_core::text::one_line;
 use haul_core::{Error, Progress, Result, Side};
 
 use super::failures::Failures;
-use super::gauge::{Gauge, NoGauge};
+use super::gauge::{Gauge, NoGauge, amount, pace};
 use super::json::{self, Json};
 use super::people::People;
 use super::plain::Ticker;
@@ -57,6 +57,8 @@ pub(crate) struct Console {
     failures: Mutex<Failures>,
     lines: Arc<super::Lines>,
     job: Option<Arc<Job>>,
+    /// Where the run stood last.
+    last: Mutex<Option<Progress>>,
 }
 
 impl Console {
@@ -77,7 +79,14 @@ impl Console {
         } else {
             Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run))
         };
-        let console = Self { view, settings, failures: Mutex::new(failures), lines, job: start.job.clone() };
+        let console = Self {
+            view,
+            settings,
+            failures: Mutex::new(failures),
+            lines,
+            job: start.job.clone(),
+            last: Mutex::default(),
+        };
         console.view.start(start);
         Ok(Arc::new(console))
     }
@@ -85,6 +94,7 @@ impl Console {
     /// Where the run stands.
     pub(crate) fn progress(&self, progress: &Progress) {
         self.view.progress(progress);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
         if let Some(job) = &self.job {
             job.progress(&progress.totals);
         }
@@ -120,6 +130,16 @@ impl Console {
     /// A sentence of something that stands in the way, said in any case.
     pub(crate) fn warn(&self, text: &str) {
         self.view.note(&one_line(text));
+    }
+
+    /// Says in one line where the run stands, because somebody asked.
+    pub(crate) fn status(&self) {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = last.map_or_else(
+            || "connecting, or looking at what is there".to_owned(),
+            |progress| format!("{} · {}", amount(&progress), pace(&progress)),
+        );
+        self.view.note(&text);
     }
 
     /// What a probe measured.

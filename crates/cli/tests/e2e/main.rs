@@ -60,6 +60,7 @@ mod routes;
 mod scene;
 mod selection;
 mod sftp;
+mod signals;
 mod slow;
 mod small;
 mod space;
@@ -131,6 +132,7 @@ fn main() -> ExitCode {
         realtrees::cases(),
         kills::cases(),
         interrupts::cases(),
+        signals::cases(),
         questions::cases(),
         direct::cases(),
         durability::cases(),
