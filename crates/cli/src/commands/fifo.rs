@@ -1,10 +1,8 @@
 //! `haul get --fifo-dir`: the streams of one backup, each into a named pipe.
 
-use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,8 +11,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
 use haul_object::get::{GetSettings, GetStatus, Got, Output, get};
-use haul_object::{Client, Object};
-use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat};
+use haul_object::{Client, Object, PipeFolder};
 
 use super::get::tell;
 use super::output::settings;
@@ -29,18 +26,17 @@ use crate::signals;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A named pipe that haul made; gone when it is done with.
-struct Pipe(PathBuf);
+struct Pipe {
+    folder: Arc<PipeFolder>,
+    name: String,
+}
 
 impl Pipe {
     /// # Errors
     /// If something of this name is there.
-    fn make(path: PathBuf) -> Result<Self> {
-        let made = mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR);
-        let failed = |error: rustix::io::Errno| {
-            Error::io(Side::Destination, "make a pipe", &error.into()).on(path.as_os_str().as_bytes())
-        };
-        made.map_err(failed)?;
-        Ok(Self(path))
+    fn make(folder: &Arc<PipeFolder>, name: &str) -> Result<Self> {
+        folder.make(name).map_err(|error| failed(folder, name, "make a pipe", &error))?;
+        Ok(Self { folder: Arc::clone(folder), name: name.to_owned() })
     }
 
     /// Opens it when a reader has come.
@@ -48,19 +44,11 @@ impl Pipe {
     /// # Errors
     /// If it cannot be opened, or the run is cancelled.
     fn open(&self, cancel: &AtomicBool) -> Result<OwnedFd> {
-        let failed = |error: &std::io::Error| {
-            Error::io(Side::Destination, "open the pipe", error).on(self.0.as_os_str().as_bytes())
-        };
         loop {
-            let flags = OFlags::NONBLOCK.bits() as i32;
-            match File::options().write(true).custom_flags(flags).open(&self.0) {
-                Ok(file) => {
-                    let fd = OwnedFd::from(file);
-                    fcntl_setfl(&fd, OFlags::empty()).map_err(|error| failed(&error.into()))?;
-                    return Ok(fd);
-                }
+            match self.folder.writer(&self.name) {
+                Ok(fd) => return Ok(fd),
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {}
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(failed(&self.folder, &self.name, "open the pipe", &error)),
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(
@@ -78,8 +66,13 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         // What stays is a pipe that nobody reads.
-        let _ = fs::remove_file(&self.0);
+        let _ = self.folder.remove(&self.name);
     }
+}
+
+fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Error) -> Error {
+    let path = folder.path().join(name);
+    Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
 }
 
 /// Moves each object below a name into a pipe of its name.
@@ -116,11 +109,12 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         raw: args.decode.raw,
         keys: identities(&args.decode)?,
     };
+    let pipes = Arc::new(PipeFolder::open_own(folder)?);
     let mut streams = Vec::new();
     for key in keys {
         let client = open_one()?;
         let object = haul_object::get::find(&client, &key)?;
-        let pipe = Pipe::make(folder.join(key.rsplit('/').next().unwrap_or_default()))?;
+        let pipe = Pipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
         streams.push((client, object, pipe, Arc::new(GetStatus::default())));
     }
     let look = || {

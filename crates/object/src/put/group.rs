@@ -4,10 +4,10 @@
 //! was opened by a reader (<https://docs.percona.com/percona-xtrabackup/8.0/xbcloud-binary-fifo-datasink.html>).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::input::{Input, end};
+use crate::PipeFolder;
 
 /// What could not be done where another stream of the same backup is to blame.
 pub const WITH_OTHERS: &str = "put with the other streams";
@@ -205,6 +206,7 @@ fn pipes_in(folder: &Path, known: &BTreeMap<String, OwnedFd>) -> Result<Vec<(Str
     let failed = |error: &std::io::Error| {
         Error::io(Side::Source, "read the folder of pipes", error).on(folder.as_os_str().as_bytes())
     };
+    let dir = PipeFolder::open(folder).map_err(|error| failed(&error))?;
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
         let entry = entry.map_err(|error| failed(&error))?;
@@ -213,12 +215,8 @@ fn pipes_in(folder: &Path, known: &BTreeMap<String, OwnedFd>) -> Result<Vec<(Str
         if !is_pipe || known.contains_key(&name) {
             continue;
         }
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let file = File::options().read(true).custom_flags(flags).open(entry.path());
-        let fd = OwnedFd::from(file.map_err(|error| failed(&error))?);
         // Reading waits; it is looked before whether there is something.
-        let blocking = rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::empty());
-        blocking.map_err(|error| failed(&error.into()))?;
+        let fd = dir.reader(Path::new(&entry.file_name())).map_err(|error| failed(&error))?;
         found.push((name, fd));
     }
     Ok(found)
