@@ -367,6 +367,12 @@ impl Committer {
     /// Makes the group durable. Whether that is so of a small file is still to be asked; giants are told here.
     fn sync(&self, small: &[Item], giants: &mut [GiantWork]) -> Synced {
         if !self.durable {
+            // A giant has its length from its beginning: after a power cut it could be all zeros, and look complete.
+            for one in giants.iter_mut().filter(|one| one.digest.is_some()) {
+                if let Err(error) = self.syncer.file(&one.giant.staged.file) {
+                    one.fail(self.sync_error(&error, &one.giant.entry));
+                }
+            }
             return Synced::default();
         }
         let of_small = small.iter().filter_map(|item| match &item.what {

@@ -40,3 +40,29 @@ impl Devices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device).is_some_and(Result::is_ok)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::fs::File;
+
+    #[test]
+    fn each_file_system_is_known_once() {
+        let devices = Devices::default();
+        let here = tempfile::tempdir_in(".").unwrap();
+        for folder in [here.path(), here.path().parent().unwrap(), std::path::Path::new("/proc")] {
+            devices.note(File::open(folder).unwrap());
+        }
+        let count = Cell::new(0);
+        let counted = |_: &OwnedFd| {
+            count.set(count.get() + 1);
+            Ok(())
+        };
+        devices.each(counted).unwrap();
+        assert_eq!(count.get(), 2, "this one, and /proc");
+        assert_eq!(devices.each(|_| Err(Errno::IO)), Err(Errno::IO));
+        let now = stat::statx_file(File::open(here.path()).unwrap()).unwrap();
+        assert!(devices.has((now.stx_dev_major, now.stx_dev_minor)) && !devices.has((0xFFF, 1)));
+    }
+}

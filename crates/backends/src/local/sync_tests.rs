@@ -49,9 +49,13 @@ impl Disk for Arc<Losing> {
 }
 
 fn sink(disk: &Arc<Losing>, dir: &Path) -> LocalSink {
+    sink_with(SinkOptions::default(), disk, dir)
+}
+
+fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink {
     let root = Root::new(Base { dir: dir.into(), name: b".".to_vec() }, Side::Destination, Arc::default());
     let pool = BufferPool::new(1 << 26);
-    LocalSink::on(Box::new(Arc::clone(disk)), root, SinkOptions::default(), pool).unwrap()
+    LocalSink::on(Box::new(Arc::clone(disk)), root, options, pool).unwrap()
 }
 
 fn entry(name: &str, len: u64) -> Arc<Entry> {
@@ -142,4 +146,18 @@ fn nothing_of_a_large_file_counts_once_a_sync_of_it_has_failed() {
     }
     let whole: Vec<u8> = (0..slice_count(len)).flat_map(|index| slice_bytes(len, index)).collect();
     assert!(std::fs::read(dir.path().join("large")).unwrap() == whole);
+}
+
+#[test]
+fn without_syncs_a_large_file_is_synced_all_the_same_before_it_gets_its_name() {
+    let len = SLICE_LEN + 5;
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Losing::default());
+    let sink = sink_with(SinkOptions { durable: false, ..SinkOptions::default() }, &disk, dir.path());
+    let large = entry("large", len);
+    *disk.lost.lock().unwrap() = (len, 1);
+    assert_eq!(write(&sink, std::slice::from_ref(&large), 0), [Ok(Outcome::Stored)]);
+    let error = write(&sink, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
+    assert_eq!((error.operation(), error.retry()), ("sync", Retry::Anew));
+    assert_eq!(names(dir.path()), [""; 0]);
 }
