@@ -338,7 +338,7 @@ impl Committer {
             self.syncer.certify(synced, &staged.file, staged.dev)
         } else if entry.is_sparse() {
             // Its length was set, as with giants.
-            self.syncer.file(&staged.file)
+            self.syncer.file(&staged.file, staged.dev)
         } else {
             Ok(())
         };
@@ -369,7 +369,7 @@ impl Committer {
         if !self.durable {
             // A giant has its length from its beginning: after a power cut it could be all zeros, and look complete.
             for one in giants.iter_mut().filter(|one| one.digest.is_some()) {
-                if let Err(error) = self.syncer.file(&one.giant.staged.file) {
+                if let Err(error) = self.syncer.file(&one.giant.staged.file, one.giant.staged.dev) {
                     one.fail(self.sync_error(&error, &one.giant.entry));
                 }
             }
@@ -383,7 +383,7 @@ impl Committer {
         let synced = self.syncer.group(of_small.chain(of_giants));
         for one in giants {
             // Few in a group, and what their journals say is trusted by later runs.
-            if let Err(error) = self.syncer.file(&one.giant.staged.file) {
+            if let Err(error) = self.syncer.file(&one.giant.staged.file, one.giant.staged.dev) {
                 one.fail(self.sync_error(&error, &one.giant.entry));
             }
         }

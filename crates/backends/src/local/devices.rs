@@ -4,7 +4,9 @@
 //! was open when it happened, whoever else asks.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
@@ -15,7 +17,7 @@ use super::sync::Device;
 
 /// A handle on some folder of each file system; or why there is none.
 #[derive(Default)]
-pub(super) struct Devices(Mutex<HashMap<Device, Result<OwnedFd, Errno>>>);
+pub(super) struct Devices(Mutex<HashMap<Device, Result<File, Errno>>>);
 
 impl Devices {
     /// Takes note of the file system that a folder is on.
@@ -25,14 +27,14 @@ impl Devices {
         let handle = known.entry((now.stx_dev_major, now.stx_dev_minor)).or_insert(Err(Errno::ACCESS));
         if handle.is_err() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            *handle = rustix::fs::openat(folder, ".", flags, Mode::empty());
+            *handle = rustix::fs::openat(folder, ".", flags, Mode::empty()).map(File::from);
         }
     }
 
     /// Calls `sync` with a handle on each file system; up to the first error.
-    pub(super) fn each(&self, sync: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<(), Errno> {
+    pub(super) fn each(&self, sync: impl Fn(&File, Device) -> io::Result<()>) -> io::Result<()> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().try_for_each(|handle| sync(handle.as_ref().map_err(|errno| *errno)?))
+        known.iter().try_for_each(|(device, handle)| sync(handle.as_ref().map_err(|errno| *errno)?, *device))
     }
 
     /// Whether this one is among them.
@@ -45,7 +47,6 @@ impl Devices {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use std::fs::File;
 
     #[test]
     fn each_file_system_is_known_once() {
@@ -55,13 +56,13 @@ mod tests {
             devices.note(File::open(folder).unwrap());
         }
         let count = Cell::new(0);
-        let counted = |_: &OwnedFd| {
+        let counted = |_: &File, _| {
             count.set(count.get() + 1);
             Ok(())
         };
         devices.each(counted).unwrap();
         assert_eq!(count.get(), 2, "this one, and /proc");
-        assert_eq!(devices.each(|_| Err(Errno::IO)), Err(Errno::IO));
+        devices.each(|_, _| Err(Errno::IO.into())).unwrap_err();
         let now = stat::statx_file(File::open(here.path()).unwrap()).unwrap();
         assert!(devices.has((now.stx_dev_major, now.stx_dev_minor)) && !devices.has((0xFFF, 1)));
     }

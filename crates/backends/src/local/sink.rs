@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -438,23 +437,25 @@ impl LocalSink {
     /// Makes the names and folders durable too, on every file system below the root.
     fn sync_all(&self) -> Result<()> {
         let root = RelPath::root();
-        let failed = |errno| self.root().error("sync", &root, errno);
-        let devices = &self.root().devices;
-        let sync = |handle: BorrowedFd<'_>| {
-            self.root().ops.one();
-            rustix::fs::syncfs(handle)
+        let failed = |e: std::io::Error| {
+            let error = Error::io(self.root().side(), "sync", &e).on(self.root().shown(&root));
+            error.with_hint("data of another program may be meant, or folders; run the same command again")
         };
-        devices.each(|handle| sync(handle.as_fd())).map_err(failed)?;
+        let devices = &self.root().devices;
+        let syncer = &self.committer.syncer;
+        devices.each(|handle, device| syncer.names(handle, device)).map_err(failed)?;
         let Ok(at) = self.root().at(&root) else { return Ok(()) };
         let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
-        let is_synced = |now: rustix::fs::Statx| devices.has((now.stx_dev_major, now.stx_dev_minor));
-        if stat::statx(&at).or_else(|_| stat::statx(&folder)).is_ok_and(is_synced) {
+        let device = |now: rustix::fs::Statx| (now.stx_dev_major, now.stx_dev_minor);
+        let device = stat::statx(&at).or_else(|_| stat::statx(&folder)).map(device);
+        if device.is_ok_and(|device| devices.has(device)) {
             return Ok(());
         }
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
         let opened = at.open(flags, rustix::fs::Mode::empty());
-        let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty())).map_err(failed)?;
-        sync(opened.as_fd()).map_err(failed)
+        let opened = opened.or_else(|_| folder.open(flags, rustix::fs::Mode::empty()));
+        let opened = File::from(opened.map_err(|errno| failed(errno.into()))?);
+        syncer.names(&opened, device.unwrap_or_default()).map_err(failed)
     }
 }
 

@@ -86,6 +86,8 @@ fn wait_for_range(file: &File) -> io::Result<()> {
 pub(super) struct Syncer {
     disk: Box<dyn Disk>,
     ops: Arc<Ops>,
+    /// Where a file could not be synced: it was told of, or sent again.
+    known: Mutex<HashSet<Device>>,
 }
 
 /// What was done for a group of files. Each of them still has to be asked about by [`Syncer::certify`].
@@ -94,7 +96,7 @@ pub(super) struct Synced(HashSet<Device>);
 
 impl Syncer {
     pub(super) fn new(disk: Box<dyn Disk>, ops: Arc<Ops>) -> Self {
-        Self { disk, ops }
+        Self { disk, ops, known: Mutex::default() }
     }
 
     /// Writes back the file systems of many files at once. A few files are left to be synced one by one, and so is all
@@ -121,15 +123,28 @@ impl Syncer {
         if synced.0.contains(&device)
             && let Some(answer) = self.disk.was_written(file, device)
         {
-            return answer;
+            return answer.inspect_err(|_| self.know(device));
         }
-        self.file(file)
+        self.file(file, device)
     }
 
     /// Syncs one file by its own descriptor.
-    pub(super) fn file(&self, file: &File) -> io::Result<()> {
+    pub(super) fn file(&self, file: &File, device: Device) -> io::Result<()> {
         self.ops.one();
-        self.disk.sync_file(file)
+        self.disk.sync_file(file).inspect_err(|_| self.know(device))
+    }
+
+    fn know(&self, device: Device) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(device);
+    }
+
+    /// Syncs a file system for names and folders. `handle` was open all the time, so it is told of each file that could not
+    /// be synced; where that is known already, what counts is the answer after it.
+    pub(super) fn names(&self, handle: &File, device: Device) -> io::Result<()> {
+        self.ops.one();
+        let answer = self.disk.sync_file_system(handle);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&device);
+        if answer.is_err() && known { self.disk.sync_file_system(handle) } else { answer }
     }
 }
 

@@ -19,8 +19,8 @@ use super::*;
 struct Losing {
     /// The file of this length is lost, so often.
     lost: Mutex<(u64, u32)>,
-    /// Whether `syncfs` tells of an error.
-    told: bool,
+    /// How often `syncfs` tells of an error.
+    told: Mutex<u32>,
 }
 
 impl Losing {
@@ -36,7 +36,12 @@ impl Losing {
 
 impl Disk for Arc<Losing> {
     fn sync_file_system(&self, _: &File) -> io::Result<()> {
-        if self.told { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+        let mut told = self.told.lock().unwrap();
+        if *told == 0 {
+            return Ok(());
+        }
+        *told -= 1;
+        Err(io::Error::from_raw_os_error(5))
     }
 
     fn sync_file(&self, file: &File) -> io::Result<()> {
@@ -105,9 +110,9 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_lost_file_is_found_though_its_file_system_was_synced_and_the_others_are_committed() {
-    for told in [false, true] {
+    for told in [0, 99] {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Losing { lost: Mutex::new((3, 1)), told });
+        let disk = Arc::new(Losing { lost: Mutex::new((3, 1)), told: Mutex::new(told) });
         let sink = sink(&disk, dir.path());
         let entries: Vec<_> = (1..=6).map(|len| entry(&format!("f{len}"), len)).collect();
         let mut outcomes = write(&sink, &entries, 0);
@@ -117,6 +122,7 @@ fn a_lost_file_is_found_though_its_file_system_was_synced_and_the_others_are_com
         assert_eq!(names(dir.path()), ["f1", "f2", "f4", "f5", "f6"], "nothing is left of the lost one");
         let again = write(&sink, &entries[2..3], 0).remove(0);
         assert_eq!(again, Ok(Outcome::Committed(Some(Digest::of(&slice_bytes(3, 0))))));
+        assert_eq!(sink.finish().is_ok(), told == 0, "an error that stays is told of");
     }
 }
 
@@ -160,4 +166,21 @@ fn without_syncs_a_large_file_is_synced_all_the_same_before_it_gets_its_name() {
     let error = write(&sink, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
     assert_eq!((error.operation(), error.retry()), ("sync", Retry::Anew));
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn an_error_of_a_file_that_was_mended_is_not_told_of_at_the_end() {
+    for (lost, is_fine) in [((7, 1), true), ((0, 0), false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Losing { lost: Mutex::new(lost), told: Mutex::new(0) });
+        let sink = sink(&disk, dir.path());
+        let small = [entry("f", 7)];
+        let first = write(&sink, &small, 0).remove(0);
+        assert_eq!(first.is_err(), is_fine);
+        let again = write(&sink, &small, 0).remove(0);
+        assert_eq!(again, Ok(Outcome::Committed(Some(Digest::of(&slice_bytes(7, 0))))));
+        // The handle that was open all the time is told once of what went wrong meanwhile.
+        *disk.told.lock().unwrap() = 1;
+        assert_eq!(sink.finish().is_ok(), is_fine);
+    }
 }
