@@ -2,7 +2,7 @@
 //! given up.
 //!
 //! Stores do not tell who began an upload. The files are in `$XDG_STATE_HOME/haul/uploads` (by default
-//! `~/.local/state`); the process that works on an upload holds a lock on its file.
+//! `~/.local/state`), and are synced when they are made; the process that works on an upload holds a lock on its file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -74,6 +74,8 @@ pub fn record(client: &Client, upload: &Upload, encoding: Encoding) -> Option<Re
     };
     file.set_len(0).ok()?;
     file.write_all(&serde_json::to_vec(&line).ok()?).ok()?;
+    // After a power cut the upload is known as ours only if its file is there. A disk that cannot do it stops no upload.
+    let _ = file.sync_all().and_then(|()| File::open(path.parent().unwrap_or(&path))?.sync_all());
     Some(Record { path, _file: file })
 }
 

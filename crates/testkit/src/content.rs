@@ -32,6 +32,23 @@ pub fn fill(key: u64, offset: u64, buffer: &mut [u8]) {
     }
 }
 
+/// The inverse of [`mix`].
+fn unmix(value: u64) -> u64 {
+    let mut z = value ^ (value >> 31) ^ (value >> 62);
+    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z = z ^ (z >> 27) ^ (z >> 54);
+    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
+    (z ^ (z >> 30) ^ (z >> 60)).wrapping_sub(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Whether these bytes are what [`fill`] makes of some file from an offset on that is a multiple of 16.
+#[must_use]
+pub fn is_filled(bytes: &[u8]) -> bool {
+    // Two words in a row, that differ in the lowest bit of their number.
+    let word = |at: usize| Some(unmix(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)));
+    word(0).zip(word(8)).is_some_and(|(first, second)| first ^ second == 1)
+}
+
 /// Writes `len` bytes of the content with this `key`, from `offset` on, to `out`.
 ///
 /// # Errors
@@ -102,6 +119,18 @@ mod tests {
         fill(7, 501, &mut part);
         assert_eq!(part, whole[501..834]);
         assert_ne!(whole[..8], whole[8..16]);
+    }
+
+    #[test]
+    fn content_is_known_again() {
+        for value in [0, 1, 77, u64::MAX, 1 << 63] {
+            assert_eq!(unmix(mix(value)), value);
+        }
+        let mut bytes = vec![0; 8192];
+        fill(key(3, b"name"), 40_960, &mut bytes);
+        assert!(is_filled(&bytes) && is_filled(&bytes[4096..]) && is_filled(&bytes[..16]));
+        assert!(!is_filled(&bytes[8..]) && !is_filled(&bytes[1..]) && !is_filled(&bytes[..15]));
+        assert!(!is_filled(&[0; 4096]));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod changing;
 mod clients;
 mod cloudtrees;
 mod compression;
+mod crash;
 mod databases;
 mod delta;
 mod digests;
@@ -32,10 +33,12 @@ mod guards;
 mod hostile;
 mod indexed;
 mod interrupts;
+mod ioerrors;
 mod iops;
 mod kills;
 mod kit;
 mod limits;
+mod localstate;
 mod lying_stores;
 mod memory;
 mod no_haul;
@@ -179,6 +182,8 @@ fn main() -> ExitCode {
         pagecache::cases(),
         delta::cases(),
         power::cases(),
+        localstate::cases(),
+        ioerrors::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -1,23 +1,81 @@
-//! A destination that loses power.
+//! Power cuts at the destination: what is on the disk after one, by other programs, and that the next run completes it.
+//!
+//! `CRASH_ROUNDS=N` makes N cuts in each test on each file system, `CRASH_SEED=S` begins with the cut of that number, and
+//! `CRASH_FS=xfs` tries that file system only.
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use haul_testkit::{CrashDisk, DiskFault, DiskOp, FileSystem, Keep, Need, Trigger, content};
+use haul_testkit::process::{agents, kill};
+use haul_testkit::tree::list;
+use haul_testkit::{
+    CrashDisk, DiskCounts, DiskFault, DiskOp, FileSystem, Finished, Keep, Random, Running, Trigger, content,
+};
 
-use crate::{Case, cases};
-
-const FILE_SYSTEMS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+use crate::Case;
+use crate::crash::{Bench, NEEDS, Verdict, brief, file_systems, lines, seeds, success};
+use crate::scene::Way;
 
 pub(crate) fn cases() -> Vec<Case> {
-    cases![
-        Need::Root, Need::Fuse, Need::LoopMounts, Need::Program("mkfs.xfs"), Need::Program("mkfs.btrfs");
-        the_disk_keeps_what_was_synced_and_loses_the_rest,
-    ]
+    let all: &[(&str, fn())] = &[
+        ("power::the_disk_keeps_what_was_synced_and_loses_the_rest", disk_works),
+        ("power::a_copy_is_right_after_a_cut", || try_all(&COPY)),
+        ("power::a_copy_that_goes_on_is_right_after_a_cut", || try_all(&RESUMED)),
+        ("power::a_copy_without_syncs_is_made_right_by_the_next_run", || try_all(&NO_FSYNC)),
+        ("power::files_changed_in_place_are_right_after_a_cut", || try_all(&IN_PLACE)),
+        ("power::files_made_from_older_ones_are_right_after_a_cut", || try_all(&DELTA)),
+        ("power::a_sync_that_removes_is_right_after_a_cut", || try_all(&SYNC)),
+        ("power::a_far_destination_is_right_after_a_cut", || try_all(&PUSH)),
+    ];
+    all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
 }
 
-fn the_disk_keeps_what_was_synced_and_loses_the_rest() {
-    for kind in FILE_SYSTEMS {
+/// What is run while the power is cut.
+struct Shape {
+    name: &'static str,
+    word: &'static str,
+    options: &'static [&'static str],
+    way: Way,
+    /// The destination holds an older state.
+    old: bool,
+    /// An earlier run was killed half way.
+    resumed: bool,
+    /// Everything is synced before it counts.
+    durable: bool,
+    /// Another program syncs single files meanwhile.
+    stirred: bool,
+    /// A file is complete when it has its time, not when it has its name.
+    marked_last: bool,
+}
+
+const COPY: Shape = Shape {
+    name: "copy",
+    word: "copy",
+    options: &[],
+    way: Way::Local,
+    old: false,
+    resumed: false,
+    durable: true,
+    stirred: false,
+    marked_last: false,
+};
+const RESUMED: Shape = Shape { name: "resumed", resumed: true, ..COPY };
+const NO_FSYNC: Shape =
+    Shape { name: "no-fsync", options: &["--no-fsync"], durable: false, stirred: true, ..COPY };
+const IN_PLACE: Shape =
+    Shape { name: "inplace", options: &["--inplace"], old: true, marked_last: true, word: "sync", ..COPY };
+const DELTA: Shape = Shape { name: "delta", options: &["--delta", "on"], old: true, word: "sync", ..COPY };
+const SYNC: Shape = Shape { name: "sync", word: "sync", old: true, ..COPY };
+const PUSH: Shape = Shape { name: "push", way: Way::Push, ..COPY };
+
+/// Cuts per file system where nobody asks for more.
+const ROUNDS: u64 = 1;
+
+fn disk_works() {
+    for kind in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         let mut disk = CrashDisk::new(kind, 320 << 20);
         content::write_file(&disk.join("synced"), 1, 3 << 20);
         File::open(disk.join("synced")).unwrap().sync_all().unwrap();
@@ -43,7 +101,168 @@ fn the_disk_keeps_what_was_synced_and_loses_the_rest() {
         disk.cut_at(Trigger::Flush(1), Keep::None);
         File::create(disk.join("last")).unwrap().sync_all().unwrap_err();
         assert!(disk.is_cut());
-        disk.format();
+        disk.restore();
         assert!(!disk.join("other").exists());
     }
+}
+
+fn try_all(shape: &Shape) {
+    for kind in file_systems() {
+        let mut bench = Bench::new(kind);
+        if shape.old {
+            bench.begin_with_the_old();
+        }
+        let seeds = seeds(ROUNDS);
+        let mut verdict = Verdict::new(format!("power cuts, {} on {kind:?}", shape.name));
+        let normal = undisturbed(&mut bench, shape);
+        for seed in seeds {
+            let result = round(&mut bench, shape, seed, &normal, &mut verdict);
+            verdict.round(seed, result);
+        }
+        verdict.end();
+    }
+}
+
+/// What a run takes that nobody disturbs.
+struct Normal {
+    counts: DiskCounts,
+    time: Duration,
+}
+
+/// Runs it without a cut; what it says is there must be there when the power goes right after it.
+fn undisturbed(bench: &mut Bench, shape: &Shape) -> Normal {
+    bench.disk.restore();
+    let (before, begun) = (bench.disk.counts(), Instant::now());
+    let run = bench.run(shape.way, shape.word, shape.options).finish().expect_success();
+    let time = begun.elapsed();
+    let after = bench.disk.counts();
+    let counts = DiskCounts {
+        writes: after.writes - before.writes,
+        flushes: after.flushes - before.flushes,
+        ..DiskCounts::default()
+    };
+    if shape.durable {
+        bench.disk.cut_now(Keep::None);
+    }
+    bench.scene.assert_all_gone();
+    bench.disk.remount();
+    bench.differs().unwrap_or_else(|why| panic!("{}: {why}\n{run}", shape.name));
+    Normal { counts, time }
+}
+
+fn round(
+    bench: &mut Bench,
+    shape: &Shape,
+    seed: u64,
+    normal: &Normal,
+    verdict: &mut Verdict,
+) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    bench.disk.restore();
+    if shape.resumed {
+        half_a_run(bench, shape, &mut random, normal);
+    }
+    let keep = Keep::any(random.next_u64());
+    let mut moment = None;
+    match random.between(0, 4) {
+        0 => bench.disk.cut_at(Trigger::Write(random.between(1, normal.counts.writes + 1)), keep),
+        1 => bench.disk.cut_at(Trigger::Flush(random.between(1, normal.counts.flushes + 2)), keep),
+        2 => bench.disk.cut_at(Trigger::Content(random.between(1, normal.counts.writes / 2 + 2)), keep),
+        _ => moment = Some(normal.time.mul_f64(random.between(1, 100) as f64 / 100.0)),
+    }
+    let mut run = bench.run(shape.way, shape.word, shape.options).start();
+    let mut wait = || wait_for_cut(bench, &mut run, moment, keep);
+    if shape.stirred {
+        stirred(&bench.target(), seed, wait);
+    } else {
+        wait();
+    }
+    let said = lines(&run.stdout());
+    let off_in_time = bench.disk.is_cut();
+    // A machine without power runs nothing; a disk that is gone leaves the program running.
+    let machine_goes = random.between(0, 4) > 0;
+    let finished = end(bench, shape, run, machine_goes);
+    let done = finished.code() == Some(0);
+    verdict.note(if done { "cut after the end" } else { "cut in time" });
+    if !off_in_time {
+        bench.disk.cut_now(keep);
+    }
+    bench.disk.remount();
+    let told = |why: String| format!("{why} [{keep:?}] after {}", brief(&finished));
+    if shape.durable {
+        bench.wrong_names(shape.old, shape.marked_last).map_err(told)?;
+        bench.lost(&said).map_err(told)?;
+        if done {
+            bench.differs().map_err(|why| told(format!("exit 0, and then lost: {why}")))?;
+        }
+    }
+    let options = if shape.durable { shape.options } else { &[] };
+    let next = bench.run(shape.way, shape.word, options).finish();
+    success(&next).map_err(told)?;
+    if lines(&next.out()).last().is_some_and(|summary| summary["totals"]["resumed_bytes"].as_u64() > Some(0))
+    {
+        verdict.note("went on");
+    }
+    bench.scene.assert_all_gone();
+    // What counts is what is on the disk, not what is in memory.
+    bench.disk.cut_now(Keep::None);
+    bench.disk.remount();
+    bench.differs().map_err(|why| told(format!("the next run exits with 0, and {why}: {}\n", brief(&next))))
+}
+
+fn wait_for_cut(bench: &Bench, run: &mut Running, moment: Option<Duration>, keep: Keep) {
+    let begun = Instant::now();
+    while run.is_running() && !bench.disk.is_cut() {
+        if moment.is_some_and(|moment| begun.elapsed() >= moment) {
+            bench.disk.cut_now(keep);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends the run and what belongs to it, as the power goes.
+fn end(bench: &Bench, shape: &Shape, run: Running, machine_goes: bool) -> Finished {
+    if machine_goes {
+        agents(bench.scene.tag()).into_iter().for_each(kill);
+    }
+    // Of two machines the near one keeps its power, but its other end never comes back here.
+    if machine_goes || shape.way == Way::Push {
+        kill(run.pid());
+    }
+    let finished = run.finish();
+    bench.scene.assert_all_gone();
+    finished
+}
+
+/// An earlier run, killed half way.
+fn half_a_run(bench: &Bench, shape: &Shape, random: &mut Random, normal: &Normal) {
+    let mut run = bench.run(shape.way, shape.word, &["--bwlimit", "40M"]).start();
+    let end = Instant::now() + normal.time + Duration::from_millis(random.between(100, 900));
+    while run.is_running() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill(run.pid());
+    let _ = run.finish();
+}
+
+/// Does something while another program syncs single files below `dir`, as the kernel may write them at any time.
+fn stirred(dir: &std::path::Path, seed: u64, what: impl FnOnce()) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random::new(seed);
+            while !over.load(Ordering::Relaxed) {
+                let mut files = list(dir);
+                files.retain(|path| path.to_string_lossy().contains(".haul"));
+                if let Some(path) = files.get(random.between(0, files.len() as u64) as usize)
+                    && let Ok(file) = File::open(dir.join(path))
+                {
+                    let _ = file.sync_data();
+                }
+                thread::sleep(Duration::from_millis(random.between(1, 20)));
+            }
+        });
+        what();
+        over.store(true, Ordering::Relaxed);
+    });
 }

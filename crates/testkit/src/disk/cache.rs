@@ -3,13 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::content::Random;
+use crate::content::{self, Random};
 
 /// The unit in which unflushed writes are kept or lost.
 pub const BLOCK: usize = 4096;
-
-/// A block of random content has 16 zero bytes, in the mean; one of metadata has many more.
-const MOST_ZEROS_OF_CONTENT: usize = 64;
 
 type Block = Arc<[u8; BLOCK]>;
 
@@ -89,8 +86,8 @@ impl DiskFault {
         Self { bytes, ..self }
     }
 
-    /// Only writes of file content, which must be random bytes: a block counts as content if hardly any of its
-    /// bytes is zero. So the file system's own metadata and journal stay sound.
+    /// Only writes of file content, as far as [`content::fill`] made it. So the metadata and the journal of the file
+    /// system stay sound.
     #[must_use]
     pub fn content_only(self) -> Self {
         Self { content_only: true, ..self }
@@ -123,11 +120,9 @@ impl DiskFault {
     }
 }
 
-/// Whether a block of `data` is random content.
+/// Whether a block of `data` is content of a file, which is told by what it is: see [`content::fill`].
 fn holds_content(data: &[u8]) -> bool {
-    // One byte in eight tells enough.
-    data.chunks_exact(BLOCK)
-        .any(|block| block.iter().step_by(8).filter(|byte| **byte == 0).count() * 8 < MOST_ZEROS_OF_CONTENT)
+    data.chunks(BLOCK).any(content::is_filled)
 }
 
 /// How many operations there were.

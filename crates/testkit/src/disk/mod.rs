@@ -26,21 +26,27 @@ mod tests;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
 
 pub use cache::{BLOCK, DiskCounts, DiskFault, DiskOp, Keep, Trigger};
 
+use crate::content;
 use crate::mount::{FileSystem, make};
 use crate::needs::tool;
 use crate::process::comes_true;
 use crate::scratch::Scratch;
 use cache::{Blocks, Cache};
 use image::Image;
+
+/// Bytes in a request of the loop device: one request of FUSE, which takes up to 1 MiB.
+const LONGEST_REQUEST: usize = 512 << 10;
 
 /// How long a file system may take to let go of its device.
 const RELEASE_LIMIT: Duration = Duration::from_secs(30);
@@ -52,7 +58,8 @@ pub struct CrashDisk {
     image: Image,
     /// The device while it is mounted.
     device: Option<PathBuf>,
-    empty: Blocks,
+    saved: Blocks,
+    boots: u64,
     session: Option<fuser::BackgroundSession>,
     // Dropped last: holds both mount points.
     scratch: Scratch,
@@ -77,6 +84,9 @@ impl CrashDisk {
         for dir in ["disk", "mnt"] {
             fs::create_dir(scratch.join(dir)).unwrap();
         }
+        // Programs of `booted` have mounts of their own. An unmount here has to reach them.
+        mount_bind(scratch.path(), scratch.path()).unwrap();
+        mount_change(scratch.path(), MountPropagationFlags::SHARED).unwrap();
         let image = Image(Arc::new(Mutex::new(Cache::new(bytes))));
         let mut config = fuser::Config::default();
         config.mount_options = vec![fuser::MountOption::FSName("haul-crashdisk".to_owned())];
@@ -89,13 +99,15 @@ impl CrashDisk {
             options: options.to_owned(),
             image,
             device: None,
-            empty: Blocks::new(),
+            saved: Blocks::new(),
+            boots: 0,
             session: Some(session),
             scratch,
         };
         make(kind, &disk.file());
-        disk.empty = disk.image.lock().snapshot();
-        disk.format();
+        disk.saved = disk.image.lock().snapshot();
+        disk.restore();
+        disk.boot();
         disk
     }
 
@@ -150,18 +162,58 @@ impl CrashDisk {
     /// If a process still uses it, or the file system does not come up.
     pub fn remount(&mut self) {
         self.unmount();
+        let was_cut = self.is_cut();
         self.image.lock().power_on();
         self.mount();
+        if was_cut {
+            self.boot();
+        }
     }
 
-    /// Makes the file system empty again, with the power on.
+    /// Notes what is on the disk, for [`CrashDisk::restore`].
     ///
     /// # Panics
     /// If a process still uses it.
-    pub fn format(&mut self) {
+    pub fn save(&mut self) {
         self.unmount();
-        self.image.lock().restore(&self.empty);
+        self.saved = self.image.lock().snapshot();
         self.mount();
+    }
+
+    /// Puts back what was there at the last [`CrashDisk::save`], or an empty file system, with the power on.
+    ///
+    /// # Panics
+    /// If a process still uses it.
+    pub fn restore(&mut self) {
+        self.unmount();
+        self.image.lock().restore(&self.saved);
+        self.mount();
+    }
+
+    /// A program that runs another one, whose words follow, on a machine that was booted when the power last came
+    /// back: `/proc/sys/kernel/random/boot_id` says so. Ends with 255 while the power is off. It takes the right to mount.
+    #[must_use]
+    pub fn booted(&self) -> PathBuf {
+        self.scratch.join("booted")
+    }
+
+    /// Makes the boot id another one.
+    fn boot(&mut self) {
+        self.boots += 1;
+        let random = content::key(self.boots, self.scratch.path().as_os_str().as_bytes());
+        let (id, new) = (self.scratch.join("boot_id"), self.scratch.join("boot_id.new"));
+        // Programs of an earlier boot keep their id.
+        fs::write(&new, format!("{random:08x}-0000-4000-8000-{:012x}\n", self.boots)).unwrap();
+        fs::rename(&new, &id).unwrap();
+        let script = format!(
+            "#!/bin/sh\nhead -c 1 {} >/dev/null 2>&1 || exit 255\n\
+             exec unshare --mount --propagation slave sh -c \
+             'mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$@\"' sh \"$@\"\n",
+            self.file().display(),
+            id.display(),
+        );
+        fs::write(self.booted(), script).unwrap();
+        fs::set_permissions(self.booted(), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn file(&self) -> PathBuf {
@@ -172,6 +224,9 @@ impl CrashDisk {
         let attach =
             |direct: &str| tool(Command::new("losetup").args(["--find", "--show", direct]).arg(self.file()));
         let device = PathBuf::from(attach("--direct-io=on").trim());
+        // A request that FUSE has to split can be written in part, and the loop driver takes that for success.
+        let queue = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("queue");
+        fs::write(queue.join("max_sectors_kb"), (LONGEST_REQUEST / 1024).to_string()).unwrap();
         let kind = match self.kind {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
@@ -230,6 +285,7 @@ impl Drop for CrashDisk {
         } else {
             let _ = unmount(self.scratch.join("disk"), UnmountFlags::DETACH);
         }
+        let _ = unmount(self.scratch.path(), UnmountFlags::DETACH);
     }
 }
 

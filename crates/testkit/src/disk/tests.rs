@@ -40,10 +40,22 @@ fn a_cut_keeps_the_writes_that_it_is_told_to() {
     };
     assert_eq!(kept(Keep::All), (0..16).collect::<Vec<_>>());
     assert_eq!(kept(Keep::First(3)), [0, 1, 2]);
-    assert_eq!(kept(Keep::NoContent), Vec::<usize>::new());
+    assert_eq!(kept(Keep::NoContent), (0..16).collect::<Vec<_>>());
     assert_eq!(kept(Keep::Random(5)), kept(Keep::Random(5)));
     let sizes = (0..40).map(|seed| kept(Keep::Random(seed)).len());
     assert!(sizes.clone().any(|size| size < 8) && sizes.clone().any(|size| size > 8));
+}
+
+#[test]
+fn a_cut_can_lose_content_alone() {
+    let mut disk = disk();
+    let mut content = vec![0; BLOCK];
+    crate::content::fill(3, 0, &mut content);
+    disk.write(0, &content).unwrap();
+    disk.write(BLOCK as u64, &ONE).unwrap();
+    disk.cut_now(Keep::NoContent);
+    disk.power_on();
+    assert_eq!((first_byte(&mut disk, 0), first_byte(&mut disk, 1)), (0, 1));
 }
 
 #[test]
@@ -99,10 +111,8 @@ fn content_is_told_from_metadata() {
     let mut random = vec![0; BLOCK];
     crate::content::fill(3, 0, &mut random);
     assert!(disk.write(0, &random).is_err());
-    let mut metadata = random.clone();
-    metadata[..BLOCK / 4].fill(0);
-    assert!(disk.write(0, &metadata).is_ok());
-    assert!(disk.write(0, &random[..BLOCK / 2]).is_ok(), "part of a block is none of content");
+    assert!(disk.write(0, &random[8..]).is_ok(), "other random bytes");
+    assert!(disk.write(0, &[&ONE[..], &random[..100]].concat()).is_err(), "part of a block");
 }
 
 #[test]
