@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use haul_core::source::ScanBatch;
 use haul_core::{Error, ErrorKind, Failure, Result, ScanOptions, Side, Source};
-use haul_wire::{Kind, Response, ScanPart, encode};
+use haul_wire::{Kind, Response, ScanPart, check, encode};
 
 use crate::hub::lock;
 use crate::lane::Reply;
 
 /// Entries in a part, and their weight in bytes, at which it is sent.
-const PART_LEN: usize = 2000;
-const PART_WEIGHT: usize = 1024 * 1024;
+const PART_LEN: usize = check::PART_LEN;
+const PART_WEIGHT: usize = check::PART_WEIGHT;
 /// An entry of more than this is told as an error: it would not fit into a frame.
-const ENTRY_WEIGHT: usize = 12 * 1024 * 1024;
+const ENTRY_WEIGHT: usize = 3 * 1024 * 1024;
 /// A part is sent after this time in any case, if the walk is slow.
 const PART_TIME: Duration = Duration::from_millis(50);
 /// Parts that were not acknowledged before the walk waits.

@@ -53,6 +53,11 @@ impl Comparing {
         self.giants.len()
     }
 
+    /// What they take in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.giants.iter().map(|giant| giant.entry.weight()).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.giants.is_empty() && self.asked.is_empty() && self.ready.is_empty()
     }

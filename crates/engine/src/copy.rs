@@ -13,6 +13,7 @@ use haul_core::{
 use haul_threads::{Crew, caught, spawn};
 
 use crate::guard::Guard;
+use crate::gate::Gate;
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;
@@ -91,6 +92,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue,
     pub(crate) links: Links,
+    /// Bounds what was found and is not queued.
+    pub(crate) gate: Gate,
     pub(crate) room: Room,
     pub(crate) guard: Guard<'a>,
     pub(crate) patience: Duration,
@@ -280,6 +283,7 @@ fn copy_part(
         cancel,
         queue: Queue::default(),
         links: Links::default(),
+        gate: Gate::default(),
         room: Room::new(options.on_full),
         guard: Guard::new(options.delete, part.view.as_deref()),
         patience: options.patience,

@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::event::Action;
 use haul_core::{
-    Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, ScanBatch, ScanOptions, Side, Sink,
+    Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, ScanBatch, ScanOptions, Side, Sink,
 };
 
 use crate::copy::{Paths, Run};
+use crate::gate;
 use crate::queue::is_giant;
 
 /// Entries asked about at once.
@@ -25,9 +26,12 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
     let take = |batch: ScanBatch| {
         let mut totals = run.meter.totals();
         totals.found += (batch.entries.len() + batch.errors.len()) as u64;
-        totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
-        totals.excluded += batch.excluded;
+        // Lengths are a far end's word.
+        let bytes = batch.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.len));
+        totals.found_bytes = totals.found_bytes.saturating_add(bytes);
+        totals.excluded = totals.excluded.saturating_add(batch.excluded);
         drop(totals);
+        run.gate.enter(gate::weight(&batch), || run.stopped());
         if run.stopped() || found.send(batch).is_err() {
             ControlFlow::Break(())
         } else {
@@ -78,7 +82,8 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
         let (mut count, mut weight) = (0, 0);
         while let Some(last) = batches.last() {
             count += last.entries.len();
-            weight += last.entries.iter().map(Entry::weight).sum::<usize>();
+            let heavy = gate::weight(last);
+            weight += heavy;
             if count >= ASK || weight >= ASK_WEIGHT {
                 break;
             }
@@ -105,6 +110,7 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
         }
         in_turn(run, seen, offer);
         in_turn(run, told, offer_told);
+        run.gate.leave(weight);
     }
 }
 
@@ -207,12 +213,10 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
                 run.replaces(&entry.path);
             }
             if is_giant(&entry) {
-                let slices: u64 = have
-                    .iter()
-                    .flat_map(Clone::clone)
-                    .map(|i| haul_core::digest::slice_len(entry.len, i))
-                    .sum();
-                run.meter.totals().resumed_bytes += slices;
+                let start = |slice: u32| entry.len.min(u64::from(slice) * SLICE_LEN);
+                let there: u64 =
+                    have.iter().map(|range| start(range.end).saturating_sub(start(range.start))).sum();
+                run.meter.totals().resumed_bytes += there;
                 run.queue.add_giant(entry, have, run.delta.load(Ordering::Relaxed) && !new);
             } else {
                 small.push(entry);

@@ -100,8 +100,9 @@ pub(crate) fn each<T: Send>(
             let visit = |batch: ScanBatch| {
                 let mut totals = meter.totals();
                 totals.found += (batch.entries.len() + batch.errors.len()) as u64;
-                totals.found_bytes += batch.entries.iter().map(|entry| entry.len).sum::<u64>();
-                totals.excluded += batch.excluded;
+                let bytes = batch.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.len));
+                totals.found_bytes = totals.found_bytes.saturating_add(bytes);
+                totals.excluded = totals.excluded.saturating_add(batch.excluded);
                 drop(totals);
                 for failure in batch.errors {
                     meter.fail(&failure.path, failure.error);
@@ -159,7 +160,7 @@ fn cut(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let mut questions: Vec<Vec<Entry>> = Vec::new();
     let mut bytes = 0;
     for entry in entries {
-        bytes += entry.len;
+        bytes = entry.len.saturating_add(bytes);
         match questions.last_mut() {
             Some(question) if question.len() < ASK && bytes <= ASK_BYTES => question.push(entry),
             _ => {

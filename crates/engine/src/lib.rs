@@ -17,6 +17,7 @@ pub mod copy;
 #[cfg(test)]
 mod copy_tests;
 mod feed;
+mod gate;
 pub mod governor;
 mod guard;
 pub mod hash;
@@ -27,6 +28,7 @@ mod meter;
 mod prune;
 mod queue;
 mod room;
+mod small;
 pub mod verify;
 mod worker;
 

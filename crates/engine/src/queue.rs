@@ -4,7 +4,7 @@
 //! waits for the other; all workers share the giant that is under way. A bundle is of many folders if there are many:
 //! names in one are made one after the other by most file systems. Bounded: who adds waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,11 +14,10 @@ use haul_core::digest::{part_count, slice_count};
 use haul_core::{Batch, Entry, Pages, RelPath, SLICE_LEN, Slice};
 
 use crate::compare::{Comparing, Question};
+use crate::small::Small;
 
 /// Small files in one batch at most.
 const BUNDLE: usize = 512;
-/// Files of one folder that follow each other in a bundle, if there are other folders.
-const RUN: usize = 16;
 /// Small files that wait at most.
 const MAX_SMALL: usize = 8192;
 /// Weight of the small files that wait at most, in bytes of memory.
@@ -62,62 +61,6 @@ struct State {
     closed: bool,
     /// How many workers may take work.
     workers: usize,
-}
-
-/// Small files by their folders, which take turns.
-#[derive(Default)]
-struct Small {
-    folders: HashMap<RelPath, VecDeque<Arc<Entry>>>,
-    /// The folders with files, each once.
-    turns: VecDeque<RelPath>,
-    count: usize,
-    /// What they take in memory, in bytes.
-    weight: usize,
-}
-
-impl Small {
-    fn push(&mut self, entry: Arc<Entry>) {
-        self.count += 1;
-        self.weight += entry.weight();
-        let folder = entry.path.parent().unwrap_or_else(RelPath::root);
-        let files = self.folders.entry(folder.clone()).or_default();
-        if files.is_empty() {
-            self.turns.push_back(folder);
-        }
-        files.push_back(entry);
-    }
-
-    /// Up to `most` files of `bytes` together, each folder in turn.
-    fn take(&mut self, most: usize, bytes: u64) -> Vec<Arc<Entry>> {
-        let mut taken = Vec::with_capacity(most);
-        let mut left = bytes;
-        while taken.len() < most
-            && let Some(folder) = self.turns.pop_front()
-        {
-            let Some(files) = self.folders.get_mut(&folder) else { continue };
-            let run = (most - taken.len()).min(RUN);
-            let mut fits = true;
-            for _ in 0..run {
-                let Some(entry) = files.pop_front_if(|entry| entry.len <= left) else {
-                    fits = files.is_empty();
-                    break;
-                };
-                left -= entry.len;
-                self.count -= 1;
-                self.weight = self.weight.saturating_sub(entry.weight());
-                taken.push(entry);
-            }
-            if files.is_empty() {
-                self.folders.remove(&folder);
-            } else if fits {
-                self.turns.push_back(folder);
-            } else {
-                self.turns.push_front(folder);
-                break;
-            }
-        }
-        taken
-    }
 }
 
 /// A giant file of which slices are to be handed out.
@@ -200,7 +143,7 @@ impl Queue {
     /// destination is asked first what of it is the same in what is to be replaced.
     pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
         let mut state = self.lock();
-        while state.giants.len() + state.comparing.count() >= MAX_GIANTS && !state.closed {
+        while state.giants_are_many() && !state.closed {
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let end = slice_count(entry.len);
@@ -356,6 +299,13 @@ impl State {
         Some((batch, None))
     }
 
+    /// Whether as many giants wait as may.
+    fn giants_are_many(&self) -> bool {
+        let weight: usize = self.giants.iter().map(|giant| giant.entry.weight()).sum();
+        self.giants.len() + self.comparing.count() >= MAX_GIANTS
+            || weight + self.comparing.weight() >= MAX_WEIGHT
+    }
+
     /// Whether there are no more slices than workers.
     fn is_ending(&self) -> bool {
         let left = || self.giants.iter().map(|giant| (giant.end - giant.next) as usize).sum::<usize>();
@@ -383,6 +333,7 @@ pub(crate) fn is_giant(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::small::RUN;
     use haul_core::EntryKind;
 
     fn file(name: &str, len: u64) -> Arc<Entry> {

@@ -1,16 +1,23 @@
 //! Rules that a decoded message must keep before anything acts on it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{part_count, slice_count};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
-use haul_core::{Batch, Entry, Packing, Pages, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::source::ScanBatch;
+use haul_core::{Batch, Entry, Failure, Packing, Pages, Result, SLICE_LEN, Slice, SliceData};
 
-use crate::MAX_COMPARED;
 use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
+use crate::{MAX_COMPARED, MAX_NOTES, MAX_STUCK};
+
+/// Entries in a part of a scan at most, and errors.
+pub const PART_LEN: usize = 2000;
+/// Their weight in bytes, without the last of them.
+pub const PART_WEIGHT: usize = 1024 * 1024;
 
 /// Checks what the far end was asked against the payload that came with it.
 ///
@@ -63,6 +70,13 @@ pub fn response(
             }
             all.iter().try_for_each(pages)
         }
+        (Response::Scan(part), None) if payload_len == 0 => scan_part(&part.found),
+        (Response::Finish(report), None) if report.notes.len() > MAX_NOTES => {
+            Err(FrameError::Rule("too many notes"))
+        }
+        (Response::Stuck(stuck), None) if stuck.len() > MAX_STUCK => {
+            Err(FrameError::Rule("too many operations"))
+        }
         // Memory for it was set aside only where it was asked for.
         (Response::Produced, None) => Ok(()),
         _ if payload_len == 0 => Ok(()),
@@ -94,6 +108,35 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
         }
     }
     Ok(())
+}
+
+/// Checks that a part of a scan is no larger than ours are: an end makes a part as soon as it is full, so only the last
+/// entry can be heavy.
+fn scan_part(found: &ScanBatch) -> std::result::Result<(), FrameError> {
+    let entries = found.entries.iter().rev().skip(1).map(Entry::weight).sum::<usize>();
+    let words = |failure: &Failure| failure.path.as_bytes().len() + failure.error.cause().len();
+    let errors = found.errors.iter().rev().skip(1).map(words).sum::<usize>();
+    let is_large = found.entries.len() > PART_LEN
+        || found.errors.len() > PART_LEN
+        || entries > PART_WEIGHT
+        || errors > PART_WEIGHT;
+    if is_large { Err(FrameError::Rule("more in a part of a scan than one may hold")) } else { Ok(()) }
+}
+
+/// Checks what a sink says that it has of an entry: ranges of its slices that ascend and do not overlap.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn have(entry: &Entry, have: &[Range<u32>]) -> std::result::Result<(), FrameError> {
+    let mut end = 0;
+    for range in have {
+        if range.start < end || range.end <= range.start {
+            return Err(FrameError::Rule("ranges of slices that do not ascend"));
+        }
+        end = range.end;
+    }
+    let count = if entry.is_file() { slice_count(entry.len) } else { 0 };
+    if end > count { Err(FrameError::Rule("slices after the end of a file")) } else { Ok(()) }
 }
 
 /// Whether it is one whole slice of a file that has several.

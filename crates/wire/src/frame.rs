@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 /// Bytes in a header.
 pub const HEADER_LEN: usize = 32;
 /// Bytes in a body at most.
-pub const MAX_BODY: usize = 16 * 1024 * 1024;
+pub const MAX_BODY: usize = 4 * 1024 * 1024;
 /// Bytes in a payload at most.
 pub const MAX_PAYLOAD: usize = haul_core::buffer::BUFFER_LEN;
 
@@ -238,12 +238,9 @@ pub fn set_id(frame: &mut [u8], id: u64) -> Result<(), FrameError> {
 /// Reads the message in a body, which must be all of it.
 ///
 /// # Errors
-/// If the body holds no such message, or more than it.
+/// If the body holds no such message, or more than it, or one that takes more memory than [`crate::budget`] allows.
 pub fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
-    match postcard::take_from_bytes(body) {
-        Ok((message, [])) => Ok(message),
-        _ => Err(FrameError::Body),
-    }
+    crate::budget::decode(body)
 }
 
 /// Collects a body and stops at its limit, so that a message that is too large does not take the memory first.

@@ -118,6 +118,7 @@
 //! kinds 1 and 2, and that the bodies of Hello and Welcome begin with the version (postcard `u32`) and the release
 //! (postcard string). Who gets a Hello of another version sends its own Welcome and ends the lane.
 
+pub mod budget;
 pub mod check;
 pub mod frame;
 pub mod message;
@@ -136,6 +137,9 @@ pub const VERSION: u32 = 7;
 
 /// Slices that are compared in one [`Request::Pages`] at most.
 pub const MAX_COMPARED: u32 = 64;
+
+/// Kinds of metadata that are named in one [`Response::Finish`] at most.
+pub const MAX_NOTES: usize = 1000;
 
 /// Operations that are named in one [`Response::Stuck`] at most.
 pub const MAX_STUCK: usize = 100;

@@ -102,7 +102,13 @@ fn spool_failed(error: &std::io::Error) -> Error {
 impl Sink for PeerSink {
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         self.keep_dirs(offers)?;
-        self.ask(offers)
+        let answers = self.ask(offers)?;
+        for (offer, answer) in offers.iter().zip(&answers) {
+            if let Ok(Answer::Need { have, .. }) = answer {
+                check::have(&offer.entry, have)?;
+            }
+        }
+        Ok(answers)
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

@@ -169,3 +169,28 @@ fn a_count_that_is_a_lie_takes_no_memory() {
     let body = [&[8, 1][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]].concat();
     assert_eq!(decode_body::<Request>(&body), Err(FrameError::Body));
 }
+
+#[test]
+fn what_a_sink_has_ascends_and_is_of_the_file() {
+    let file = haul_core::Entry { len: 20_000_000, ..entry("a", EntryKind::File) };
+    let have = |ranges: &[std::ops::Range<u32>]| check::have(&file, ranges).is_ok();
+    assert!(have(&[]) && have(&[0..1, 1..2, 4..5]));
+    for bad in [[0..1, 1..u32::MAX], [0..1, 1..6], [1..2, 0..1], [0..2, 1..3], [0..1, 1..1], [0..1, 0..1]] {
+        assert!(!have(&bad), "{bad:?}");
+    }
+    assert!(check::have(&entry("a", EntryKind::Dir), &[0..1, 1..2]).is_err());
+}
+
+#[test]
+fn a_part_of_a_scan_is_no_larger_than_ours() {
+    let part = |count: usize, len: usize| {
+        let mut entry = entry("a", EntryKind::File);
+        entry.xattrs = vec![(Vec::new().into(), vec![0; len].into())];
+        let found = haul_core::ScanBatch { entries: vec![entry; count], ..Default::default() };
+        let response = Response::Scan(crate::ScanPart { found, last: false });
+        check::response(&response, None, 0).is_ok()
+    };
+    assert!(part(check::PART_LEN, 10) && part(1, 2 << 20) && part(2, 1 << 19));
+    assert!(!part(check::PART_LEN + 1, 10));
+    assert!(!part(3, 2 << 20));
+}
