@@ -53,6 +53,10 @@ impl Options {
         // No terminal, no X11; other people's forwards would be refused on the second connection.
         let mut words: Vec<String> =
             ["-T", "-x", "-oCompression=no", "-oClearAllForwardings=yes"].map(str::to_owned).to_vec();
+        // As scp and sftp do: the far host gets no use of the person's keys, and nothing else is run there or here.
+        words.extend(
+            ["-oForwardAgent=no", "-oPermitLocalCommand=no", "-oRemoteCommand=none"].map(str::to_owned),
+        );
         // ssh itself gives up on a dead network only after many minutes; this ends it should haul be killed.
         if value("serveraliveinterval") == Some("0") {
             words.push("-oServerAliveInterval=15".to_owned());
