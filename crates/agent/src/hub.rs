@@ -43,6 +43,19 @@ pub trait Ends: Send + Sync {
     /// # Errors
     /// If it cannot be done at all.
     fn probe(&self, task: &ProbeTask) -> Result<ProbeResult>;
+
+    /// Whether the near end is confined: then it gets no connections but those of its login.
+    fn is_restricted(&self) -> bool {
+        false
+    }
+
+    /// Whether entries may be removed.
+    ///
+    /// # Errors
+    /// If not.
+    fn may_remove(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Something that is open.

@@ -13,6 +13,7 @@ pub mod hub;
 mod join;
 mod lane;
 mod pairs;
+mod restrict;
 mod scan;
 mod serve;
 mod watch;
@@ -30,24 +31,32 @@ use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Stream
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
 use hub::{Ends, Hub};
+use restrict::RestrictedEnds;
+pub use restrict::{Access, Restriction};
 
 /// How long the near end may take to greet; it does so at once.
 const GREETING: Duration = Duration::from_secs(60);
 /// What the streams are made to hold where the system lets us: fewer wakeups.
 const STREAM_LEN: usize = 1024 * 1024;
 
-/// Runs the far end over standard input and output until the near end is gone.
+/// Runs the far end over standard input and output until the near end is gone, confined to a folder if one is given.
 ///
 /// # Errors
 /// If the greeting failed; a person who started it by hand should be told what it is for.
-pub fn run() -> Result<()> {
+pub fn run(restriction: Option<&Restriction>) -> Result<()> {
     if io::stdin().is_terminal() {
         let why = "it is what haul starts at the far end, over ssh; there is nothing to type here";
         return Err(Error::new(ErrorKind::Usage, Side::Local, "run `haul agent` by hand", why));
     }
     let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
     let (input, output) = take_streams().map_err(|error| system(&error))?;
-    serve(input, output, Box::new(LocalEnds::default()))
+    match restriction {
+        None => serve(input, output, Box::new(LocalEnds::default())),
+        Some(restriction) => {
+            restrict::check_command()?;
+            serve(input, output, Box::new(RestrictedEnds::open(restriction)?))
+        }
+    }
 }
 
 /// Serves one lane, in a session of its own or in one that another process has, until that ends.
@@ -88,7 +97,7 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
     let hub = Hub::new(session, &hello, ends);
     // Without a name to be found under it serves one lane.
     let door = join::Door::open(&session, &hub).ok();
-    if let Some(offer) = &hello.direct {
+    if let Some(offer) = hello.direct.as_ref().filter(|_| !hub.ends.is_restricted()) {
         hub.allow_direct(offer);
     }
     let streams = Streams::plain(input, output).map_err(|error| system(&error))?;

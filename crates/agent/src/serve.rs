@@ -112,8 +112,15 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
             sink(hub, root, |sink| sink.discard(&paths).map(|()| Response::Done))
         }
         Request::Link { root, links } => sink(hub, root, |sink| sink.link(&links).map(Response::Answers)),
-        Request::Remove { root, paths } => sink(hub, root, |sink| sink.remove(&paths).map(Response::Removed)),
-        Request::Finish { root } => sink(hub, root, |sink| sink.finish().map(Response::Finish)),
+        Request::Remove { root, paths } => sink(hub, root, |sink| {
+            hub.ends.may_remove()?;
+            sink.remove(&paths).map(Response::Removed)
+        }),
+        Request::Finish { root } => sink(hub, root, |sink| {
+            let mut report = sink.finish()?;
+            report.notes.truncate(haul_wire::MAX_NOTES);
+            Ok(Response::Finish(report))
+        }),
         Request::Nice => Response::Nice(lock(&hub.nice).get_or_insert_with(Nice::begin).pressure()),
         Request::Probe(task) => hub.ends.probe(&task).map_or_else(Response::Failed, Response::Probe),
         Request::Produce { bytes } => {

@@ -12,8 +12,8 @@ use haul_core::{
 };
 use haul_threads::{Crew, caught, spawn};
 
-use crate::guard::Guard;
 use crate::gate::Gate;
+use crate::guard::Guard;
 use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;

@@ -12,6 +12,7 @@ mod clone;
 mod commit;
 mod commit_giant;
 mod compare;
+mod confined;
 pub(crate) mod crew;
 mod delta;
 mod devices;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
+pub use confined::Confined;
 use haul_index::Index;
 pub use nice::Nice;
 use root::Root;

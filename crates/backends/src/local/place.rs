@@ -1,26 +1,46 @@
 //! From a path as given to the directory that holds the root, and the root's name in it.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, Result, Side};
 use uzers::os::unix::UserExt;
 
 /// A root: the entry `name` in the directory at `dir`. `.` is the directory itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Base {
     /// The directory, as this process can open it.
     pub(super) dir: PathBuf,
     /// One component, or `.`.
     pub(super) name: Vec<u8>,
+    /// How the directory is opened.
+    pub(super) above: Above,
+}
+
+/// How the directory that holds a root is opened.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Above {
+    /// By its path, which is the user's own word: links in it are followed.
+    #[default]
+    Followed,
+    /// It is open already: the user is confined to a folder, and it is in there.
+    Held(Arc<OwnedFd>),
+    /// It is not there, and must not be looked for again: a link may stand there by then.
+    Missing,
 }
 
 /// Resolves a place. A `~` is looked up only where another machine asks; here the shell has done that.
 pub(super) fn resolve(place: &Place, far: bool) -> Result<Base> {
     let path = if far { expand_home(&place.path)? } else { place.path.clone() };
     let path = if path.is_empty() { b".".to_vec() } else { path };
-    let inside = |name: &[u8]| Base { dir: PathBuf::from(OsStr::from_bytes(&path)), name: name.to_vec() };
+    let inside = |name: &[u8]| Base {
+        dir: PathBuf::from(OsStr::from_bytes(&path)),
+        name: name.to_vec(),
+        above: Above::Followed,
+    };
     Ok(match &place.root {
         PlaceRoot::Inside(name) => inside(name),
         PlaceRoot::InsideIfDir(name) if PathBuf::from(OsStr::from_bytes(&path)).is_dir() => inside(name),
@@ -34,10 +54,14 @@ fn exactly(path: &[u8]) -> Base {
     let (dir, name) = trimmed.split_at(at);
     if path.ends_with(b"/") || matches!(name, b"" | b"." | b"..") {
         let dir = if trimmed.is_empty() { b"/" } else { trimmed };
-        return Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: b".".to_vec() };
+        return Base {
+            dir: PathBuf::from(OsStr::from_bytes(dir)),
+            name: b".".to_vec(),
+            above: Above::Followed,
+        };
     }
     let dir = if dir.is_empty() { b"." } else { dir };
-    Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: name.to_vec() }
+    Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: name.to_vec(), above: Above::Followed }
 }
 
 fn trim_slashes(mut path: &[u8]) -> &[u8] {

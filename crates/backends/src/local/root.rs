@@ -18,9 +18,9 @@ use rustix::io::Errno;
 
 use super::ahead::Ahead;
 use super::devices::Devices;
-use super::place::Base;
+use super::place::{Above, Base};
 use super::underway::Underway;
-use super::{ahead, distant, stat};
+use super::{ahead, distant, stage, stat};
 use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
@@ -41,6 +41,8 @@ pub(super) struct Root {
     /// What is being done on it.
     pub(super) underway: Underway,
     base: Base,
+    /// Nothing that is there is replaced or removed.
+    keeps: bool,
     side: Side,
     /// The directory that holds the root; opened when it is first needed, as it may have to be made.
     held: Mutex<Option<Arc<Dir>>>,
@@ -64,6 +66,8 @@ pub(super) struct Dir {
     fd: OwnedFd,
     /// This run made it, so nothing is in it that this run did not make.
     pub(super) fresh: bool,
+    /// Nothing in it is replaced or removed but what is staged.
+    pub(super) keeps: bool,
     /// Whether what is made in it gets attributes from it.
     hands_down: OnceLock<bool>,
     /// What lets operations on it through.
@@ -79,6 +83,7 @@ impl Dir {
         Self {
             fd,
             fresh,
+            keeps: false,
             ops: Arc::clone(ops),
             hands_down: OnceLock::new(),
             listed: OnceLock::new(),
@@ -149,6 +154,7 @@ impl Root {
             ops,
             underway: Underway::default(),
             base,
+            keeps: false,
             side,
             held: Mutex::new(None),
             dirs: Mutex::new(Cache::new(CACHED_DIRS)),
@@ -253,7 +259,12 @@ impl Root {
         // The path above the root is the user's own words: links in it are followed.
         let flags = OPEN_DIR.difference(OFlags::NOFOLLOW);
         self.ops.one();
-        let opened = match rustix::fs::open(&self.base.dir, flags, Mode::empty()) {
+        let first = match &self.base.above {
+            Above::Followed => rustix::fs::open(&self.base.dir, flags, Mode::empty()),
+            Above::Held(dir) => rustix::io::fcntl_dupfd_cloexec(dir, 0),
+            Above::Missing => return Err(Errno::NOENT),
+        };
+        let opened = match first {
             Err(Errno::NOENT) if make => {
                 std::fs::create_dir_all(&self.base.dir)
                     .map_err(|e| e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
@@ -261,7 +272,16 @@ impl Root {
             }
             other => other?,
         };
-        Ok(held.insert(Arc::new(Dir::new(opened, false, &self.ops))).clone())
+        Ok(held.insert(Arc::new(self.hold(opened, false))).clone())
+    }
+
+    fn hold(&self, opened: OwnedFd, fresh: bool) -> Dir {
+        Dir { keeps: self.keeps, ..Dir::new(opened, fresh, &self.ops) }
+    }
+
+    /// The same; `keeps`: nothing that is there is replaced or removed.
+    pub(super) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
     }
 
     /// Where the entry at `path` is. Its parent must exist.
@@ -314,7 +334,7 @@ impl Root {
         if self.side == Side::Destination {
             self.devices.note(&opened);
         }
-        let opened = Arc::new(Dir::new(opened, fresh, &self.ops));
+        let opened = Arc::new(self.hold(opened, fresh));
         self.lock_dirs().put(path.clone(), opened.clone());
         Ok(opened)
     }
@@ -379,6 +399,9 @@ impl At {
 
     /// Removes the name.
     pub(super) fn unlink(&self, flags: AtFlags) -> rustix::io::Result<()> {
+        if self.dir.keeps && !stage::is_staging_name(&self.name) {
+            return Err(Errno::PERM);
+        }
         self.dir.ops.one();
         rustix::fs::unlinkat(&self.dir, &self.name[..], flags)
     }
@@ -386,6 +409,10 @@ impl At {
     /// Gives what has this name the name `to`, in place of what has that.
     pub(super) fn rename(&self, to: &Self) -> rustix::io::Result<()> {
         self.dir.ops.one();
+        if to.dir.keeps {
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            return rustix::fs::renameat_with(&self.dir, &self.name[..], &to.dir, &to.name[..], flags);
+        }
         rustix::fs::renameat(&self.dir, &self.name[..], &to.dir, &to.name[..])
     }
 

@@ -43,8 +43,11 @@ fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
 #[test]
 fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
     let dir = tempfile::tempdir().unwrap();
-    let root =
-        Root::new(Base { dir: dir.path().into(), name: b".".to_vec() }, Side::Destination, Arc::default());
+    let root = Root::new(
+        Base { dir: dir.path().into(), name: b".".to_vec(), above: Default::default() },
+        Side::Destination,
+        Arc::default(),
+    );
     let options = SinkOptions::default();
     let sink = LocalSink::new(root, options, BufferPool::new(1 << 20)).unwrap();
     let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();

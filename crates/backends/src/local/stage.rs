@@ -277,6 +277,9 @@ pub(super) fn remove(at: &At) -> rustix::io::Result<()> {
 
 /// Lets the owner write into a folder whose mode does not; its own mode is set again at the end. Whether it helped.
 pub(super) fn unlock_dir(at: &At) -> bool {
+    if at.dir.keeps {
+        return false;
+    }
     let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
     stat::statx(&folder).is_ok_and(|now| {
         let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);

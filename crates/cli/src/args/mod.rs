@@ -2,6 +2,7 @@
 
 mod accepted;
 mod advice;
+mod agent;
 mod compress;
 mod copy;
 mod delta;
@@ -36,6 +37,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub(crate) use accepted::{AcceptedArgs, AcceptedByVerify};
+pub(crate) use agent::AgentArgs;
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
@@ -117,7 +119,7 @@ pub(crate) enum Command {
     Probe(Box<ProbeArgs>),
     /// The far end, started over ssh by the near end
     #[command(hide = true)]
-    Agent,
+    Agent(AgentArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, elvish, fish, powershell or zsh

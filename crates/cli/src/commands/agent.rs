@@ -1,13 +1,22 @@
 //! `haul agent`: the far end.
 
+use haul_agent::{Access, Restriction};
 use haul_core::Result;
 
+use crate::args::AgentArgs;
 use crate::exit_code::Exit;
 
 /// Serves the near end over standard input and output.
 ///
 /// # Errors
-/// If there is none.
-pub(super) fn run() -> Result<Exit> {
-    haul_agent::run().map(|()| Exit::Done)
+/// If there is none, or the folder that it is confined to is not there.
+pub(super) fn run(args: &AgentArgs) -> Result<Exit> {
+    let access = match args {
+        AgentArgs { read_only: true, .. } => Access::Read,
+        AgentArgs { append_only: true, .. } => Access::Append,
+        AgentArgs { no_delete: true, .. } => Access::NoDelete,
+        _ => Access::All,
+    };
+    let restriction = args.root.clone().map(|root| Restriction { root, access });
+    haul_agent::run(restriction.as_ref()).map(|()| Exit::Done)
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Jobs(args) => jobs::run(args),
         Command::Plan(args) => plan::run(&args),
         Command::Probe(args) => probe::run(&args),
-        Command::Agent => agent::run(),
+        Command::Agent(args) => agent::run(&args),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(&dir),
     };

@@ -58,6 +58,7 @@ mod reach;
 mod realtrees;
 mod removals;
 mod reruns;
+mod restricted;
 mod resume;
 mod routes;
 mod scene;
@@ -148,6 +149,7 @@ fn main() -> ExitCode {
         hostile::cases(),
         sync::cases(),
         threads::cases(),
+        restricted::cases(),
         words::cases(),
         guards::cases(),
         selection::cases(),

@@ -1,0 +1,214 @@
+//! A far end for one folder and some kinds of access: `haul agent --root DIR`, as a forced command in `authorized_keys`.
+//!
+//! Nothing that the near end says widens it. Whatever a session opens goes through [`Ends`], so a folder is all that
+//! there is; connections other than the login's own are neither listened for nor made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haul_backends::local::Confined;
+use haul_core::probe::{ProbeResult, ProbeTask};
+use haul_core::{
+    Answer, BatchData, BufferPool, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops, Pages,
+    Place, RelPath, Result, Side, Sink, SinkOptions, Source, WriteDone,
+};
+
+use crate::hub::Ends;
+
+/// What a session may do in its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    All,
+    /// Read.
+    Read,
+    /// Read, and make what is not there.
+    Append,
+    /// Everything but remove entries.
+    NoDelete,
+}
+
+/// A folder and what may be done in it.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    /// The folder.
+    pub root: PathBuf,
+    /// What may be done.
+    pub access: Access,
+}
+
+/// Fails if the near end asked sshd for something else than a haul: this one is run in its place.
+///
+/// # Errors
+/// If it did.
+pub(crate) fn check_command() -> Result<()> {
+    let Some(asked) = std::env::var_os("SSH_ORIGINAL_COMMAND") else { return Ok(()) };
+    let asked = asked.to_string_lossy();
+    if asked.split_whitespace().next_back() == Some("agent") {
+        return Ok(());
+    }
+    let cause = "this login serves haul alone (a forced command, haul agent --root)";
+    Err(Error::new(ErrorKind::PermissionDenied, Side::Local, "run the command", cause).on(asked.as_bytes()))
+}
+
+/// The ends of a restricted session.
+pub(crate) struct RestrictedEnds {
+    folder: Confined,
+    access: Access,
+    source: Arc<Ops>,
+    sink: Arc<Ops>,
+}
+
+impl RestrictedEnds {
+    /// Holds the folder.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn open(restriction: &Restriction) -> Result<Self> {
+        let folder = Confined::open(&restriction.root)?;
+        Ok(Self { folder, access: restriction.access, source: Arc::default(), sink: Arc::default() })
+    }
+}
+
+fn refused(operation: &str, cause: &str) -> Error {
+    Error::new(ErrorKind::PermissionDenied, Side::Destination, operation, cause)
+}
+
+impl Ends for RestrictedEnds {
+    fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        self.folder.source(place, pool, &self.source)
+    }
+
+    fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+        match self.access {
+            Access::Read => {
+                let cause = "this login may only read (haul agent --read-only)";
+                Err(refused("write to", cause).on(&place.path))
+            }
+            Access::All | Access::NoDelete => self.folder.sink(place, options, false, pool, &self.sink),
+            Access::Append => {
+                let look = SinkOptions { dry_run: true, in_place: false, ..options.clone() };
+                let add = SinkOptions { ignore_existing: true, in_place: false, ..options.clone() };
+                Ok(Arc::new(Adding {
+                    there: self.folder.sink(place, &look, true, pool, &self.sink)?,
+                    inner: self.folder.sink(place, &add, true, pool, &self.sink)?,
+                }))
+            }
+        }
+    }
+
+    fn limit(&self, iops: Option<u64>) {
+        self.source.limit(iops);
+        self.sink.limit(iops);
+    }
+
+    fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        match task {
+            ProbeTask::Clock | ProbeTask::Work => {
+                haul_probe::run(task, &|_| Err(refused("look at", "it is not asked for")))
+            }
+            ProbeTask::Read { .. } | ProbeTask::Write { .. } | ProbeTask::Facts { .. } => {
+                Err(refused("measure", "this login is confined to a folder (haul agent --root)"))
+            }
+        }
+    }
+
+    fn is_restricted(&self) -> bool {
+        true
+    }
+
+    fn may_remove(&self) -> Result<()> {
+        match self.access {
+            Access::All => Ok(()),
+            Access::Read => Err(refused("remove", "this login may only read (haul agent --read-only)")),
+            Access::Append => Err(refused("remove", "this login may only add (haul agent --append-only)")),
+            Access::NoDelete => Err(refused("remove", "this login may not remove (haul agent --no-delete)")),
+        }
+    }
+}
+
+/// A sink that makes what is not there and leaves the rest. Its answers come from a look at what is there; that nothing is
+/// replaced is the inner sink's doing, which gives every name with `RENAME_NOREPLACE`.
+struct Adding {
+    /// Changes nothing.
+    there: Arc<dyn Sink>,
+    inner: Arc<dyn Sink>,
+}
+
+impl Adding {
+    fn exists(&self, path: &RelPath) -> Error {
+        refused("change", "it is there and differs; this login may only add (haul agent --append-only)")
+            .on(path.as_bytes())
+    }
+}
+
+impl Sink for Adding {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        let seen = self.there.offer(offers)?;
+        let is_new =
+            |answer: &Result<Answer>| matches!(answer, Ok(Answer::Made | Answer::Need { new: true, .. }));
+        let new: Vec<Offer> = offers
+            .iter()
+            .zip(&seen)
+            .filter(|(_, seen)| is_new(seen))
+            .map(|(offer, _)| offer.clone())
+            .collect();
+        let mut added = self.inner.offer(&new)?.into_iter();
+        let answer = |(offer, seen): (&Offer, Result<Answer>)| match seen {
+            seen if is_new(&seen) => match added.next() {
+                // Something came there meanwhile.
+                Some(Ok(Answer::Left(Left::Exists))) | None => Err(self.exists(&offer.entry.path)),
+                Some(answer) => answer,
+            },
+            // The times of a folder change with what is added to it.
+            Ok(Answer::Updated) if offer.entry.is_dir() => Ok(Answer::Left(Left::Exists)),
+            Ok(Answer::Updated | Answer::Need { .. }) => Err(self.exists(&offer.entry.path)),
+            other => other,
+        };
+        Ok(offers.iter().zip(seen).map(answer).collect())
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        self.inner.write(data, done);
+    }
+
+    fn pages(&self, _: &Arc<Entry>, _: std::ops::Range<u32>) -> Result<Vec<Pages>> {
+        Ok(Vec::new())
+    }
+
+    fn has_parts(&self) -> bool {
+        self.inner.has_parts()
+    }
+
+    fn flush(&self) {
+        self.inner.flush();
+    }
+
+    fn stuck(&self, patience: std::time::Duration) -> Vec<haul_core::Stuck> {
+        self.inner.stuck(patience)
+    }
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        self.inner.discard(paths)
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        let answers = self.inner.link(links)?;
+        let answer = |(link, answer): (&HardLink, Result<Answer>)| match answer {
+            Ok(Answer::Left(Left::Exists)) => Err(self.exists(&link.entry.path)),
+            other => other,
+        };
+        Ok(links.iter().zip(answers).map(answer).collect())
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        Ok(paths
+            .iter()
+            .map(|path| Err(refused("remove", "this login may only add").on(path.as_bytes())))
+            .collect())
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        self.inner.finish()
+    }
+}

@@ -1,0 +1,196 @@
+//! A folder that a far user is confined to: what a session may name lies in it, whatever links the folder holds.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haul_core::{
+    BufferPool, Error, ErrorKind, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions, Source,
+};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::place::{Above, Base};
+use super::root::Root;
+use super::{sink, source};
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The folder, held open.
+pub struct Confined {
+    folder: OwnedFd,
+    /// As the administrator wrote it, and without links.
+    named: PathBuf,
+    real: PathBuf,
+}
+
+impl Confined {
+    /// Holds the folder.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let failed = |error: &std::io::Error| {
+            Error::io(Side::Local, "open the folder of --root", error).on(folder.as_os_str().as_bytes())
+        };
+        let real = folder.canonicalize().map_err(|error| failed(&error))?;
+        let opened = rustix::fs::openat(CWD, &real, FOLDER, Mode::empty());
+        let held = opened.map_err(|errno| failed(&errno.into()))?;
+        Ok(Self { folder: held, named: folder.to_owned(), real })
+    }
+
+    /// Opens a source in it.
+    ///
+    /// # Errors
+    /// If the place is not in it.
+    pub fn source(&self, place: &Place, pool: &BufferPool, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
+        let root = Root::new(self.base(place, false)?, Side::Source, Arc::clone(ops));
+        Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
+    }
+
+    /// Opens a sink in it. `keeps`: nothing that is there is replaced, changed or removed.
+    ///
+    /// # Errors
+    /// If the place is not in it.
+    pub fn sink(
+        &self,
+        place: &Place,
+        options: &SinkOptions,
+        keeps: bool,
+        pool: &BufferPool,
+        ops: &Arc<Ops>,
+    ) -> Result<Arc<dyn Sink>> {
+        let base = self.base(place, !options.dry_run)?;
+        let root = Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
+        Ok(Arc::new(sink::LocalSink::new(root, options.clone(), pool.clone())?))
+    }
+
+    /// The components of a path below the folder, and whether the path means the folder that it names.
+    fn below(&self, path: &[u8]) -> Result<(Vec<Vec<u8>>, bool)> {
+        let refused =
+            |cause: String| Error::new(ErrorKind::PermissionDenied, Side::Wire, "open", cause).on(path);
+        let rest = match path {
+            [b'/', ..] => {
+                let path = Path::new(OsStr::from_bytes(path));
+                let rest = path.strip_prefix(&self.real).or_else(|_| path.strip_prefix(&self.named));
+                let outside = || refused(format!("this login is confined to {}", self.named.display()));
+                rest.map_err(|_| outside())?.as_os_str().as_bytes()
+            }
+            // The folder takes the place of the home directory.
+            b"~" => b"",
+            [b'~', b'/', rest @ ..] => rest,
+            [b'~', ..] => return Err(refused("this login is confined to a folder".to_owned())),
+            path => path,
+        };
+        let parts: Vec<Vec<u8>> =
+            rest.split(|b| *b == b'/').filter(|c| !matches!(*c, b"" | b".")).map(<[u8]>::to_vec).collect();
+        if parts.iter().any(|part| part == b"..") {
+            return Err(refused(
+                "this login is confined to a folder, and `..` could lead out of it".to_owned(),
+            ));
+        }
+        let ends_in_folder = parts.is_empty() || path.ends_with(b"/") || path.ends_with(b"/.");
+        Ok((parts, ends_in_folder))
+    }
+
+    fn base(&self, place: &Place, make: bool) -> Result<Base> {
+        let (mut parts, is_folder) = self.below(&place.path)?;
+        let name = match &place.root {
+            PlaceRoot::Inside(name) => Some(name),
+            PlaceRoot::InsideIfDir(name) => self.walk(&parts, false).is_ok().then_some(name),
+            PlaceRoot::Exactly => None,
+        };
+        let name = match name {
+            // It comes from the other side too.
+            Some(name) if name == b"." => name.clone(),
+            Some(name) => {
+                let checked = RelPath::root().join(name);
+                let bad = |why: haul_core::path::BadPath| {
+                    Error::new(ErrorKind::Protocol, Side::Wire, "open", why.to_string()).on(name)
+                };
+                checked.map_err(bad)?.name().to_vec()
+            }
+            None if is_folder => b".".to_vec(),
+            None => parts.pop().unwrap_or_else(|| b".".to_vec()),
+        };
+        let above = match self.walk(&parts, make) {
+            Ok(folder) => Above::Held(Arc::new(folder)),
+            Err(Errno::NOENT) if !make => Above::Missing,
+            Err(errno) => {
+                let error = Error::io(Side::Wire, "open", &errno.into()).on(&place.path);
+                return Err(
+                    error.with_hint("this login is confined to a folder; no symbolic link in it is followed")
+                );
+            }
+        };
+        let mut dir = self.named.clone();
+        dir.extend(parts.iter().map(|part| OsStr::from_bytes(part)));
+        Ok(Base { dir, name, above })
+    }
+
+    /// Opens the folder at these components, following no link. `make`: what is missing is made.
+    fn walk(&self, parts: &[Vec<u8>], make: bool) -> rustix::io::Result<OwnedFd> {
+        let flags = FOLDER | OFlags::NOFOLLOW;
+        let mut at = rustix::fs::openat(self.folder.as_fd(), ".", flags, Mode::empty())?;
+        for part in parts {
+            at = match rustix::fs::openat(&at, &part[..], flags, Mode::empty()) {
+                Err(Errno::NOENT) if make => {
+                    match rustix::fs::mkdirat(&at, &part[..], Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                    rustix::fs::openat(&at, &part[..], flags, Mode::empty())?
+                }
+                other => other?,
+            };
+        }
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place(path: &str, root: PlaceRoot) -> Place {
+        Place { path: path.into(), root }
+    }
+
+    #[test]
+    fn nothing_outside_can_be_named() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("in");
+        fs::create_dir_all(folder.join("sub")).unwrap();
+        fs::create_dir(scratch.path().join("out")).unwrap();
+        symlink("../out", folder.join("link")).unwrap();
+        symlink("/", folder.join("slash")).unwrap();
+        let confined = Confined::open(&folder).unwrap();
+        let base = |path: &str, make| confined.base(&place(path, PlaceRoot::Exactly), make);
+        for bad in
+            ["/etc/", "/", "../out/", "sub/../../out/", "~root/", "link/", "link/x", "slash/etc/passwd"]
+        {
+            for make in [false, true] {
+                assert!(base(bad, make).is_err(), "{bad}");
+            }
+        }
+        let outside = folder.parent().unwrap().join("out/");
+        assert!(base(outside.to_str().unwrap(), true).is_err());
+        for name in ["..", "a/b", "", "../../etc"] {
+            let inside = PlaceRoot::Inside(name.into());
+            assert!(confined.base(&place("sub", inside), false).is_err(), "{name}");
+        }
+        for good in ["sub/", "sub", "", "~", "~/sub/", "sub/new/deep/"] {
+            assert!(base(good, false).is_ok(), "{good}");
+        }
+        let own = format!("{}/sub/", folder.display());
+        assert!(matches!(base(&own, false).unwrap().above, Above::Held(_)));
+        assert!(matches!(base("no/where/", false).unwrap().above, Above::Missing));
+        assert!(!folder.join("no").exists());
+        assert!(base("yes/there/", true).is_ok() && folder.join("yes/there").is_dir());
+    }
+}
