@@ -44,11 +44,6 @@ impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
         value
     }
 
-    /// Keeps at most `cap` values from now on.
-    pub(crate) fn resize(&mut self, cap: usize) {
-        self.cap = cap;
-    }
-
     pub(crate) fn forget(&mut self, gone: impl Fn(&K) -> bool) {
         self.map.retain(|key, _| !gone(key));
     }

@@ -1,5 +1,6 @@
 //! Digests of whole files, by reading them in batches on several threads.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::slice_count;
@@ -17,7 +18,7 @@ pub(crate) fn digests(
     threads: u32,
     read: impl Fn(&Arc<Batch>) -> Result<BatchData> + Sync,
 ) -> Result<Vec<Result<Digest>>> {
-    let batches = Mutex::new(cut(&entries).into_iter());
+    let batches = Mutex::new(cut(&entries));
     let trees: Vec<Mutex<Result<FileTree>>> =
         entries.into_iter().map(|entry| Mutex::new(entry.map(|entry| FileTree::new(entry.len)))).collect();
     let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -43,27 +44,46 @@ pub(crate) fn digests(
         .collect())
 }
 
+/// What is left to be read. The slices of a giant are counted off one by one, as a server may claim any length for it.
+struct Work {
+    giants: VecDeque<(Arc<Entry>, usize)>,
+    /// The next slice of the first giant.
+    next: u32,
+    bundles: std::vec::IntoIter<(Batch, Vec<usize>)>,
+}
+
+impl Iterator for Work {
+    type Item = (Arc<Batch>, Vec<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some((entry, number)) = self.giants.front() else {
+            return self.bundles.next().map(|(batch, owners)| (Arc::new(batch), owners));
+        };
+        let slices = vec![Slice::whole(0, self.next)];
+        let batch = Batch { entries: vec![entry.clone()], slices, again: false };
+        let one = (Arc::new(batch), vec![*number]);
+        self.next += 1;
+        if self.next >= slice_count(entry.len) {
+            self.next = 0;
+            self.giants.pop_front();
+        }
+        Some(one)
+    }
+}
+
 /// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
-fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
-    let mut all = Vec::new();
+fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
+    let (mut giants, mut bundles) = (VecDeque::new(), Vec::new());
     let mut bundle = (Batch::default(), Vec::new());
     let mut bytes = 0;
-    let mut put = |(batch, owners): (Batch, Vec<usize>)| {
-        if !owners.is_empty() {
-            all.push((Arc::new(batch), owners));
-        }
-    };
     for (number, entry) in entries.iter().enumerate() {
         let Ok(entry) = entry else { continue };
         if entry.len > SLICE_LEN {
-            for index in 0..slice_count(entry.len) {
-                let slices = vec![Slice::whole(0, index)];
-                put((Batch { entries: vec![entry.clone()], slices, again: false }, vec![number]));
-            }
+            giants.push_back((entry.clone(), number));
             continue;
         }
         if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
-            put(std::mem::take(&mut bundle));
+            bundles.push(std::mem::take(&mut bundle));
             bytes = 0;
         }
         bytes += entry.len;
@@ -72,6 +92,8 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Vec<(Arc<Batch>, Vec<usize>)> {
         batch.entries.push(entry.clone());
         owners.push(number);
     }
-    put(bundle);
-    all
+    if !bundle.1.is_empty() {
+        bundles.push(bundle);
+    }
+    Work { giants, next: 0, bundles: bundles.into_iter() }
 }

@@ -75,7 +75,7 @@ impl Exit {
         if report.refused {
             return Self::Usage;
         }
-        let metadata_lost = circumstances.strict && !report.notes.is_empty();
+        let metadata_lost = circumstances.strict && !(report.notes.is_empty() && report.left_out.is_empty());
         let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
         let lost = lost || circumstances.bad;
         if !report.is_complete() || lost {
@@ -148,9 +148,11 @@ mod tests {
     fn metadata_counts_only_when_strict() {
         let note =
             MetaNote { what: "owner".to_owned(), cause: "x".to_owned(), count: 1, example: RelPath::root() };
+        let left_out = Report { left_out: vec![note.clone()], ..Report::default() };
         let report = Report { notes: vec![note], ..Report::default() };
         assert_eq!(of(&report), 0);
         let strict = Circumstances { strict: true, ..Circumstances::default() };
         assert_eq!(Exit::of_report(&report, strict), Exit::Incomplete);
+        assert_eq!((of(&left_out), Exit::of_report(&left_out, strict)), (0, Exit::Incomplete));
     }
 }

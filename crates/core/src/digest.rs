@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root};
 use serde::{Deserialize, Serialize};
 
 /// Bytes in a slice, the unit of digest, retry and resume. A power of two, so that a slice is one BLAKE3 subtree.
@@ -100,7 +100,11 @@ impl SliceHasher {
     }
 }
 
-/// How many slices a file of `len` bytes has; an empty file has one, which is empty.
+/// The longest file whose slices can be numbered, in bytes: 16 PiB. Longer ones are refused by name
+/// ([`crate::Entry::check`]) before anything counts their slices.
+pub const MAX_FILE_LEN: u64 = u32::MAX as u64 * SLICE_LEN;
+
+/// How many slices a file of `len` bytes, at most [`MAX_FILE_LEN`], has; an empty file has one, which is empty.
 #[must_use]
 pub fn slice_count(len: u64) -> u32 {
     u32::try_from(len.div_ceil(SLICE_LEN).max(1)).unwrap_or(u32::MAX)
@@ -117,59 +121,6 @@ pub fn part_count(len: u64, index: u32) -> u8 {
 #[must_use]
 pub fn slice_len(len: u64, index: u32) -> u64 {
     len.saturating_sub(u64::from(index) * SLICE_LEN).min(SLICE_LEN)
-}
-
-/// Collects the chaining values of a file's slices, in any order, into the file's digest.
-#[derive(Clone, Debug)]
-pub struct FileTree {
-    values: Vec<Option<ChainingValue>>,
-    missing: u32,
-}
-
-impl FileTree {
-    /// For a file of `len` bytes, nothing known yet. Takes 33 bytes of memory for each 4 MiB of the file.
-    #[must_use]
-    pub fn new(len: u64) -> Self {
-        let count = slice_count(len);
-        Self { values: vec![None; count as usize], missing: count }
-    }
-
-    /// Records the value of one slice; the last word on a slice counts. Out of range is ignored.
-    pub fn set(&mut self, index: u32, value: ChainingValue) {
-        if let Some(slot) = self.values.get_mut(index as usize)
-            && slot.replace(value).is_none()
-        {
-            self.missing -= 1;
-        }
-    }
-
-    /// Whether the value of slice `index` is known.
-    #[must_use]
-    pub fn has(&self, index: u32) -> bool {
-        matches!(self.values.get(index as usize), Some(Some(_)))
-    }
-
-    /// How many slices are not known yet.
-    #[must_use]
-    pub fn missing(&self) -> u32 {
-        self.missing
-    }
-
-    /// The file's digest, once every slice is known.
-    #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
-        let values: Option<Vec<[u8; 32]>> = self.values.iter().map(|v| v.map(|v| v.0)).collect();
-        let values = values?;
-        match values.as_slice() {
-            [] => None,
-            [only] => Some(Digest(*only)),
-            all => {
-                let (left, right) = halves(all);
-                let root = merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash);
-                Some(Digest(*root.as_bytes()))
-            }
-        }
-    }
 }
 
 /// The proof of a slice from the chaining values of the equal parts that it consists of, whose size is a power of two
@@ -198,6 +149,7 @@ fn subtree(values: &[[u8; 32]]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FileTree;
 
     fn tree_of(bytes: &[u8], order: impl Iterator<Item = u32>) -> Digest {
         let len = bytes.len() as u64;

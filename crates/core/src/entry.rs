@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::MAX_FILE_LEN;
 use crate::path::RelPath;
+use crate::staging::is_staging_name;
 
 /// A point in time as file systems keep it: whole seconds since 1970 and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
@@ -106,6 +108,30 @@ impl Entry {
         }
     }
 
+    /// Checks what no file system can have told: a peer or a store made it up, to be taken for something else by the system
+    /// calls that set it. (An ID of all ones means "leave it", and so do numbers of nanoseconds beyond a second.)
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.uid == u32::MAX || self.gid == u32::MAX {
+            return Err("its owner or group is 4294967295, which is nobody's number");
+        }
+        if [self.mtime, self.atime].iter().any(|time| time.nsec >= 1_000_000_000) {
+            return Err("one of its times has more nanoseconds than a second has");
+        }
+        if self.mode & !0o7777 != 0 {
+            return Err("its mode has more than permission bits");
+        }
+        if self.len > MAX_FILE_LEN {
+            return Err("it is longer than 16 PiB, the longest file that haul can prove");
+        }
+        if self.path.components().any(is_staging_name) {
+            return Err("its name is one of those under which haul stages files");
+        }
+        Ok(())
+    }
+
     /// Whether it is a regular file.
     #[must_use]
     pub fn is_file(&self) -> bool {
@@ -151,4 +177,29 @@ pub struct Identity {
     pub ctime: Option<Timestamp>,
     /// Inode number at the source.
     pub ino: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_no_file_system_tells() {
+        let path = |of: &str| RelPath::new(of.as_bytes()).unwrap();
+        let good = Entry::new(path("a/b"), EntryKind::File, MAX_FILE_LEN);
+        assert_eq!(good.check(), Ok(()));
+        let odd = Timestamp { sec: 0, nsec: 0x3fff_ffff };
+        for bad in [
+            Entry { uid: u32::MAX, ..good.clone() },
+            Entry { gid: u32::MAX, ..good.clone() },
+            Entry { mtime: odd, ..good.clone() },
+            Entry { atime: odd, ..good.clone() },
+            Entry { mode: 0o100_644, ..good.clone() },
+            Entry { len: MAX_FILE_LEN + 1, ..good.clone() },
+            Entry { path: path(".haul-0123456789abcdef.part/x"), ..good.clone() },
+            Entry { path: path("a/.haul-0123456789abcdef.journal"), ..good.clone() },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
 }

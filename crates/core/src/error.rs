@@ -126,6 +126,13 @@ impl Error {
         self
     }
 
+    /// Says which end it comes from: what looks at a tree does not know whether that is the source.
+    #[must_use]
+    pub fn with_side(mut self, side: Side) -> Self {
+        self.0.side = side;
+        self
+    }
+
     /// Says whether trying again can help.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {

@@ -1,14 +1,16 @@
 //! Names below a root, as bytes.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::push_escaped;
 
-/// The longest path that is accepted, in bytes. Linux limits one system call to 4,096; a tree that is walked by
-/// directory handles can be deeper, so the bound is generous and only keeps a hostile peer from taking memory.
-pub const MAX_PATH_LEN: usize = 64 * 1024;
+/// The longest path that is accepted, in bytes: 262,144 folders in each other, if their names are short. Linux limits one
+/// system call to 4,096; a tree that is walked by directory handles can be deeper, so the bound is generous and only keeps
+/// a hostile peer from taking memory.
+pub const MAX_PATH_LEN: usize = 512 * 1024;
 
 /// A path below a root: components joined by `/`, any byte but NUL in them, never absolute, never with an empty,
 /// `.` or `..` component. The empty path is the root itself.
@@ -16,7 +18,7 @@ pub const MAX_PATH_LEN: usize = 64 * 1024;
 /// The type cannot hold a path that leaves its root by its spelling; that no symbolic link leads outside is the
 /// business of who opens it (see `haul-backends`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct RelPath(Box<[u8]>);
+pub struct RelPath(Arc<[u8]>);
 
 /// Why bytes are not a [`RelPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +119,16 @@ impl RelPath {
         Some(Self(self.0[..end].into()))
     }
 
+    /// The path that its first `len` bytes are, if that is the root, a directory on the way to it, or itself.
+    #[must_use]
+    pub fn ancestor(&self, len: usize) -> Option<Self> {
+        match self.0.get(len) {
+            Some(b'/') => Some(Self(self.0[..len].into())),
+            Some(_) => (len == 0).then(Self::root),
+            None => (len == self.0.len()).then(|| self.clone()),
+        }
+    }
+
     /// The last component; empty for the root.
     #[must_use]
     pub fn name(&self) -> &[u8] {
@@ -204,6 +216,9 @@ mod tests {
         assert_eq!(p.name(), b"b");
         assert_eq!(p.parent().unwrap().as_bytes(), b"a");
         assert_eq!(p.parent().unwrap().parent().unwrap(), RelPath::root());
+        assert_eq!(p.ancestor(1).unwrap().as_bytes(), b"a");
+        assert!(p.ancestor(0) == Some(RelPath::root()) && p.ancestor(3) == Some(p.clone()));
+        assert!(p.ancestor(2).is_none() && p.ancestor(4).is_none());
         assert!(p.join(b"..").is_err() && p.join(b"x/y").is_err() && p.join(b"").is_err());
         assert_eq!(RelPath::tidy(b"./a//b/").unwrap().as_bytes(), b"a/b");
     }

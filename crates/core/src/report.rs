@@ -107,6 +107,8 @@ pub struct Report {
     pub totals: Totals,
     /// Metadata that could not be set.
     pub notes: Vec<MetaNote>,
+    /// What was left out because the source is not trusted with it, once for each kind.
+    pub left_out: Vec<MetaNote>,
     /// What ended the run before its end, if something did.
     pub fatal: Option<Error>,
     /// Whether the run was interrupted; it can be resumed by running it again.

@@ -20,6 +20,7 @@ use crate::links::Links;
 use crate::meter::{Link, Meter};
 use crate::queue::{Queue, is_giant};
 use crate::room::{OnFull, Room};
+use crate::sift::{Sift, Trust};
 use crate::{Cancel, compare, feed, housekeeper, prune, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
@@ -75,6 +76,8 @@ pub struct CopyOptions {
     pub delta: bool,
     /// Giant files that are there are changed where they are. The sinks must have been opened with the same.
     pub in_place: bool,
+    /// What is taken over from the source besides plain entries.
+    pub trust: Trust,
     /// What is done when the destination is full.
     pub on_full: OnFull,
     /// What a file system does not answer for so long is told of.
@@ -96,6 +99,7 @@ pub(crate) struct Run<'a> {
     pub(crate) gate: Gate,
     pub(crate) room: Room,
     pub(crate) guard: Guard<'a>,
+    pub(crate) sift: Sift,
     pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
@@ -286,6 +290,7 @@ fn copy_part(
         gate: Gate::default(),
         room: Room::new(options.on_full),
         guard: Guard::new(options.delete, part.view.as_deref()),
+        sift: Sift::new(options.trust),
         patience: options.patience,
         checksum: options.checksum,
         dry_run: options.dry_run,
@@ -318,6 +323,7 @@ fn copy_part(
             Err(error) => meter.abort(error),
         }
     }
+    report.left_out.extend(run.sift.left_out());
     let link = run.link();
     meter.progress(&link);
     let mut totals = meter.totals();

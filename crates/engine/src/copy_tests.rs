@@ -112,6 +112,7 @@ fn run(panics: Panics) -> Report {
         delete: None,
         delta: false,
         in_place: false,
+        trust: crate::Trust::default(),
         on_full: OnFull::Fail,
         patience: Duration::from_secs(60),
         workers: 0,

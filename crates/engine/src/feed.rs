@@ -13,6 +13,7 @@ use haul_core::{
 use crate::copy::{Paths, Run};
 use crate::gate;
 use crate::queue::is_giant;
+use crate::weigh::runs;
 
 /// Entries asked about at once.
 const ASK: usize = 4096;
@@ -101,6 +102,7 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
             }
             let entries = if batch.told { &mut told } else { &mut seen };
             for entry in batch.entries {
+                let Some(entry) = run.sifted(entry) else { continue };
                 match run.links.further_name(run, entry) {
                     Ok(Some(entry)) => entries.push(Arc::new(entry)),
                     Ok(None) => {}
@@ -108,21 +110,19 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
                 }
             }
         }
-        in_turn(run, seen, offer);
-        in_turn(run, told, offer_told);
+        in_turn(run, &seen, offer);
+        in_turn(run, &told, offer_told);
         run.gate.leave(weight);
     }
 }
 
 /// Offers so many entries at a time as are asked about at once.
-fn in_turn(run: &Run<'_>, mut entries: Vec<Arc<Entry>>, offer: fn(&Run<'_>, Vec<Arc<Entry>>) -> Result<()>) {
-    while !entries.is_empty() {
-        let rest = entries.split_off(entries.len().min(ASK));
-        if let Err(error) = offer(run, entries) {
+fn in_turn(run: &Run<'_>, entries: &[Arc<Entry>], offer: fn(&Run<'_>, Vec<Arc<Entry>>) -> Result<()>) {
+    for entries in runs(entries, ASK, |entry| entry.weight()) {
+        if let Err(error) = offer(run, entries.to_vec()) {
             run.abort(error);
             break;
         }
-        entries = rest;
     }
 }
 
@@ -148,7 +148,7 @@ fn offer_told(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             Ok(Some(found)) => {
                 // A question about names of paths brings no names of owners.
                 let names = told.names.clone().filter(|_| (told.uid, told.gid) == (found.uid, found.gid));
-                now.push(Arc::new(Entry { names, ..found }));
+                now.extend(run.sifted(Entry { names, ..found }).map(Arc::new));
             }
             Ok(None) => {
                 let cause = "it went away while it was compared";

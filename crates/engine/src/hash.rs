@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Source};
+use haul_core::{
+    Digest, Entry, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Side, Source,
+};
 
 use haul_threads::{Crew, caught, spawn};
 
@@ -17,6 +19,8 @@ const ASKERS: usize = 4;
 const ASK: usize = 256;
 /// Bytes of content in one question, unless one file has more.
 const ASK_BYTES: u64 = 64 * 1024 * 1024;
+/// Weight of the entries of one question, unless one has more: a path can be long.
+const ASK_WEIGHT: usize = 1024 * 1024;
 /// How often the front end hears of the progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -107,7 +111,15 @@ pub(crate) fn each<T: Send>(
                 for failure in batch.errors {
                     meter.fail(&failure.path, failure.error);
                 }
-                for entries in cut(batch.entries) {
+                let sound = |entry: &Entry| match entry.check() {
+                    Ok(()) => true,
+                    Err(why) => {
+                        let error = Error::new(ErrorKind::Unsupported, Side::Source, "take", why);
+                        meter.fail(&entry.path, error.on(entry.path.as_bytes()));
+                        false
+                    }
+                };
+                for entries in cut(batch.entries.into_iter().filter(sound).collect()) {
                     if stopped() || found_in.send(entries).is_err() {
                         return ControlFlow::Break(());
                     }
@@ -158,13 +170,16 @@ pub(crate) fn each<T: Send>(
 /// Cuts entries into questions of a reasonable size.
 fn cut(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let mut questions: Vec<Vec<Entry>> = Vec::new();
-    let mut bytes = 0;
+    let (mut bytes, mut weight) = (0_u64, 0);
     for entry in entries {
-        bytes = entry.len.saturating_add(bytes);
+        bytes = bytes.saturating_add(entry.len);
+        weight += entry.weight();
         match questions.last_mut() {
-            Some(question) if question.len() < ASK && bytes <= ASK_BYTES => question.push(entry),
+            Some(question) if question.len() < ASK && bytes <= ASK_BYTES && weight <= ASK_WEIGHT => {
+                question.push(entry);
+            }
             _ => {
-                bytes = entry.len;
+                (bytes, weight) = (entry.len, entry.weight());
                 questions.push(vec![entry]);
             }
         }

@@ -65,7 +65,10 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
 fn once_more(run: &Run<'_>, path: &RelPath) -> Result<()> {
     let found = run.source.lookup(std::slice::from_ref(path))?.pop();
     match found {
-        Some(Ok(Some(entry))) if entry.is_file() => feed::offer(run, vec![Arc::new(entry)]),
+        Some(Ok(Some(entry))) if entry.is_file() => {
+            let found = run.sifted(entry).map(Arc::new);
+            feed::offer(run, found.into_iter().collect())
+        }
         Some(Err(error)) => Err(error),
         _ => {
             let cause = "the file went away while it was read";

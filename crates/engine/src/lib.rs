@@ -28,8 +28,10 @@ mod meter;
 mod prune;
 mod queue;
 mod room;
+pub mod sift;
 mod small;
 pub mod verify;
+mod weigh;
 mod worker;
 
 pub use cancel::Cancel;
@@ -37,4 +39,5 @@ pub use copy::{CopyOptions, Delete, Part, copy};
 pub use governor::Governor;
 pub use hash::{HashLine, hash};
 pub use room::OnFull;
+pub use sift::Trust;
 pub use verify::{Checked, VerifyOptions, check_manifest, verify};

@@ -9,6 +9,7 @@ use haul_core::{Answer, Entry, Error, ErrorKind, HardLink, RelPath, Result, Side
 use haul_spool::Spool;
 
 use crate::copy::Run;
+use crate::weigh::runs;
 
 /// Links made by one question to the sink.
 const ASK: usize = 2048;
@@ -53,7 +54,8 @@ impl Links {
     pub(crate) fn make(&self, run: &Run<'_>) {
         let further = std::mem::take(&mut *self.further.lock().unwrap_or_else(PoisonError::into_inner));
         let made = further.forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
-            for links in links.chunks(ASK) {
+            let weight = |link: &HardLink| link.entry.weight() + link.to.as_bytes().len();
+            for links in runs(&links, ASK, weight) {
                 if run.stopped() {
                     break;
                 }

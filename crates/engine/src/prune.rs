@@ -10,9 +10,12 @@ use haul_core::{Entry, Error, ErrorKind, RelPath, ScanBatch, ScanOptions, Side, 
 use haul_spool::{Sorter, Spool};
 
 use crate::copy::{Delete, Run};
+use crate::weigh::runs;
 
 /// Removals asked for at once.
 const ASK: usize = 1024;
+/// Bytes of the paths of folders that are asked for at once.
+const ASK_BYTES: usize = 1024 * 1024;
 
 /// What is at the destination and not at the source.
 #[derive(Default)]
@@ -47,7 +50,7 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
         return Some(why);
     }
     let removed = extra.files.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
-        paths.chunks(ASK).for_each(|paths| remove(run, paths));
+        runs(&paths, ASK, |path| path.as_bytes().len()).for_each(|paths| remove(run, paths));
         Ok(())
     });
     if let Err(e) = removed.and_then(|()| remove_dirs(run, extra.dirs)) {
@@ -57,12 +60,15 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
 }
 
 fn remove_dirs(run: &Run<'_>, dirs: Sorter<Reverse<RelPath>>) -> std::io::Result<()> {
-    let mut paths = Vec::new();
+    let (mut paths, mut bytes) = (Vec::new(), 0);
     for path in dirs.sorted()? {
-        paths.push(path?.0);
-        if paths.len() == ASK {
+        let path = path?.0;
+        bytes += path.as_bytes().len();
+        paths.push(path);
+        if paths.len() == ASK || bytes >= ASK_BYTES {
             remove(run, &paths);
             paths.clear();
+            bytes = 0;
         }
     }
     remove(run, &paths);
@@ -103,7 +109,7 @@ fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> haul_core::Resu
 /// The entries of a batch that the source does not have.
 fn ask(run: &Run<'_>, batch: ScanBatch) -> haul_core::Result<Vec<Entry>> {
     if let Some(failure) = batch.errors.into_iter().next() {
-        return Err(failure.error);
+        return Err(failure.error.with_side(Side::Destination));
     }
     let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
     let there = run.source.holds(&paths)?;

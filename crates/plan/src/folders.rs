@@ -8,7 +8,8 @@ use crate::{Folder, Ranked};
 
 /// A folder that the pass is in.
 struct Open {
-    path: RelPath,
+    /// How many bytes of the innermost one's path are its own: in a deep tree the paths of all of them are much longer.
+    end: usize,
     /// Entries in it.
     inside: u64,
     /// Entries and bytes below it, at any depth.
@@ -19,6 +20,8 @@ struct Open {
 /// The folders above the entry that is looked at, and the largest of those that were left.
 pub(crate) struct Folders {
     open: Vec<Open>,
+    /// The path of the innermost one.
+    path: RelPath,
     largest: Top<u64>,
     widest: Top,
     deepest: Top,
@@ -26,13 +29,23 @@ pub(crate) struct Folders {
 
 impl Folders {
     pub(crate) fn new(most: usize) -> Self {
-        Self { open: Vec::new(), largest: Top::new(most), widest: Top::new(most), deepest: Top::new(most) }
+        Self {
+            open: Vec::new(),
+            path: RelPath::root(),
+            largest: Top::new(most),
+            widest: Top::new(most),
+            deepest: Top::new(most),
+        }
     }
 
     /// Takes the next entry. Returns the folder that was left with nothing in it, if one was.
     pub(crate) fn add(&mut self, found: &Found) -> Option<RelPath> {
         let mut empty = None;
-        while self.open.last().is_some_and(|folder| !is_below(&found.path, &folder.path)) {
+        while self
+            .open
+            .last()
+            .is_some_and(|folder| !is_below(&found.path, &self.path.as_bytes()[..folder.end]))
+        {
             empty = empty.or(self.leave());
         }
         if let Some(folder) = self.open.last_mut() {
@@ -41,14 +54,17 @@ impl Folders {
             folder.bytes += found.bytes;
         }
         if found.is_dir {
-            self.open.push(Open { path: found.path.clone(), inside: 0, entries: 0, bytes: 0 });
+            self.path = found.path.clone();
+            let end = self.path.as_bytes().len();
+            self.open.push(Open { end, inside: 0, entries: 0, bytes: 0 });
         }
         empty
     }
 
     /// Leaves the innermost folder. Returns it if it is empty.
     fn leave(&mut self) -> Option<RelPath> {
-        let Open { path, inside, entries, bytes } = self.open.pop()?;
+        let Open { end, inside, entries, bytes } = self.open.pop()?;
+        let path = self.path.ancestor(end)?;
         if let Some(above) = self.open.last_mut() {
             above.entries += entries;
             above.bytes += bytes;
@@ -78,7 +94,7 @@ impl Folders {
     }
 }
 
-fn is_below(path: &RelPath, folder: &RelPath) -> bool {
-    let Some(rest) = path.as_bytes().strip_prefix(folder.as_bytes()) else { return false };
-    if folder.is_root() { !rest.is_empty() } else { rest.first() == Some(&b'/') }
+fn is_below(path: &RelPath, folder: &[u8]) -> bool {
+    let Some(rest) = path.as_bytes().strip_prefix(folder) else { return false };
+    if folder.is_empty() { !rest.is_empty() } else { rest.first() == Some(&b'/') }
 }

@@ -131,5 +131,5 @@ fn open(dir: &Dir) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // Opening it, and the first part of the listing.
     dir.ops.some(2);
-    rustix::fs::openat(dir, c".", flags, Mode::empty())
+    super::descriptors::wait_for(|| rustix::fs::openat(dir, c".", flags, Mode::empty()))
 }

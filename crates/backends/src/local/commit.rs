@@ -22,7 +22,7 @@ use super::recheck::Rechecks;
 use super::root::Root;
 use super::stage::{self, Staged};
 use super::sync::{Disk, Synced, Syncer};
-use super::{digest, direct};
+use super::{descriptors, digest, direct};
 
 /// How long a group is collected before it is synced.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -32,6 +32,8 @@ const GROUP_BYTES: u64 = 128 * 1024 * 1024;
 const GROUP_ITEMS: usize = 2048;
 /// Items that wait at most; each small file is an open, locked file.
 const MAX_WAITING: usize = 6000;
+/// As many again are being committed, and each may hold its folder open: a sixth of the descriptors in all.
+const WAITING_SHARE: usize = 24;
 
 /// The outcomes of one write, handed to its `done` when all are known.
 pub(super) struct Ticket {
@@ -111,6 +113,8 @@ pub(super) struct Committer {
     pub(super) rechecks: Rechecks,
     pub(super) durable: bool,
     pub(super) verify_disk: bool,
+    /// Items that wait at most.
+    most: usize,
 }
 
 #[derive(Default)]
@@ -148,6 +152,7 @@ impl Committer {
             bases: Bases::new(),
             durable: options.durable,
             verify_disk: options.verify_disk,
+            most: descriptors::share(WAITING_SHARE).min(MAX_WAITING),
         }
     }
 
@@ -162,14 +167,14 @@ impl Committer {
     /// Hands over what was written; waits while too much is waiting.
     pub(super) fn push(&self, item: Item) {
         let mut queue = self.lock();
-        while (queue.items.len() >= MAX_WAITING || queue.busy >= MAX_WAITING) && !queue.closed {
+        while (queue.items.len() >= self.most || queue.busy >= self.most) && !queue.closed {
             queue = self.wait(queue);
         }
         let first = queue.items.is_empty();
         queue.bytes += item.bytes;
         queue.since.get_or_insert_with(Instant::now);
         queue.items.push(item);
-        let due = first || queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
+        let due = first || self.is_full(&queue);
         drop(queue);
         if due {
             self.changed.notify_all();
@@ -196,6 +201,11 @@ impl Committer {
         queue.flush = true;
         drop(queue);
         self.changed.notify_all();
+    }
+
+    /// Whether what waits is enough for a group.
+    fn is_full(&self, queue: &Queue) -> bool {
+        queue.items.len() >= GROUP_ITEMS.min(self.most) || queue.bytes >= GROUP_BYTES
     }
 
     /// Commits what is waiting without collecting more.
@@ -238,8 +248,7 @@ impl Committer {
                     continue;
                 };
                 let waited = since.elapsed();
-                let full = queue.items.len() >= GROUP_ITEMS || queue.bytes >= GROUP_BYTES;
-                if full || queue.flush || queue.closed || !self.durable || waited >= COLLECT {
+                if self.is_full(&queue) || queue.flush || queue.closed || !self.durable || waited >= COLLECT {
                     break;
                 }
                 queue = self
@@ -419,7 +428,8 @@ impl Committer {
         self.root.ops.one();
         file.sync_data().map_err(|e| failed(&e))?;
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
-        let opened = Opened::new(file.try_clone().map_err(|e| failed(&e))?, entry.len);
+        let twin = descriptors::wait_for(|| rustix::io::fcntl_dupfd_cloexec(file, 0));
+        let opened = Opened::new(twin.map_err(|e| failed(&e.into()))?.into(), entry.len);
         let read = digest::of_opened(&self.root.ops, &opened, entry.len).map_err(|e| failed(&e))?;
         if read == digest {
             return Ok(());

@@ -19,6 +19,7 @@ use haul_core::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
+use super::descriptors;
 use super::giant;
 use super::pagecache::{self, Opened};
 use super::read::STEP;
@@ -57,7 +58,7 @@ pub(super) struct Bases(Mutex<Cache<RelPath, Arc<Base>>>);
 
 impl Bases {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Cache::new(OPEN_FILES)))
+        Self(Mutex::new(Cache::new(descriptors::share(16).min(OPEN_FILES))))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Base>>> {

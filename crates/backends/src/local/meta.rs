@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, Timestamp};
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::root::{At, Root};
+use super::root::{At, REPLACED, Root};
 use super::stage::Staged;
 use super::stat;
 
@@ -33,8 +33,37 @@ pub(super) enum On<'a> {
     File(&'a Staged),
     /// The same where its times come later.
     New(&'a Staged),
-    /// Anything, by name; never a link's target.
-    Name(&'a At),
+    /// Anything, by name, if it is what is expected there; never a link's target.
+    Name(&'a At, Expected),
+}
+
+/// What has to have a name for metadata to be set by it: whoever may write into the folder can put something else there
+/// at any moment, and what it stands for would get owner and mode.
+#[derive(Clone, Copy)]
+pub(super) enum Expected {
+    /// The inode that was looked at.
+    Inode(u64, u64),
+    /// What was made a moment before: of this kind, and with one name.
+    Made(FileType),
+}
+
+/// Whether files keep their inode numbers on this file system as long as they are there. On FAT, overlays and most of those
+/// in user space a folder can get another one at any time; of such a folder its kind has to do.
+fn keeps_numbers(file: BorrowedFd<'_>) -> bool {
+    // ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, NFS (`linux/magic.h`), OpenZFS and bcachefs.
+    const KEEPING: [u32; 8] =
+        [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0x6969, 0x2FC1_2FC1, 0xCA45_1A4E];
+    // Where it cannot be asked, what differs counts as another one.
+    rustix::fs::fstatfs(file).map_or(true, |fs| KEEPING.contains(&(fs.f_type as u32)))
+}
+
+impl Expected {
+    fn is(self, now: &Statx) -> bool {
+        match self {
+            Self::Inode(dev, ino) => stat::inode(now) == (dev, ino),
+            Self::Made(kind) => FileType::from_raw_mode(now.stx_mode.into()) == kind && now.stx_nlink == 1,
+        }
+    }
 }
 
 impl Metadata {
@@ -69,16 +98,24 @@ impl Metadata {
         let held;
         let target = match on {
             On::File(staged) | On::New(staged) => Target::File(staged.file.as_fd()),
-            On::Name(at) => {
-                held = at.open(OFlags::PATH, Mode::empty())?;
-                if is_link { Target::Link(held.as_fd(), at) } else { Target::Held(held.as_fd()) }
+            On::Name(at, _) => {
+                let only = if entry.is_dir() { OFlags::DIRECTORY } else { OFlags::empty() };
+                held = at.open(OFlags::PATH | only, Mode::empty()).map_err(|errno| match errno {
+                    Errno::NOTDIR | Errno::LOOP => REPLACED,
+                    other => other,
+                })?;
+                Target::Held(held.as_fd())
             }
         };
         let now = match on {
             On::File(staged) | On::New(staged) => staged.now,
-            On::Name(_) => {
+            On::Name(_, expected) => {
                 self.ops.one();
-                stat::statx_held(target.fd())?
+                let now = stat::statx_held(target.fd())?;
+                if !expected.is(&now) && (!entry.is_dir() || keeps_numbers(target.fd())) {
+                    return Err(REPLACED);
+                }
+                now
             }
         };
         let mut changed = false;
@@ -139,6 +176,13 @@ impl Metadata {
         if there == entry.xattrs {
             return false;
         }
+        // What a source tells is not what this machine takes: a label or a mark of the kernel's own stays what it is.
+        let (carried, others): (Vec<&Xattr>, Vec<&Xattr>) =
+            entry.xattrs.iter().partition(|(name, _)| stat::is_carried(name));
+        for (name, _) in others {
+            let what = format!("attribute {}", haul_core::path::printable(name));
+            self.note(&what, Errno::NOTSUP, &entry.path);
+        }
         let mut changed = false;
         let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
             Ok(()) => changed = true,
@@ -152,7 +196,7 @@ impl Metadata {
             self.ops.one();
             tried(name, target.remove_xattr(name));
         }
-        for (name, value) in entry.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
+        for (name, value) in carried.into_iter().filter(|wanted| !there.contains(wanted)) {
             self.ops.one();
             tried(name, target.set_xattr(name, value));
         }
@@ -191,7 +235,10 @@ impl Metadata {
         Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
             && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
             && stat::mtime(now) == entry.mtime
-            && root.xattrs(&stat::XattrsOf::Name(&at.proc_path()), now)? == entry.xattrs)
+            && {
+                let carried = entry.xattrs.iter().filter(|(name, _)| stat::is_carried(name));
+                root.xattrs(&stat::XattrsOf::Name(&at.proc_path()), now)?.iter().eq(carried)
+            })
     }
 }
 
@@ -199,16 +246,14 @@ impl Metadata {
 enum Target<'a> {
     /// Open for writing: every call takes the handle.
     File(BorrowedFd<'a>),
-    /// Held only: calls reach it by the kernel's own link to the handle.
+    /// Held only, be it a symbolic link: calls reach it by the kernel's own link to the handle.
     Held(BorrowedFd<'a>),
-    /// A symbolic link, whose attributes and times have calls by name only.
-    Link(BorrowedFd<'a>, &'a At),
 }
 
 impl Target<'_> {
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::File(fd) | Self::Held(fd) | Self::Link(fd, _) => *fd,
+            Self::File(fd) | Self::Held(fd) => *fd,
         }
     }
 
@@ -226,7 +271,7 @@ impl Target<'_> {
         let mode = Mode::from_raw_mode(mode);
         match self {
             Self::File(fd) => rustix::fs::fchmod(fd, mode),
-            Self::Held(_) | Self::Link(..) => rustix::fs::chmod(self.path(), mode),
+            Self::Held(_) => rustix::fs::chmod(self.path(), mode),
         }
     }
 
@@ -236,9 +281,6 @@ impl Target<'_> {
         match self {
             Self::File(fd) => rustix::fs::futimens(fd, &times),
             Self::Held(_) => rustix::fs::utimensat(rustix::fs::CWD, self.path(), &times, AtFlags::empty()),
-            Self::Link(_, at) => {
-                rustix::fs::utimensat(&at.dir, &at.name[..], &times, AtFlags::SYMLINK_NOFOLLOW)
-            }
         }
     }
 
@@ -246,7 +288,6 @@ impl Target<'_> {
         match self {
             Self::File(fd) => stat::read_xattrs(ops, &stat::XattrsOf::File(*fd)),
             Self::Held(_) => stat::read_xattrs(ops, &stat::XattrsOf::Target(self.path().as_bytes())),
-            Self::Link(_, at) => stat::xattrs(ops, at),
         }
     }
 
@@ -255,7 +296,6 @@ impl Target<'_> {
         match self {
             Self::File(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
             Self::Held(_) => rustix::fs::setxattr(self.path(), name, value, flags),
-            Self::Link(_, at) => rustix::fs::lsetxattr(&at.proc_path()[..], name, value, flags),
         }
     }
 
@@ -263,7 +303,6 @@ impl Target<'_> {
         match self {
             Self::File(fd) => rustix::fs::fremovexattr(fd, name),
             Self::Held(_) => rustix::fs::removexattr(self.path(), name),
-            Self::Link(_, at) => rustix::fs::lremovexattr(&at.proc_path()[..], name),
         }
     }
 }

@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, FileType, Mode, Statx};
 use rustix::io::Errno;
 
 use super::compare::{Verdict, compare};
-use super::meta::On;
+use super::meta::{Expected, On};
 use super::root::At;
 use super::sink::LocalSink;
 use super::{stage, stat};
@@ -15,6 +15,7 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let failed = |errno| sink.root().error("look at", &entry.path, errno);
     let _doing = sink.root().doing("compare", &entry.path);
+    check(sink, entry)?;
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
     let verdict = compare(sink, offer, now.as_ref().map(|(_, now)| now))?;
     match (verdict, now) {
@@ -42,6 +43,12 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     }
 }
 
+/// What no file system can have told is not made.
+pub(super) fn check(sink: &LocalSink, entry: &Entry) -> Result<()> {
+    let refused = |why| sink.root().fault(ErrorKind::Unsupported, "make", &entry.path, why);
+    entry.check().map_err(refused)
+}
+
 /// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
 fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
     let root = sink.root();
@@ -56,7 +63,11 @@ fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
 
 /// What is at `path`; `None` also if a folder on the way is missing or no folder.
 fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
-    let found = sink.root().at(path).and_then(|at| stat::statx_compared(&at).map(|now| (at, now)));
+    let find = || sink.root().at(path).and_then(|at| stat::statx_compared(&at).map(|now| (at, now)));
+    let found = match find() {
+        Err(Errno::ACCESS) if !sink.options().dry_run && sink.root().unlock_way(path) => find(),
+        found => found,
+    };
     match found {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -66,8 +77,13 @@ fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Stat
 
 fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer> {
     let failed = |errno| sink.root().error("set the metadata of", &entry.path, errno);
+    let (dev, ino) = stat::inode(now);
     if entry.is_dir() {
-        sink.dirs().add(entry)?;
+        sink.dirs().add(&Entry { dev, ino, ..entry.clone() })?;
+        if !sink.options().dry_run && !rustix::process::geteuid().is_root() {
+            // What is in it has to be listed, compared and written.
+            sink.root().unlock_dir(&entry.path, at);
+        }
         if sink.root().was_made(&entry.path) {
             return Ok(Answer::Made);
         }
@@ -83,7 +99,7 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
     }
     if !entry.is_dir()
         && !sink.options().dry_run
-        && !sink.metadata().set(&On::Name(at), entry).map_err(failed)?
+        && !sink.metadata().set(&On::Name(at, Expected::Inode(dev, ino)), entry).map_err(failed)?
     {
         // It differs in what cannot be set here, which has been noted.
         return Ok(Answer::Same);
@@ -121,28 +137,42 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     if entry.is_dir() {
         let make = || sink.root().dir(&entry.path, true);
-        match make() {
-            Err(Errno::ACCESS) if stage::unlock_dir(&at) => make(),
+        let dir = match make() {
+            Err(Errno::ACCESS) if sink.root().unlock_parent(&entry.path, &at) => make(),
             other => other,
         }
         .map_err(failed)?;
         sink.root().was_made(&entry.path);
-        sink.dirs().add(entry)?;
+        let (dev, ino) = stat::inode(&stat::statx_file(&dir).map_err(failed)?);
+        sink.dirs().add(&Entry { dev, ino, ..entry.clone() })?;
         return Ok(Answer::Made);
     }
     let part = stage::part_of(&at);
     stage::remove(&part).map_err(failed)?;
     let made = match make_special(&part, &entry.kind) {
-        Err(Errno::ACCESS) if stage::unlock_dir(&at) => make_special(&part, &entry.kind),
+        Err(Errno::ACCESS) if sink.root().unlock_parent(&entry.path, &at) => make_special(&part, &entry.kind),
         other => other,
     };
     made.map_err(failed)?;
-    let published = sink.metadata().set(&On::Name(&part), entry).and_then(|_| part.rename(&at));
+    let expected = Expected::Made(file_type(&entry.kind));
+    let published = sink.metadata().set(&On::Name(&part, expected), entry).and_then(|_| part.rename(&at));
     if published.is_err() {
         let _ = stage::remove(&part);
     }
     published.map_err(failed)?;
     Ok(Answer::Made)
+}
+
+fn file_type(kind: &EntryKind) -> FileType {
+    match kind {
+        EntryKind::File => FileType::RegularFile,
+        EntryKind::Dir => FileType::Directory,
+        EntryKind::Symlink(_) => FileType::Symlink,
+        EntryKind::Fifo => FileType::Fifo,
+        EntryKind::Socket => FileType::Socket,
+        EntryKind::CharDevice(_) => FileType::CharacterDevice,
+        EntryKind::BlockDevice(_) => FileType::BlockDevice,
+    }
 }
 
 fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
@@ -163,6 +193,7 @@ fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
 pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let entry = &*link.entry;
     let failed = |errno| sink.root().error("link", &entry.path, errno);
+    check(sink, entry)?;
     let there = look(sink, &entry.path).map_err(failed)?;
     let Some((to, target)) = look(sink, &link.to).map_err(failed)? else {
         if sink.options().dry_run {
@@ -192,7 +223,7 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty())
     };
     let linked = match link_to() {
-        Err(Errno::ACCESS) if stage::unlock_dir(&at) => link_to(),
+        Err(Errno::ACCESS) if sink.root().unlock_parent(&entry.path, &at) => link_to(),
         other => other,
     };
     linked.and_then(|()| part.rename(&at)).map_err(failed)?;

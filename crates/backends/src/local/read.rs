@@ -14,6 +14,7 @@ use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::crew::Crew;
+use super::descriptors;
 use super::early::Early;
 use super::pagecache::{self, Opened};
 use super::root::Root;
@@ -35,7 +36,8 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(pool: BufferPool, crew: Crew) -> Self {
-        Self { open: Mutex::new(Cache::new(OPEN_FILES)), pool, early: Early::default(), crew }
+        let files = descriptors::share(16).min(OPEN_FILES);
+        Self { open: Mutex::new(Cache::new(files)), pool, early: Early::default(), crew }
     }
 
     /// Reads every slice of a batch; what fails takes no room in the content.

@@ -5,7 +5,6 @@
 //! named by the user and is followed.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,11 +16,13 @@ use rustix::fs::{AtFlags, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
+use super::descriptors;
 use super::devices::Devices;
+use super::held_dirs::{HeldDirs, Step};
 use super::place::{Above, Base};
 use super::underway::Underway;
+use super::unlocked::Unlocked;
 use super::{ahead, distant, stage, stat};
-use crate::cache::Cache;
 
 /// Milliseconds that the lock of a staged file is waited for at first.
 const PATIENCE: u64 = 4000;
@@ -31,6 +32,12 @@ const CACHED_DIRS: usize = 256;
 const CACHED_FAR_DIRS: usize = 2048;
 /// Folders that are opened or made at the same time, for this process to do each once.
 const DOORS: usize = 64;
+/// Of a way of many folders so many are kept open at its end, and so many at equal distances before: what comes next is
+/// near its end, or, when a tree is removed, ever farther up.
+const KEPT: usize = 64;
+
+/// What has a name is not what this run made or looked at under it. (No file system says so of a path.)
+pub(super) const REPLACED: Errno = Errno::NOTUNIQ;
 
 const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -46,7 +53,7 @@ pub(super) struct Root {
     side: Side,
     /// The directory that holds the root; opened when it is first needed, as it may have to be made.
     held: Mutex<Option<Arc<Dir>>>,
-    dirs: Mutex<Cache<RelPath, Arc<Dir>>>,
+    dirs: Mutex<HeldDirs>,
     /// One of them is held while a folder is opened or made: others who want the same one wait, and find it.
     doors: [Mutex<()>; DOORS],
     /// The file systems of a destination.
@@ -59,6 +66,8 @@ pub(super) struct Root {
     distant: OnceLock<bool>,
     /// The file system has no extended attributes.
     plain: AtomicBool,
+    /// Folders that were opened up for the run.
+    pub(super) unlocked: Unlocked,
 }
 
 /// A directory that is held open.
@@ -157,13 +166,14 @@ impl Root {
             keeps: false,
             side,
             held: Mutex::new(None),
-            dirs: Mutex::new(Cache::new(CACHED_DIRS)),
+            dirs: Mutex::new(HeldDirs::new(descriptors::share(8).min(CACHED_DIRS))),
             doors: [const { Mutex::new(()) }; DOORS],
             devices: Devices::default(),
             made: Mutex::default(),
             patience: AtomicU64::new(PATIENCE),
             distant: OnceLock::new(),
             plain: AtomicBool::new(false),
+            unlocked: Unlocked::default(),
         }
     }
 
@@ -174,7 +184,7 @@ impl Root {
             let root = self.base.dir.join::<&std::ffi::OsStr>(name);
             let distant = root.ancestors().map(nonempty).find_map(distant::of).unwrap_or(false);
             if distant {
-                self.lock_dirs().resize(CACHED_FAR_DIRS);
+                self.lock_dirs().resize(descriptors::share(4).min(CACHED_FAR_DIRS));
             }
             distant
         })
@@ -236,6 +246,10 @@ impl Root {
 
     /// An error of the system on the entry at `path`.
     pub(super) fn error(&self, operation: &str, path: &RelPath, errno: Errno) -> Error {
+        if errno == REPLACED {
+            let cause = "something else was put in its place during the run";
+            return self.fault(ErrorKind::Io, operation, path, cause);
+        }
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
         if errno == Errno::LOOP || errno == Errno::NOTDIR {
             return error.with_hint(
@@ -303,47 +317,74 @@ impl Root {
     }
 
     /// The directory at `path`, held open.
+    ///
+    /// It goes down from the innermost folder on the way that is held: by a loop, as the tree decides how deep it is.
     pub(super) fn dir(&self, path: &RelPath, make: bool) -> rustix::io::Result<Arc<Dir>> {
-        if let Some(dir) = self.lock_dirs().get(path) {
-            return Ok(dir);
+        let (steps, nearest) = {
+            let mut dirs = self.lock_dirs();
+            let steps = dirs.steps(path);
+            let nearest = dirs.nearest(&steps);
+            (steps, nearest)
+        };
+        let (first, mut dir) = match nearest {
+            Some((at, dir)) => (at + 1, dir),
+            None => {
+                let at = At { dir: self.held(make)?, name: self.base.name.clone() };
+                (1, self.enter(path, steps[0], &at, make, true)?)
+            }
+        };
+        let stride = steps.len().saturating_sub(first) / KEPT + 1;
+        for at in first..steps.len() {
+            let step = steps[at];
+            let start = steps[at - 1].end + usize::from(at > 1);
+            let below = At { dir, name: path.as_bytes()[start..step.end].to_vec() };
+            let keep = at + KEPT >= steps.len() || at % stride == 0;
+            dir = self.enter(path, step, &below, make, keep)?;
         }
-        let at = self.find(path, make)?;
-        let _door = self.door(path);
-        if let Some(dir) = self.lock_dirs().get(path) {
+        Ok(dir)
+    }
+
+    /// Opens, or makes, one folder on the way to `path`.
+    fn enter(
+        &self,
+        path: &RelPath,
+        step: Step,
+        at: &At,
+        make: bool,
+        keep: bool,
+    ) -> rustix::io::Result<Arc<Dir>> {
+        let door = &self.doors[(step.hash % DOORS as u128) as usize];
+        let _door = door.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dir) = self.lock_dirs().get(step) {
             return Ok(dir);
         }
         let open = || {
             self.ops.one();
-            rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty())
+            descriptors::wait_for(|| rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty()))
         };
         // In a folder of this run's own making it is most likely not there.
-        let made = make && at.dir.fresh && make_dir(&at)?;
+        let made = make && at.dir.fresh && make_dir(at)?;
         let (opened, fresh) = match open() {
             Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
                 if errno != Errno::NOENT {
                     at.unlink(AtFlags::empty())?;
                 }
-                let fresh = make_dir(&at)?;
+                let fresh = make_dir(at)?;
                 (open()?, fresh)
             }
             other => (other?, made),
         };
-        if fresh {
-            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-        }
         if self.side == Side::Destination {
             self.devices.note(&opened);
         }
         let opened = Arc::new(self.hold(opened, fresh));
-        self.lock_dirs().put(path.clone(), opened.clone());
+        if fresh && let Some(here) = path.ancestor(step.end) {
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(here);
+        }
+        if fresh || keep {
+            self.lock_dirs().put(path, step, opened.clone());
+        }
         Ok(opened)
-    }
-
-    fn door(&self, path: &RelPath) -> MutexGuard<'_, ()> {
-        let mut hasher = DefaultHasher::new();
-        path.hash(&mut hasher);
-        let door = &self.doors[hasher.finish() as usize % DOORS];
-        door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long a lock that somebody else holds is waited for.
@@ -363,14 +404,10 @@ impl Root {
 
     /// Forgets held directories at and below `path`, because it was replaced or removed.
     pub(super) fn forget(&self, path: &RelPath) {
-        let gone = path.as_bytes();
-        self.lock_dirs().forget(|dir| {
-            let dir = dir.as_bytes();
-            gone.is_empty() || dir.strip_prefix(gone).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-        });
+        self.lock_dirs().forget(path);
     }
 
-    fn lock_dirs(&self) -> MutexGuard<'_, Cache<RelPath, Arc<Dir>>> {
+    fn lock_dirs(&self) -> MutexGuard<'_, HeldDirs> {
         self.dirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -394,7 +431,8 @@ impl At {
     /// Opens it, not following a link.
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         self.dir.ops.one();
-        rustix::fs::openat(&self.dir, &self.name[..], flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        descriptors::wait_for(|| rustix::fs::openat(&self.dir, &self.name[..], flags, mode))
     }
 
     /// Removes the name.

@@ -19,7 +19,7 @@ use super::commit::{Committer, Item, Ticket, What};
 use super::crew::Crew;
 use super::delta::Bases;
 use super::giant::Giant;
-use super::meta::{Metadata, On};
+use super::meta::{Expected, Metadata, On};
 use super::root::{At, Root};
 use super::sync::{Disk, Kernel};
 use super::{clone, digest, direct, offer, recheck, stage, stat};
@@ -129,6 +129,7 @@ impl LocalSink {
         content: &[u8],
         how: How,
     ) -> Result<Taken> {
+        offer::check(self, entry)?;
         if !how.at_hand && !stage::proves(entry, slice, data, content) {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
@@ -230,7 +231,7 @@ impl LocalSink {
                 self.root().forget(path);
             }
             match at.unlink(flags) {
-                Err(Errno::ACCESS) if stage::unlock_dir(&at) => at.unlink(flags),
+                Err(Errno::ACCESS) if self.root().unlock_parent(path, &at) => at.unlink(flags),
                 other => other,
             }
         };
@@ -372,7 +373,18 @@ impl Sink for LocalSink {
         self.committer.drain();
         if !self.options.dry_run {
             self.clean();
-            self.dirs.finish(&|entries| self.set_dirs(entries))?;
+            let failed = Mutex::new(None);
+            let set = |entries: &[Entry]| {
+                if let Err(error) = self.set_dirs(entries) {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+                Ok(())
+            };
+            self.dirs.finish(&set)?;
+            self.root().lock_again();
+            if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                return Err(error);
+            }
             if self.options.durable {
                 self.sync_all()?;
             }
@@ -419,17 +431,26 @@ impl LocalSink {
 
     /// Sets the metadata of folders at the end, in their order if one of them locks its owner out.
     fn set_dirs(&self, entries: &[Entry]) -> Result<()> {
+        // One that was replaced says nothing about the others: they are set before it is told.
         if entries.iter().any(|entry| entry.mode & 0o700 != 0o700) {
-            return entries.iter().try_for_each(|entry| self.set_dir(entry));
+            let set: Vec<Result<()>> = entries.iter().map(|entry| self.set_dir(entry)).collect();
+            return set.into_iter().collect();
         }
         self.committer.crew.each(entries, |entry| self.set_dir(entry)).into_iter().collect()
     }
 
     /// Sets the metadata of a folder at the end.
     fn set_dir(&self, entry: &Entry) -> Result<()> {
-        match self.root().at(&entry.path).and_then(|at| self.metadata().set(&On::Name(&at), entry)) {
+        // These are of the folder here that was made or compared.
+        let expected = Expected::Inode(entry.dev, entry.ino);
+        let at = self.root().at(&entry.path);
+        match at.and_then(|at| self.metadata().set(&On::Name(&at, expected), entry)) {
+            Ok(_) => {
+                self.root().is_settled(&entry.path);
+                Ok(())
+            }
             // Gone since: nothing was written into it, or somebody removed it.
-            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.root().error("set the metadata of the folder", &entry.path, errno)),
         }
     }
@@ -467,6 +488,8 @@ impl Drop for LocalSink {
             // A panic there has been printed; here is nobody to tell.
             let _ = thread.join();
         }
+        // Of a run that did not come to its end.
+        self.root().lock_again();
     }
 }
 

@@ -100,3 +100,85 @@ fn a_giant_may_come_in_parts_in_any_order_and_twice() {
     assert_eq!(last, Outcome::Committed(Some(Digest::of(&content))));
     assert!(std::fs::read(to).unwrap() == content);
 }
+
+/// A sink in a folder, and an offered folder in it.
+fn folder(dir: &std::path::Path, entry: &Arc<Entry>) -> (LocalSink, Answer) {
+    let root = Root::new(
+        Base { dir: dir.into(), name: b".".to_vec(), above: Default::default() },
+        Side::Destination,
+        Arc::default(),
+    );
+    let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
+    let answer = sink.offer(&[Offer { entry: entry.clone(), digest: None }]).unwrap().remove(0).unwrap();
+    (sink, answer)
+}
+
+fn folder_entry() -> Entry {
+    let kind = EntryKind::Dir;
+    Entry { kind, path: RelPath::new(b"d").unwrap(), mode: 0o755, allocated: 0, ..(*entry(0)).clone() }
+}
+
+#[test]
+fn what_took_the_place_of_a_folder_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sink, answer) = folder(dir.path(), &Arc::new(folder_entry()));
+    assert_eq!(answer, Answer::Made);
+    let (made, moved) = (dir.path().join("d"), dir.path().join("moved"));
+    for decoy in ["folder", "file"] {
+        std::fs::rename(&made, &moved).unwrap();
+        if decoy == "file" {
+            std::fs::write(&made, b"").unwrap();
+        } else {
+            std::fs::create_dir(&made).unwrap();
+        }
+        let before = std::fs::metadata(&made).unwrap();
+        sink.dirs().add(&Entry { ino: std::fs::metadata(&moved).unwrap().ino(), ..folder_entry() }).unwrap();
+        let error = sink.finish().unwrap_err();
+        assert!(error.cause().contains("put in its place"), "{error}");
+        let now = std::fs::metadata(&made).unwrap();
+        assert_eq!((now.mode(), now.ctime_nsec()), (before.mode(), before.ctime_nsec()));
+        if decoy == "file" {
+            std::fs::remove_file(&made).unwrap();
+        } else {
+            std::fs::remove_dir(&made).unwrap();
+        }
+        std::fs::rename(&moved, &made).unwrap();
+    }
+}
+
+#[test]
+fn attributes_that_belong_to_the_machine_are_not_set_and_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = |name: &[u8]| (name.to_vec().into(), b"v".to_vec().into());
+    let entry = Arc::new(Entry { xattrs: vec![named(b"security.evil"), named(b"user.x")], ..folder_entry() });
+    let (sink, _) = folder(dir.path(), &entry);
+    let notes = sink.finish().unwrap().notes;
+    assert!(notes.iter().any(|note| note.what == "attribute security.evil"), "{notes:?}");
+    let mut names = [0_u8; 256];
+    let len = rustix::fs::listxattr(dir.path().join("d"), &mut names[..]).unwrap();
+    let names = String::from_utf8_lossy(&names[..len]).into_owned();
+    assert!(names.contains("user.x") && !names.contains("evil"), "{names}");
+    assert_eq!(folder(dir.path(), &entry).1, Answer::Same, "it does not differ for ever");
+}
+
+#[test]
+fn what_no_file_system_tells_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::new(
+        Base { dir: dir.path().into(), name: b".".to_vec(), above: Default::default() },
+        Side::Destination,
+        Arc::default(),
+    );
+    let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
+    let journal = RelPath::new(b".haul-0123456789abcdef.part/.journal").unwrap();
+    for bad in [
+        Entry { uid: u32::MAX, ..folder_entry() },
+        Entry { path: journal, ..folder_entry() },
+        Entry { mtime: Timestamp { sec: 1, nsec: 0x3fff_ffff }, ..folder_entry() },
+    ] {
+        let offer = Offer { entry: Arc::new(bad), digest: None };
+        let error = sink.offer(&[offer]).unwrap().remove(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}

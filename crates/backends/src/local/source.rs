@@ -16,7 +16,7 @@ use super::ahead::Ahead;
 use super::crew::Crew;
 use super::read::Reader;
 use super::root::Root;
-use super::{digest, stat, walk};
+use super::{descriptors, digest, stat, walk};
 
 /// Threads that look at names on this machine's disks: enough to hide a disk's latency, few enough for one core.
 const LOOKERS: usize = 4;
@@ -115,9 +115,8 @@ impl Source for LocalSource {
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
         let _doing = self.root.doing("read", &entry.path);
         Some(self.reader.file(&self.root, entry).and_then(|file| {
-            file.file.try_clone().map_err(|e| {
-                haul_core::Error::io(self.root.side(), "open", &e).on(self.root.shown(&entry.path))
-            })
+            let twin = descriptors::wait_for(|| rustix::io::fcntl_dupfd_cloexec(&file.file, 0));
+            twin.map(File::from).map_err(|errno| self.root.error("open", &entry.path, errno))
         }))
     }
 }

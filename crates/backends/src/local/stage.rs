@@ -5,11 +5,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
+pub(crate) use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
 use haul_core::{Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, Slice, SliceData};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
@@ -18,28 +19,8 @@ use super::journal;
 use super::root::{At, Root};
 use super::{direct, giant, mark, stat};
 
-/// What the names of staged files begin with.
-const PREFIX: &[u8] = b".haul-";
-/// What they end with.
-pub(crate) const PART: &[u8] = b".part";
-/// What the names of their journals end with.
-pub(crate) const JOURNAL: &[u8] = b".journal";
-
 /// How often a lock that is waited for is tried.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, `.part`.
-pub(crate) fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
-    let hex = blake3::hash(name).to_hex();
-    [PREFIX, &hex.as_bytes()[..16], suffix].concat()
-}
-
-/// Whether haul may have made a file of this name for staging.
-pub(crate) fn is_staging_name(name: &[u8]) -> bool {
-    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
-    let Some(hex) = rest.strip_suffix(PART).or_else(|| rest.strip_suffix(JOURNAL)) else { return false };
-    hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
-}
 
 /// Where the file at `at` is staged.
 pub(super) fn part_of(at: &At) -> At {
@@ -104,7 +85,7 @@ impl Staged {
                         continue;
                     }
                 },
-                Err(Errno::ACCESS) if unlock_dir(&at) => continue,
+                Err(Errno::ACCESS) if root.unlock_parent(path, &at) => continue,
                 Err(errno) => return Err(failed(errno)),
             };
             if found && !is_ours(&stat::statx_file(&file).map_err(failed)?) {
@@ -161,7 +142,7 @@ impl Staged {
         if !stat::statx(&at).is_ok_and(|now| is_file(&now)) {
             return Ok(None);
         }
-        let file = at.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()).map_err(failed)?;
+        let file = open_own(&at).map_err(failed)?;
         lock(root, path, &file)?;
         let now = stat::statx_file(&file).map_err(failed)?;
         if !is_file(&now) || !is_named(&now, &at) {
@@ -214,6 +195,27 @@ impl Staged {
 
 fn restless(root: &Root, path: &RelPath) -> Error {
     root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still")
+}
+
+/// Opens a file to be changed, also if its mode keeps its owner from that: it has that mode again once it is open.
+fn open_own(at: &At) -> rustix::io::Result<OwnedFd> {
+    let open = || at.open(OFlags::RDWR | OFlags::NONBLOCK, Mode::empty());
+    match open() {
+        Err(Errno::ACCESS) => {}
+        other => return other,
+    }
+    let held = at.open(OFlags::PATH, Mode::empty())?;
+    let now = stat::statx_file(&held)?;
+    let is_file = FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
+    if !is_file || now.stx_uid != rustix::process::geteuid().as_raw() {
+        return Err(Errno::ACCESS);
+    }
+    let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);
+    let path = format!("/proc/self/fd/{}", held.as_raw_fd());
+    rustix::fs::chmod(&path, mode | Mode::RUSR | Mode::WUSR)?;
+    let opened = open();
+    rustix::fs::chmod(&path, mode)?;
+    opened
 }
 
 /// Locks a file that is being made, where the file system has locks.
@@ -273,18 +275,6 @@ pub(super) fn remove(at: &At) -> rustix::io::Result<()> {
         Err(Errno::NOENT) => Ok(()),
         other => other,
     }
-}
-
-/// Lets the owner write into a folder whose mode does not; its own mode is set again at the end. Whether it helped.
-pub(super) fn unlock_dir(at: &At) -> bool {
-    if at.dir.keeps {
-        return false;
-    }
-    let folder = At { dir: at.dir.clone(), name: b".".to_vec() };
-    stat::statx(&folder).is_ok_and(|now| {
-        let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);
-        !mode.contains(Mode::RWXU) && rustix::fs::chmod(&folder.proc_path()[..], mode | Mode::RWXU).is_ok()
-    })
 }
 
 /// Whether `content` is what the source hashed.
@@ -467,19 +457,19 @@ pub(super) fn resumable(at: &At, entry: &Entry, dry_run: bool) -> Vec<std::ops::
     }
     let mut tree = FileTree::new(entry.len);
     found.iter().for_each(|(index, value)| tree.set(*index, *value));
-    known_ranges(&tree, entry.len)
+    known_ranges(&tree)
 }
 
-/// The slices that are known of a file of `len` bytes, as ranges; one is left out if it were all of them, so that
-/// there is something to be sent that completes the file.
-pub(crate) fn known_ranges(tree: &FileTree, len: u64) -> Vec<std::ops::Range<u32>> {
-    let count = haul_core::digest::slice_count(len);
-    let last = if tree.missing() == 0 { count.saturating_sub(1) } else { count };
-    let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
-    for index in (0..last).filter(|index| tree.has(*index)) {
-        match ranges.last_mut() {
-            Some(range) if range.end == index => range.end += 1,
-            _ => ranges.push(index..index + 1),
+/// The slices that are known of a file, as ranges; one is left out if it were all of them, so that there is something to
+/// be sent that completes the file.
+pub(crate) fn known_ranges(tree: &FileTree) -> Vec<std::ops::Range<u32>> {
+    let mut ranges = tree.known();
+    if tree.missing() == 0
+        && let Some(last) = ranges.last_mut()
+    {
+        last.end -= 1;
+        if last.start >= last.end {
+            ranges.pop();
         }
     }
     ranges

@@ -21,7 +21,7 @@ const XATTR_MAX: usize = 64 * 1024;
 /// Attributes that belong to the machine, not to the data: a security label of one host means nothing on another,
 /// and `system.nfs4_acl` and its like are views of what mode and owner say already. XFS shows its ACLs a second time
 /// under names of its own.
-fn is_carried(name: &[u8]) -> bool {
+pub(super) fn is_carried(name: &[u8]) -> bool {
     (name.starts_with(b"user.") && !name.starts_with(b"user.haul."))
         || (name.starts_with(b"trusted.") && !name.starts_with(b"trusted.SGI_ACL_"))
         || name == b"security.capability"
@@ -133,6 +133,11 @@ fn device(major: u32, minor: u32) -> u64 {
     rustix::fs::makedev(major, minor)
 }
 
+/// Its file system and number.
+pub(super) fn inode(stat: &Statx) -> (u64, u64) {
+    (device(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino)
+}
+
 fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names: Option<&Names>) -> Entry {
     let is_file = kind == EntryKind::File;
     Entry {
@@ -152,11 +157,6 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
         kind,
         xattrs,
     }
-}
-
-/// The carried attributes of `at`, sorted by name. A file system without attributes has none.
-pub(super) fn xattrs(ops: &Ops, at: &At) -> rustix::io::Result<Vec<Xattr>> {
-    read_xattrs(ops, &XattrsOf::Name(&at.proc_path()))
 }
 
 /// Whose attributes are read.

@@ -108,7 +108,7 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
         if let Some(giant) =
             sink.giant(&entry.path).filter(|giant| giant.entry.identity() == entry.identity())
         {
-            all.push(known_ranges(&giant.lock().tree, entry.len));
+            all.push(known_ranges(&giant.lock().tree));
             continue;
         }
         let empty = Giant::new(sink, entry, &[]);
@@ -123,7 +123,7 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
             sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
         }
         let giant = Giant::new(sink, entry, &known);
-        all.push(known_ranges(&giant.lock().tree, entry.len));
+        all.push(known_ranges(&giant.lock().tree));
         sink.put_giant(&entry.path, giant);
     }
     Ok(all)

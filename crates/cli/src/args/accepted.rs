@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 /// Words without a value that ask for what happens anyway: the long one, and the short one.
-const ALWAYS: [(&str, Option<char>); 23] = [
+const ALWAYS: [(&str, Option<char>); 22] = [
     ("recursive", Some('r')),
     ("links", Some('l')),
     ("perms", Some('p')),
@@ -12,7 +12,6 @@ const ALWAYS: [(&str, Option<char>); 23] = [
     ("group", Some('g')),
     ("owner", Some('o')),
     ("devices-and-specials", Some('D')),
-    ("devices", None),
     ("specials", None),
     ("hard-links", Some('H')),
     ("acls", Some('A')),

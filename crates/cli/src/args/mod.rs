@@ -27,6 +27,7 @@ mod put;
 mod refused;
 mod rm;
 mod transfer;
+mod trust;
 mod verify;
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ pub(crate) use put::PutArgs;
 pub(crate) use refused::Refused;
 pub(crate) use rm::RmArgs;
 pub(crate) use transfer::{TransferArgs, VerifyMode};
+pub(crate) use trust::TrustArgs;
 pub(crate) use verify::VerifyArgs;
 
 const ABOUT: &str =

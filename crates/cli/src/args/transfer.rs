@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
-    StoreEndArgs, StoredArgs,
+    StoreEndArgs, StoredArgs, TrustArgs,
 };
 
 /// When content counts as written.
@@ -87,6 +87,9 @@ pub(crate) struct TransferArgs {
     /// Give files to the user and group of the same name at DST, not of the same number
     #[arg(long, overrides_with = "numeric-ids", help_heading = "Safety")]
     pub(crate) owner_by_name: bool,
+    /// What the source is trusted with.
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// A destination that is full.
     #[command(flatten)]
     pub(crate) full: FullArgs,

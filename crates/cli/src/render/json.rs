@@ -142,6 +142,8 @@ enum Line<'a> {
         differences: HashMap<&'static str, u64>,
         failures: Vec<Failures<'a>>,
         metadata: Vec<Metadata<'a>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<Metadata<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<RequestCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -322,6 +324,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         differences,
         failures: failures.collect(),
         metadata: report.notes.iter().map(Metadata::new).collect(),
+        left_out: report.left_out.iter().map(Metadata::new).collect(),
         requests: summary.requests,
         estimate: summary.estimate,
         stored: summary.stored.as_ref(),

@@ -263,6 +263,10 @@ impl Summary {
             let what = format!("{} could not be set on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
         }
+        for note in &self.report.left_out {
+            let what = format!("{} left out on {}", note.what, entries(note.count));
+            lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
+        }
     }
 
     fn failures(&self, lines: &mut Vec<String>) {

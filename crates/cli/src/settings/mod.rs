@@ -12,6 +12,7 @@ mod rules;
 mod size;
 mod timetable;
 mod transfer;
+mod trust;
 mod words;
 
 pub(crate) use compress::parse_compress;

@@ -3,6 +3,7 @@
 use haul_core::{Compare, Delta, Result, ScanOptions, SinkOptions};
 
 use super::rules::read_rules;
+use super::trust::TrustSettings;
 use crate::args::{DeltaMode, FilterArgs, TransferArgs, VerifyMode};
 
 /// How a tree is copied.
@@ -12,6 +13,8 @@ pub(crate) struct TransferSettings {
     pub(crate) scan: ScanOptions,
     /// What the destination does with it.
     pub(crate) sink: SinkOptions,
+    /// What the source is trusted with.
+    pub(crate) trust: TrustSettings,
 }
 
 impl TransferSettings {
@@ -44,7 +47,7 @@ impl TransferSettings {
             },
             in_place: args.delta.inplace,
         };
-        Ok(Self { scan, sink })
+        Ok(Self { scan, sink, trust: TrustSettings::resolve(&args.trust) })
     }
 }
 

@@ -20,7 +20,9 @@ mod cloudtrees;
 mod compression;
 mod crash;
 mod databases;
+mod deeptrees;
 mod delta;
+mod descriptors;
 mod digests;
 mod direct;
 mod durability;
@@ -41,6 +43,7 @@ mod limits;
 mod localstate;
 mod lying_stores;
 mod memory;
+mod modes;
 mod no_haul;
 mod not_stores;
 mod objtrees;
@@ -74,6 +77,7 @@ mod storms;
 mod streams;
 mod sync;
 mod threads;
+mod trust;
 mod words;
 
 use std::process::ExitCode;
@@ -186,6 +190,10 @@ fn main() -> ExitCode {
         power::cases(),
         localstate::cases(),
         ioerrors::cases(),
+        deeptrees::cases(),
+        descriptors::cases(),
+        modes::cases(),
+        trust::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -37,7 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// What is in the folder `from` goes to what is below `to`, or the other way round.
 pub(crate) fn copy(run: Run, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
-    run.args(["--json", "--no-progress"]).arg(from).arg(to)
+    run.args(["--json", "--no-progress", "--devices", "--suid"]).arg(from).arg(to)
 }
 
 fn push(bucket: &Bucket, from: &Path, prefix: &str) -> Run {

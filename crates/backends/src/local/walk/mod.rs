@@ -17,11 +17,13 @@ use rustix::io::Errno;
 use self::stack::{Folder, Part, Stack, Step};
 use super::crew::{Crew, Seat};
 use super::root::{At, Dir, Root};
-use super::stage;
 use super::stat::{self, Names};
+use super::{descriptors, stage};
 
 /// Entries handed over at a time.
 const BATCH: usize = 512;
+/// Bytes of paths handed over at a time.
+const BATCH_BYTES: usize = 1024 * 1024;
 /// The same where entries come slowly.
 const SLOW_BATCH: usize = 32;
 /// Names of one folder that are looked at by one thread, where each is a question to a server.
@@ -39,6 +41,8 @@ struct Walk<'a> {
     visit: ScanVisit<'a>,
     stack: Mutex<Stack<'a>>,
     stopped: AtomicBool,
+    /// Folders on the stack that may hold a descriptor.
+    most_held: usize,
     /// The file system to stay on, with `one_file_system`.
     dev: Option<u64>,
 }
@@ -60,6 +64,7 @@ pub(super) fn walk(
         visit,
         stack: Mutex::default(),
         stopped: AtomicBool::new(false),
+        most_held: descriptors::share(8).min(MAX_PARTS),
         dev: None,
     };
     let mut first = ScanBatch::default();
@@ -103,7 +108,8 @@ impl<'a> Walk<'a> {
                     return;
                 }
                 if entry.is_dir() {
-                    self.lock().dirs.push(Folder { path: start.clone(), at, stamp });
+                    let most = self.most_held;
+                    self.lock().put(start.clone(), at, stamp, most);
                 }
                 batch.entries.push(entry);
             }
@@ -170,7 +176,10 @@ impl<'a> Walk<'a> {
     }
 
     fn hand_over(&self, batch: &mut ScanBatch, at_least: usize) {
-        if batch.entries.len() + batch.errors.len() < at_least
+        // Names of one folder are about of one length.
+        let longest = batch.entries.last().map_or(0, |entry| entry.path.as_bytes().len());
+        let is_light = longest.saturating_mul(batch.entries.len()) < BATCH_BYTES;
+        if batch.entries.len() + batch.errors.len() < at_least && is_light
             || batch.entries.is_empty() && batch.errors.is_empty() && batch.excluded == 0
         {
             return;
@@ -182,6 +191,11 @@ impl<'a> Walk<'a> {
         if let ControlFlow::Break(()) = (self.visit)(batch) {
             self.stopped.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Where a folder is.
+    fn at(&self, folder: &Folder) -> rustix::io::Result<At> {
+        folder.at.clone().map_or_else(|| self.root.at(&folder.path), Ok)
     }
 
     fn list(
@@ -198,7 +212,7 @@ impl<'a> Walk<'a> {
         let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.root.doing("list the folder", path);
         let dir = Arc::new(Dir::new(
-            folder.at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?,
+            self.at(folder)?.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?,
             false,
             &self.root.ops,
         ));
@@ -280,7 +294,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if entry.is_dir() && self.dev.is_none_or(|dev| dev == entry.dev) {
-            self.lock().dirs.push(Folder { path, at, stamp });
+            self.lock().put(path, at, stamp, self.most_held);
             call();
         }
         batch.entries.push(entry);

@@ -15,10 +15,22 @@ pub(super) struct Stack<'a> {
     pub(super) names: Vec<Part<'a>>,
 }
 
+impl Stack<'_> {
+    /// Adds a folder. At every level of a deep tree there may be one that waits, so not all of them hold a descriptor: where
+    /// `most` do, the way to this one is gone again.
+    pub(super) fn put(&mut self, path: RelPath, at: At, stamp: Stamp, most: usize) {
+        let last = self.dirs.last().and_then(|folder| folder.at.as_ref());
+        let is_held = last.is_some_and(|last| Arc::ptr_eq(&last.dir, &at.dir));
+        let at = (is_held || self.dirs.len() < most).then_some(at);
+        self.dirs.push(Folder { path, at, stamp });
+    }
+}
+
 /// A folder that is to be listed.
 pub(super) struct Folder {
     pub(super) path: RelPath,
-    pub(super) at: At,
+    /// Its name in the folder that it is in, held open; `None` where too many are.
+    pub(super) at: Option<At>,
     pub(super) stamp: Stamp,
 }
 

@@ -45,7 +45,9 @@ impl<'a> Walk<'a> {
                 Ok(entry) if entry.is_dir() => {
                     let part = match &mut part {
                         Some(part) => part,
-                        None => part.insert(Part::new(&folder.path, self.held(&folder.at)?, FOLDERS, None)),
+                        None => {
+                            part.insert(Part::new(&folder.path, self.held(&self.at(folder)?)?, FOLDERS, None))
+                        }
                     };
                     self.meet(part, entry.path.name(), batch, call);
                 }

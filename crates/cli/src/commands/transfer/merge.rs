@@ -1,23 +1,30 @@
 //! One report from the reports on the parts of a run.
 
-use haul_core::{Report, Totals};
+use haul_core::{MetaNote, Report, Totals};
 
 /// Adds the report on one part. Its time is not added: the whole is measured as such.
 pub(super) fn merge(whole: &mut Report, part: Report) {
-    let Report { totals, notes, fatal, interrupted, corrupt, not_removed, refused, seconds: _ } = part;
+    let Report { totals, notes, left_out, fatal, interrupted, corrupt, not_removed, refused, seconds: _ } =
+        part;
     whole.totals.add(&totals);
-    for note in notes {
-        let same = |known: &&mut haul_core::MetaNote| known.what == note.what && known.cause == note.cause;
-        match whole.notes.iter_mut().find(same) {
-            Some(known) => known.count += note.count,
-            None => whole.notes.push(note),
-        }
-    }
+    add_notes(&mut whole.notes, notes);
+    add_notes(&mut whole.left_out, left_out);
     whole.fatal = whole.fatal.take().or(fatal);
     whole.interrupted |= interrupted;
     whole.corrupt += corrupt;
     whole.refused |= refused;
     whole.not_removed = whole.not_removed.take().or(not_removed);
+}
+
+/// Adds notes to those of other parts, once for each kind.
+fn add_notes(whole: &mut Vec<MetaNote>, part: Vec<MetaNote>) {
+    for note in part {
+        let same = |known: &&mut MetaNote| known.what == note.what && known.cause == note.cause;
+        match whole.iter_mut().find(same) {
+            Some(known) => known.count += note.count,
+            None => whole.push(note),
+        }
+    }
 }
 
 /// One entry failed before its part began.
@@ -29,7 +36,7 @@ pub(super) fn add_failure(totals: &mut Totals) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{Error, ErrorKind, MetaNote, RelPath, Side};
+    use haul_core::{Error, ErrorKind, RelPath, Side};
 
     #[test]
     fn nothing_is_lost() {

@@ -270,6 +270,7 @@ impl Runner {
             delta: self.settings.sink.delta != Delta::Never && !self.settings.sink.dry_run,
             in_place: self.settings.sink.in_place,
             delete: self.delete,
+            trust: self.settings.trust.of(&part.at, &self.destination, me().as_deref()),
             on_full: self.on_full,
             patience: self.patience,
             workers: 0,
@@ -282,6 +283,11 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// The name of who runs this.
+fn me() -> Option<Vec<u8>> {
+    uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
 }
 
 /// Whether giant files are there and have changed a little, by the words of the person: then what is hashed of the source

@@ -1,0 +1,179 @@
+//! The hash tree of one file, collected slice by slice.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use blake3::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+use crate::digest::{ChainingValue, Digest, slice_count};
+
+/// Collects the chaining values of a file's slices, in any order, into the file's digest.
+///
+/// It keeps a value for each finished subtree, not for each slice: two neighbours of one size become their parent as
+/// soon as both are known. So it takes memory for the gaps between the slices that arrived, never for the length that
+/// somebody claims: slices in order take a few dozen values, whatever the length of the file.
+#[derive(Clone, Debug)]
+pub struct FileTree {
+    count: u32,
+    missing: u32,
+    /// Finished subtrees by their first slice. They do not overlap.
+    done: BTreeMap<u32, Subtree>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Subtree {
+    /// It covers `1 << level` slices.
+    level: u8,
+    value: [u8; 32],
+}
+
+impl Subtree {
+    /// One after the last slice of the subtree that begins at `first`.
+    fn end(self, first: u32) -> u64 {
+        u64::from(first) + (1 << self.level)
+    }
+}
+
+impl FileTree {
+    /// For a file of `len` bytes, nothing known yet.
+    #[must_use]
+    pub fn new(len: u64) -> Self {
+        let count = slice_count(len);
+        Self { count, missing: count, done: BTreeMap::new() }
+    }
+
+    /// Records the value of one slice. Out of range is ignored. The last value of a slice counts until its subtree is
+    /// finished, the first one after that: whoever writes content must not write a slice again that is known
+    /// ([`Self::has`]).
+    pub fn set(&mut self, index: u32, value: ChainingValue) {
+        if index >= self.count {
+            return;
+        }
+        if let Some((first, subtree)) = self.covering(index) {
+            if subtree.level == 0 {
+                self.done.insert(first, Subtree { level: 0, value: value.0 });
+            }
+            return;
+        }
+        self.missing -= 1;
+        let (mut first, mut level, mut value) = (index, 0_u8, value.0);
+        // The two halves of the whole file stay apart: their parent is the root, which is made in another way.
+        while 2_u64 << level < u64::from(self.count) {
+            let other = first ^ (1 << level);
+            let Some(beside) = self.done.get(&other).filter(|beside| beside.level == level) else { break };
+            let (left, right) = if other < first { (&beside.value, &value) } else { (&value, &beside.value) };
+            let merged = merge_subtrees_non_root(left, right, Mode::Hash);
+            self.done.remove(&other);
+            (first, level, value) = (first.min(other), level + 1, merged);
+        }
+        self.done.insert(first, Subtree { level, value });
+    }
+
+    /// The finished subtree that slice `index` is in.
+    fn covering(&self, index: u32) -> Option<(u32, Subtree)> {
+        let (first, subtree) = self.done.range(..=index).next_back()?;
+        (u64::from(index) < subtree.end(*first)).then_some((*first, *subtree))
+    }
+
+    /// Whether the value of slice `index` is known.
+    #[must_use]
+    pub fn has(&self, index: u32) -> bool {
+        self.covering(index).is_some()
+    }
+
+    /// How many slices are not known yet.
+    #[must_use]
+    pub fn missing(&self) -> u32 {
+        self.missing
+    }
+
+    /// The slices that are known, as ascending ranges with gaps between them.
+    #[must_use]
+    pub fn known(&self) -> Vec<Range<u32>> {
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        for (first, subtree) in &self.done {
+            // No slice has a higher number than `u32::MAX - 1`.
+            let end = u32::try_from(subtree.end(*first)).unwrap_or(u32::MAX);
+            match ranges.last_mut() {
+                Some(range) if range.end == *first => range.end = end,
+                _ => ranges.push(*first..end),
+            }
+        }
+        ranges
+    }
+
+    /// The file's digest, once every slice is known.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        if self.missing > 0 {
+            return None;
+        }
+        // What is left are subtrees that become smaller to the right: each is the left side of what follows.
+        let mut all = self.done.values().rev();
+        let mut right = all.next()?.value;
+        let Some(first) = self.done.values().next().filter(|_| self.done.len() > 1) else {
+            return Some(Digest(right));
+        };
+        for left in all.take(self.done.len() - 2) {
+            right = merge_subtrees_non_root(&left.value, &right, Mode::Hash);
+        }
+        Some(Digest(*merge_subtrees_root(&first.value, &right, Mode::Hash).as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::{MAX_FILE_LEN, SLICE_LEN};
+
+    fn value(index: u32) -> ChainingValue {
+        ChainingValue(*blake3::hash(&index.to_le_bytes()).as_bytes())
+    }
+
+    #[test]
+    fn a_length_that_is_claimed_takes_no_memory() {
+        for len in [1 << 50, MAX_FILE_LEN, u64::MAX] {
+            let mut tree = FileTree::new(len);
+            tree.set(7, value(7));
+            tree.set(1_000_000, value(1));
+            assert_eq!((tree.done.len(), tree.missing()), (2, slice_count(len) - 2));
+        }
+    }
+
+    #[test]
+    fn slices_in_order_take_a_few_values() {
+        let count = 100_000;
+        let mut tree = FileTree::new(u64::from(count) * SLICE_LEN);
+        for index in 0..count {
+            tree.set(index, value(index));
+            assert!(tree.done.len() <= 17);
+        }
+        assert!(tree.missing() == 0 && tree.known().first() == Some(&(0..count)));
+    }
+
+    #[test]
+    fn any_order_gives_the_same_tree_and_tells_what_is_known() {
+        for count in [1_u32, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 100] {
+            let len = u64::from(count) * SLICE_LEN - 1;
+            let mut digests = Vec::new();
+            for step in [1, 7, 11, 97] {
+                // Prime steps that do not divide the counts reach every slice.
+                let order: Vec<u32> = (0..count).map(|at| at * step % count).collect();
+                if count % step == 0 && step > 1 {
+                    continue;
+                }
+                let mut tree = FileTree::new(len);
+                for (at, index) in order.iter().enumerate() {
+                    assert!(!tree.has(*index) && tree.digest().is_none());
+                    tree.set(*index, value(*index));
+                    tree.set(*index, value(*index));
+                    assert!(tree.has(*index) && tree.missing() == count - at as u32 - 1);
+                    let known: u32 = tree.known().iter().map(|range| range.end - range.start).sum();
+                    assert_eq!(known, at as u32 + 1);
+                }
+                digests.push(tree.digest().unwrap());
+            }
+            assert!(digests.iter().all(|digest| *digest == digests[0]), "{count}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The names under which a destination holds what is not complete yet, beside the final names.
+
+/// What they begin with.
+const PREFIX: &[u8] = b".haul-";
+/// What the names of staged files end with.
+pub const PART: &[u8] = b".part";
+/// What the names of their journals end with.
+pub const JOURNAL: &[u8] = b".journal";
+
+/// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, and `suffix`.
+#[must_use]
+pub fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
+    let hex = blake3::hash(name).to_hex();
+    [PREFIX, &hex.as_bytes()[..16], suffix].concat()
+}
+
+/// Whether haul may have made a file of this name for staging.
+#[must_use]
+pub fn is_staging_name(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+    let Some(hex) = rest.strip_suffix(PART).or_else(|| rest.strip_suffix(JOURNAL)) else { return false };
+    hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_its_own_names_only() {
+        assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
+        for other in
+            [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"]
+        {
+            assert!(!is_staging_name(other));
+        }
+    }
+}
