@@ -29,8 +29,8 @@ const ALWAYS: [(&str, Option<char>); 22] = [
 ];
 
 /// The same for `verify`, which compares content and changes nothing.
-const VERIFY: [(&str, Option<char>); 3] =
-    [("archive", Some('a')), ("checksum", Some('c')), ("dry-run", Some('n'))];
+const VERIFY: [(&str, Option<char>); 4] =
+    [("archive", Some('a')), ("checksum", Some('c')), ("dry-run", Some('n')), ("devices", None)];
 
 /// Words of which the last one on the command line counts.
 const OVERRIDES: [(&str, &str); 2] = [("fsync", "no_fsync"), ("numeric-ids", "owner_by_name")];
