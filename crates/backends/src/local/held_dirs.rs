@@ -172,9 +172,10 @@ mod tests {
 
     #[test]
     fn the_way_to_what_was_found_is_kept() {
-        let mut dirs = HeldDirs::new(4);
-        ["", "a", "b", "c"].iter().for_each(|of| put(&mut dirs, of));
+        let mut dirs = HeldDirs::new(8);
+        ["", "a", "b", "c", "d", "e", "f", "g"].iter().for_each(|of| put(&mut dirs, of));
         assert_eq!(nearest(&mut dirs, "a/x/y/z"), Some(1));
+        // There is room for eight: those that were not used for longest make it.
         put(&mut dirs, "a/x");
         assert_eq!((nearest(&mut dirs, "a/q"), nearest(&mut dirs, "b")), (Some(1), Some(0)));
     }
