@@ -115,6 +115,11 @@ impl Scan {
         {
             let mut state = lock(&self.state);
             state.collecting.excluded += found.excluded;
+            for path in found.left_out {
+                state.weight += 32 + path.as_bytes().len();
+                state.collecting.left_out.push(path);
+                parts.extend(state.cut_if_full());
+            }
             for failure in found.errors {
                 state.weight += 256 + failure.path.as_bytes().len();
                 state.collecting.errors.push(failure);

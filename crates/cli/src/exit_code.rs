@@ -53,7 +53,9 @@ impl Exit {
             | ErrorKind::SourceChanged
             | ErrorKind::Busy
             | ErrorKind::Unsupported
-            | ErrorKind::Io => Self::Incomplete,
+            | ErrorKind::Io
+            | ErrorKind::NotEmpty
+            | ErrorKind::InUse => Self::Incomplete,
         }
     }
 

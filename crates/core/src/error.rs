@@ -39,6 +39,10 @@ pub enum ErrorKind {
     Cancelled,
     /// Any other failure of the system.
     Io,
+    /// A folder with something in it is in the way.
+    NotEmpty,
+    /// The name is to stay: it stands for something that this run has written or found to be right.
+    InUse,
 }
 
 /// Which end an error comes from.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::delta::Delta;
-use crate::entry::Entry;
+use crate::entry::{Entry, Timestamp};
 use crate::filter::Rule;
 use crate::path::RelPath;
 
@@ -24,6 +24,8 @@ pub struct ScanOptions {
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
     pub owner_names: bool,
+    /// Tell the paths that the rules leave out ([`crate::ScanBatch::left_out`]).
+    pub tells_left_out: bool,
 }
 
 impl ScanOptions {
@@ -74,6 +76,9 @@ pub struct SinkOptions {
     pub existing: bool,
     /// Leave alone what is newer at the destination (`--update`).
     pub update: bool,
+    /// Modification times that differ by at most so many seconds are the same (`--modify-window`); below 0 they have to
+    /// be equal. `None`: they are compared as precisely as the destination keeps them.
+    pub modify_window: Option<i64>,
     /// Change nothing; answer as if (`-n`).
     pub dry_run: bool,
     /// Sync data before it is recorded as done; off with `--no-fsync`.
@@ -92,6 +97,17 @@ pub struct SinkOptions {
     pub in_place: bool,
 }
 
+impl SinkOptions {
+    /// Whether two modification times count as the same where the destination keeps both.
+    #[must_use]
+    pub fn is_same_time(&self, one: Timestamp, other: Timestamp) -> bool {
+        match self.modify_window {
+            Some(window) if window >= 0 => one.sec.abs_diff(other.sec) <= window.unsigned_abs(),
+            _ => one == other,
+        }
+    }
+}
+
 impl Default for SinkOptions {
     fn default() -> Self {
         Self {
@@ -99,6 +115,7 @@ impl Default for SinkOptions {
             ignore_existing: false,
             existing: false,
             update: false,
+            modify_window: None,
             dry_run: false,
             durable: true,
             recheck: true,
@@ -108,5 +125,24 @@ impl Default for SinkOptions {
             delta: Delta::Never,
             in_place: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_counts_whole_seconds() {
+        let time = |sec, nsec| Timestamp { sec, nsec };
+        let same = |modify_window, one, other| {
+            SinkOptions { modify_window, ..SinkOptions::default() }.is_same_time(one, other)
+        };
+        assert!(same(Some(0), time(5, 1), time(5, 999)));
+        assert!(!same(Some(0), time(5, 0), time(6, 0)));
+        assert!(same(Some(2), time(5, 0), time(7, 9)));
+        assert!(same(Some(2), time(-1, 0), time(1, 0)));
+        assert!(!same(Some(-1), time(5, 1), time(5, 2)));
+        assert!(!same(None, time(5, 1), time(5, 2)));
     }
 }

@@ -144,11 +144,19 @@ pub trait Sink: Send + Sync {
     /// If the end as a whole cannot answer.
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>>;
 
-    /// Removes entries: files, links, empty directories. What is not there counts as removed.
+    /// Removes entries: files, links, empty directories. What is not there counts as removed. A directory that is not
+    /// empty stays ([`crate::ErrorKind::NotEmpty`]), as does a name that stands for an entry of this run under another
+    /// case ([`crate::ErrorKind::InUse`]). A sink that was opened for a dry run says what it would say.
     ///
     /// # Errors
     /// If the end as a whole cannot answer.
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>>;
+
+    /// Whether content is staged: then what takes the place of a folder is complete before anything in the folder is
+    /// removed.
+    fn stages(&self) -> bool {
+        true
+    }
 
     /// Sets the times and modes of directories, syncs everything, and reports. Nothing is written after it.
     ///

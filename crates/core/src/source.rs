@@ -26,9 +26,21 @@ pub struct ScanBatch {
     pub errors: Vec<Failure>,
     /// How many entries the rules left out (what is below a directory that was left out is not counted).
     pub excluded: u64,
+    /// Their paths, if they were asked for.
+    pub left_out: Vec<RelPath>,
     /// The entries are as an earlier run saw them. Only of an end in this process.
     #[serde(skip)]
     pub told: bool,
+}
+
+impl ScanBatch {
+    /// The rules leave out the entry at `path`.
+    pub fn leaves_out(&mut self, options: &ScanOptions, path: &RelPath) {
+        self.excluded += 1;
+        if options.tells_left_out {
+            self.left_out.push(path.clone());
+        }
+    }
 }
 
 /// Receives the parts of a scan, possibly from several threads at once. `Break` ends the scan.

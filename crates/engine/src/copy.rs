@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use haul_core::filter::Rule;
 use haul_core::{
     Batch, Error, ErrorKind, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink,
     Source, Stuck,
 };
 use haul_threads::{Crew, caught, spawn};
 
+use crate::aside::Aside;
 use crate::gate::Gate;
 use crate::guard::Guard;
 use crate::housekeeper::Again;
@@ -19,9 +21,10 @@ use crate::ledger::Ledger;
 use crate::links::Links;
 use crate::meter::{Link, Meter};
 use crate::queue::{Queue, is_giant};
+use crate::rivals::Rival;
 use crate::room::{OnFull, Room};
 use crate::sift::{Sift, Trust};
-use crate::{Cancel, compare, feed, housekeeper, prune, worker};
+use crate::{Cancel, compare, feed, housekeeper, prune, way, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
 const FEEDERS: usize = 6;
@@ -42,6 +45,8 @@ pub struct Part {
     pub preview: Option<Arc<dyn Sink>>,
     /// The same place as `sink`, to be looked at: what is there is listed through it for deletion.
     pub view: Option<Arc<dyn Source>>,
+    /// Other sources that go to the same place, in their order.
+    pub rivals: Vec<Rival>,
 }
 
 /// How `sync` removes what the source does not have.
@@ -78,6 +83,8 @@ pub struct CopyOptions {
     pub in_place: bool,
     /// What is taken over from the source besides plain entries.
     pub trust: Trust,
+    /// What exists at the destination is left alone. The sinks must have been opened with the same.
+    pub ignore_existing: bool,
     /// What is done when the destination is full.
     pub on_full: OnFull,
     /// What a file system does not answer for so long is told of.
@@ -91,6 +98,9 @@ pub(crate) struct Run<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) sink: &'a dyn Sink,
     pub(crate) preview: Option<&'a dyn Sink>,
+    pub(crate) rivals: &'a [Rival],
+    /// What is left out of each source.
+    pub(crate) rules: &'a [Rule],
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue,
@@ -106,6 +116,9 @@ pub(crate) struct Run<'a> {
     /// Whether giant files are compared with what is there; not where there is no thread for that.
     pub(crate) delta: AtomicBool,
     pub(crate) in_place: bool,
+    pub(crate) ignore_existing: bool,
+    /// What waits for a folder to go; `None` where nothing is removed, or nothing more.
+    pub(crate) aside: Option<Aside>,
     /// Files that were queued and are neither committed nor failed.
     pub(crate) open: AtomicU64,
     /// Nothing more will be queued but what is queued again.
@@ -272,6 +285,47 @@ pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, c
     report
 }
 
+impl<'a> Run<'a> {
+    fn new(
+        part: &'a Part,
+        options: &CopyOptions,
+        rules: &'a [Rule],
+        meter: &'a Meter<'a>,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self {
+            source: &*part.source,
+            sink: &*part.sink,
+            preview: part.preview.as_deref(),
+            rivals: &part.rivals,
+            rules,
+            meter,
+            cancel,
+            queue: Queue::default(),
+            links: Links::default(),
+            gate: Gate::default(),
+            room: Room::new(options.on_full),
+            guard: Guard::new(options.delete, part.view.as_deref()),
+            sift: Sift::new(options.trust),
+            patience: options.patience,
+            checksum: options.checksum,
+            dry_run: options.dry_run,
+            delta: AtomicBool::new(options.delta),
+            in_place: options.in_place,
+            ignore_existing: options.ignore_existing,
+            aside: None,
+            open: AtomicU64::new(0),
+            fed: AtomicBool::new(false),
+            scan_failed: AtomicBool::new(false),
+            try_clone: AtomicBool::new(!options.dry_run),
+            aborted: AtomicBool::new(false),
+            flying: Mutex::default(),
+            replaced: Mutex::default(),
+            giants: Mutex::default(),
+        }
+    }
+}
+
 fn copy_part(
     part: &Part,
     options: &mut CopyOptions,
@@ -279,34 +333,13 @@ fn copy_part(
     cancel: &Cancel,
     report: &mut Report,
 ) {
-    let run = Run {
-        source: &*part.source,
-        sink: &*part.sink,
-        preview: part.preview.as_deref(),
-        meter,
-        cancel,
-        queue: Queue::default(),
-        links: Links::default(),
-        gate: Gate::default(),
-        room: Room::new(options.on_full),
-        guard: Guard::new(options.delete, part.view.as_deref()),
-        sift: Sift::new(options.trust),
-        patience: options.patience,
-        checksum: options.checksum,
-        dry_run: options.dry_run,
-        delta: AtomicBool::new(options.delta),
-        in_place: options.in_place,
-        open: AtomicU64::new(0),
-        fed: AtomicBool::new(false),
-        scan_failed: AtomicBool::new(false),
-        try_clone: AtomicBool::new(!options.dry_run),
-        aborted: AtomicBool::new(false),
-        flying: Mutex::default(),
-        replaced: Mutex::default(),
-        giants: Mutex::default(),
-    };
+    let rules = options.scan.rules.clone();
+    let mut run = Run::new(part, options, &rules, meter, cancel);
+    run.aside = (options.delete.is_some() && part.view.is_some()).then(Aside::default);
     let files_from = options.files_from.take();
-    pipeline(&run, &options.scan, options.workers, files_from);
+    pipeline(&run, options.workers, |found| {
+        feed::scan(&run, &options.scan, files_from, found);
+    });
     let unhurt = || meter.fatal().is_none() && !cancel.is_cancelled();
     if unhurt() {
         run.links.make(&run);
@@ -314,7 +347,13 @@ fn copy_part(
     if unhurt()
         && let (Some(delete), Some(view)) = (options.delete, &part.view)
     {
-        report.not_removed = prune::prune(&run, &**view, &options.scan, delete);
+        let pruned = prune::prune(&run, &**view, &options.scan, delete);
+        if let (Some(aside), true) = (&run.aside, unhurt()) {
+            let mut second = Run::new(part, options, &rules, meter, cancel);
+            second.guard = Guard::new(None, None);
+            way::make(&second, aside, &pruned, options.workers);
+        }
+        report.not_removed = pruned.refused;
         report.refused = run.guard.has_refused();
     }
     if meter.fatal().is_none() {
@@ -334,7 +373,8 @@ fn copy_part(
 }
 
 /// Scan to commit: every thread is started here, and each stage ends when the one before it has.
-fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Option<Paths>) {
+/// `find` sends what there is to be copied.
+pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<ScanBatch>) + Send) {
     let (found_in, found): (Sender<ScanBatch>, Receiver<ScanBatch>) = bounded(32);
     let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
     let (look_in, look): (Sender<Again>, Receiver<Again>) = unbounded();
@@ -362,7 +402,7 @@ fn pipeline(run: &Run<'_>, scan: &ScanOptions, workers: usize, files_from: Optio
             run.guarded(|| worker::work(run, number, &settled_in));
         });
         let scan = move || {
-            run.guarded(|| feed::scan(run, scan, files_from, &found_in));
+            run.guarded(|| find(&found_in));
             drop((found_in, fed));
         };
         // One of each has to do where the system gives no more.

@@ -103,7 +103,7 @@ impl haul_core::Reporter for Silent {
 
 fn run(panics: Panics) -> Report {
     let fake = Arc::new(Fake(panics));
-    let part = Part { source: fake.clone(), sink: fake, preview: None, view: None };
+    let part = Part { source: fake.clone(), sink: fake, preview: None, view: None, rivals: Vec::new() };
     let options = CopyOptions {
         scan: ScanOptions::default(),
         files_from: None,
@@ -113,6 +113,7 @@ fn run(panics: Panics) -> Report {
         delta: false,
         in_place: false,
         trust: crate::Trust::default(),
+        ignore_existing: false,
         on_full: OnFull::Fail,
         patience: Duration::from_secs(60),
         workers: 0,

@@ -13,6 +13,7 @@ use haul_core::{
 use crate::copy::{Paths, Run};
 use crate::gate;
 use crate::queue::is_giant;
+use crate::rivals;
 use crate::weigh::runs;
 
 /// Entries asked about at once.
@@ -101,7 +102,7 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
                 continue;
             }
             let entries = if batch.told { &mut told } else { &mut seen };
-            for entry in batch.entries {
+            for entry in rivals::own(run, batch.entries) {
                 let Some(entry) = run.sifted(entry) else { continue };
                 match run.links.further_name(run, entry) {
                     Ok(Some(entry)) => entries.push(Arc::new(entry)),
@@ -169,6 +170,16 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let mut doubtful = Vec::new();
     for (offer, answer) in offers.into_iter().zip(answers) {
         match answer {
+            // A folder is in its place: what is in it is removed once the content is there.
+            Err(error)
+                if error.kind() == ErrorKind::NotEmpty
+                    && offer.entry.is_file()
+                    && run.aside.is_some()
+                    && !run.dry_run
+                    && run.sink.stages() =>
+            {
+                needed.push((offer.entry, false, Vec::new()));
+            }
             // By digest: what is new needs no hashing first, what is there may be the same.
             Ok(Answer::Need { new: false, .. }) if run.checksum => doubtful.push(offer),
             Ok(Answer::Need { new, have }) => needed.push((offer.entry, new, have)),
@@ -198,11 +209,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
         run.guard.sends(new);
         let action = if new { Action::Copied } else { Action::Replaced };
         if run.dry_run {
-            let mut totals = run.meter.totals();
-            totals.copied += 1;
-            totals.copied_bytes += entry.len;
-            drop(totals);
-            run.meter.entry(action, &entry.path, entry.len);
+            would_copy(run, &entry, new);
         } else if !(have.is_empty() && !keeps_place(run, &entry, new) && cloned(run, &entry, action)) {
             if is_giant(&entry) && !run.open_giant(&entry.path) {
                 run.meter.totals().same += 1;
@@ -225,6 +232,21 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     }
     run.queue.add_small(small);
     Ok(())
+}
+
+/// With `-n`: tells that the entry would be copied, or made if it has no content.
+pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
+    let mut totals = run.meter.totals();
+    let action = if entry.is_file() {
+        totals.copied += 1;
+        totals.copied_bytes += entry.len;
+        if new { Action::Copied } else { Action::Replaced }
+    } else {
+        totals.made += 1;
+        Action::Made
+    };
+    drop(totals);
+    run.meter.entry(action, &entry.path, entry.len);
 }
 
 /// Whether the file is changed where it is.
@@ -250,7 +272,10 @@ fn settled(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
     let action = match answer {
         Err(error) => {
             drop(totals);
-            return run.fail(&entry.path, error);
+            if !run.sets_aside(entry, &error) {
+                run.fail(&entry.path, error);
+            }
+            return;
         }
         Ok(Answer::Same) => {
             totals.same += 1;
@@ -303,7 +328,9 @@ fn cloned(run: &Run<'_>, entry: &Entry, action: Action) -> bool {
             false
         }
         Err(error) => {
-            run.fail(&entry.path, error);
+            if !run.sets_aside(entry, &error) {
+                run.fail(&entry.path, error);
+            }
             true
         }
     }

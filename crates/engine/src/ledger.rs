@@ -239,7 +239,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
                 Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause).on(path.as_bytes())
             }
         };
-        self.run.meter.fail(path, error);
+        if !self.run.sets_aside(entry, &error) {
+            self.run.meter.fail(path, error);
+        }
         self.run.open.fetch_sub(1, Ordering::AcqRel);
     }
 }

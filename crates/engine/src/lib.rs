@@ -10,12 +10,14 @@
 //! the threads of a run, and no other module starts any but [`mod@hash`] and [`mod@verify`], which are small
 //! pipelines of their own, and [`governor`], which keeps the limits of a run.
 
+mod aside;
 mod backoff;
 pub mod cancel;
 mod compare;
 pub mod copy;
 #[cfg(test)]
 mod copy_tests;
+mod extra;
 mod feed;
 mod gate;
 pub mod governor;
@@ -27,10 +29,12 @@ mod links;
 mod meter;
 mod prune;
 mod queue;
+mod rivals;
 mod room;
 pub mod sift;
 mod small;
 pub mod verify;
+mod way;
 mod weigh;
 mod worker;
 
@@ -38,6 +42,7 @@ pub use cancel::Cancel;
 pub use copy::{CopyOptions, Delete, Part, copy};
 pub use governor::Governor;
 pub use hash::{HashLine, hash};
+pub use rivals::Rival;
 pub use room::OnFull;
 pub use sift::Trust;
 pub use verify::{Checked, VerifyOptions, check_manifest, verify};

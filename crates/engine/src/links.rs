@@ -44,18 +44,29 @@ impl Links {
                 }
             }
         };
-        let link = HardLink { entry: Arc::new(entry), to };
-        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
-        further.push(&link).map_err(|e| failed(&e))?;
+        self.push(&HardLink { entry: Arc::new(entry), to })?;
         Ok(None)
+    }
+
+    fn push(&self, link: &HardLink) -> Result<()> {
+        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        further.push(link).map_err(|e| failed(&e))
+    }
+
+    /// Keeps a link that is to be made.
+    pub(crate) fn put(&self, run: &Run<'_>, link: &HardLink) {
+        if let Err(error) = self.push(link) {
+            run.abort(error);
+        }
     }
 
     /// Makes them all.
     pub(crate) fn make(&self, run: &Run<'_>) {
         let further = std::mem::take(&mut *self.further.lock().unwrap_or_else(PoisonError::into_inner));
         let made = further.forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
+            let ready: Vec<HardLink> = links.into_iter().filter(|link| !waits(run, link)).collect();
             let weight = |link: &HardLink| link.entry.weight() + link.to.as_bytes().len();
-            for links in runs(&links, ASK, weight) {
+            for links in runs(&ready, ASK, weight) {
                 if run.stopped() {
                     break;
                 }
@@ -76,10 +87,23 @@ impl Links {
     }
 }
 
+/// Whether the file itself waits for a folder to go; then its further names do too.
+fn waits(run: &Run<'_>, link: &HardLink) -> bool {
+    let Some(aside) = run.aside.as_ref().filter(|aside| aside.holds(&link.to)) else { return false };
+    let cause = "the file that it is another name of is not there";
+    let error = Error::new(ErrorKind::NotFound, Side::Destination, "link", cause);
+    let error = error.on(link.entry.path.as_bytes());
+    aside.put_link(link, &error).unwrap_or_else(|error| run.abort(error));
+    true
+}
+
 fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
     let path = &link.entry.path;
     match answer {
-        Err(error) => run.fail(path, error),
+        Err(error) => match run.aside.as_ref().filter(|_| error.kind() == ErrorKind::NotEmpty) {
+            Some(aside) => aside.put_link(link, &error).unwrap_or_else(|error| run.abort(error)),
+            None => run.fail(path, error),
+        },
         Ok(Answer::Same) => {
             let mut totals = run.meter.totals();
             totals.same += 1;

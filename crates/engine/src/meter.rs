@@ -128,6 +128,11 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Entry { action, path, len });
     }
 
+    /// Something that a person should know.
+    pub(crate) fn note(&self, text: &str) {
+        self.reporter.event(&Event::Note(text));
+    }
+
     /// Something stands in the way.
     pub(crate) fn warn(&self, text: &str) {
         self.reporter.event(&Event::Warning(text));

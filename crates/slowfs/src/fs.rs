@@ -110,7 +110,7 @@ impl Filesystem for Slow {
     ) {
         let caller = caller(req);
         self.entry(Op::Mknod, parent, name, reply, move |behind, name| {
-            behind.make(parent, name, caller, |parent| {
+            behind.make(parent, name, caller, |parent, name| {
                 let (kind, mode) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode & 0o7777));
                 // The kernel's own encoding of device numbers.
                 let (major, minor) = ((rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00));
@@ -122,7 +122,7 @@ impl Filesystem for Slow {
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
         let caller = caller(req);
         self.entry(Op::Mkdir, parent, name, reply, move |behind, name| {
-            behind.make(parent, name, caller, |parent| {
+            behind.make(parent, name, caller, |parent, name| {
                 rustix::fs::mkdirat(&parent.fd, name, Mode::from_raw_mode(mode & 0o7777))
             })
         });
@@ -131,7 +131,7 @@ impl Filesystem for Slow {
     fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (caller, target) = (caller(req), target.to_owned());
         self.entry(Op::Symlink, parent, name, reply, move |behind, name| {
-            behind.make(parent, name, caller, |parent| rustix::fs::symlinkat(&target, &parent.fd, name))
+            behind.make(parent, name, caller, |parent, name| rustix::fs::symlinkat(&target, &parent.fd, name))
         });
     }
 
@@ -139,6 +139,7 @@ impl Filesystem for Slow {
         self.entry(Op::Link, parent, name, reply, move |behind, name| {
             let (node, parent) = (behind.nodes.get(ino)?, behind.nodes.get(parent)?);
             let follow = AtFlags::SYMLINK_FOLLOW;
+            let name = &*behind.nodes.spelled(&parent, name);
             rustix::fs::linkat(rustix::fs::CWD, node.proc_path(), &parent.fd, name, follow)?;
             behind.nodes.look_up(&parent, name)
         });
@@ -147,14 +148,18 @@ impl Filesystem for Slow {
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let owned = name.to_owned();
         self.plain(Op::Unlink, parent, Some(name), reply, move |behind| {
-            rustix::fs::unlinkat(&behind.nodes.get(parent)?.fd, &owned, AtFlags::empty())
+            let parent = behind.nodes.get(parent)?;
+            let name = behind.nodes.spelled(&parent, &owned);
+            rustix::fs::unlinkat(&parent.fd, &name, AtFlags::empty())
         });
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let owned = name.to_owned();
         self.plain(Op::Rmdir, parent, Some(name), reply, move |behind| {
-            rustix::fs::unlinkat(&behind.nodes.get(parent)?.fd, &owned, AtFlags::REMOVEDIR)
+            let parent = behind.nodes.get(parent)?;
+            let name = behind.nodes.spelled(&parent, &owned);
+            rustix::fs::unlinkat(&parent.fd, &name, AtFlags::REMOVEDIR)
         });
     }
 
@@ -172,6 +177,7 @@ impl Filesystem for Slow {
         self.plain(Op::Rename, parent, Some(name), reply, move |behind| {
             let (from, to) = (behind.nodes.get(parent)?, behind.nodes.get(new_parent)?);
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+            let (old, new) = (behind.nodes.spelled(&from, &old), behind.nodes.spelled(&to, &new));
             rustix::fs::renameat_with(&from.fd, &old, &to.fd, &new, flags)
         });
     }

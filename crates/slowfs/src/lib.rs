@@ -54,12 +54,16 @@ pub struct Options {
     pub plus: bool,
     /// Whether there are extended attributes; NFS before version 4.2 has none.
     pub xattrs: bool,
+    /// Whether names that differ in case only are one name, as on FAT, SMB and APFS. Their case is kept.
+    pub folds_case: bool,
+    /// The unit in which times are kept, in nanoseconds: what is set is cut off; 0 and 1 keep all of it.
+    pub time_unit: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let no = Duration::ZERO;
-        Self { meta: no, data: no, cache: no, plus: false, xattrs: true }
+        Self { meta: no, data: no, cache: no, plus: false, xattrs: true, folds_case: false, time_unit: 0 }
     }
 }
 
@@ -68,7 +72,14 @@ impl Options {
     /// seconds (`acregmin` of nfs(5)), and there are no extended ones, as before version 4.2.
     #[must_use]
     pub fn nfs(delay: Duration) -> Self {
-        Self { meta: delay, data: delay, cache: Duration::from_secs(3), plus: true, xattrs: false }
+        Self {
+            meta: delay,
+            data: delay,
+            cache: Duration::from_secs(3),
+            plus: true,
+            xattrs: false,
+            ..Self::default()
+        }
     }
 }
 
@@ -86,8 +97,9 @@ impl Mount {
     /// If one of the folders is not there, or the kernel refuses.
     pub fn new(behind: &Path, at: &Path, options: Options) -> io::Result<Self> {
         more_open_files();
-        let nodes = nodes::Nodes::new(behind)?;
-        let shared = Arc::new(request::Shared::new(options, passthrough::Behind::new(nodes)));
+        let nodes = nodes::Nodes::new(behind, options.folds_case)?;
+        let shared =
+            Arc::new(request::Shared::new(options, passthrough::Behind::new(nodes, options.time_unit)));
         let mut config = fuser::Config::default();
         config.mount_options = vec![
             fuser::MountOption::FSName("haul-slowfs".to_owned()),

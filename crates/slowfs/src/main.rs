@@ -50,6 +50,7 @@ fn main() -> Result<()> {
         cache: time(cli.cache)?,
         plus: cli.plus,
         xattrs: !cli.no_xattrs,
+        ..Options::default()
     };
     let faults = cli.fault.iter().map(|text| fault(text)).collect::<Result<Vec<_>>>()?;
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2])?;

@@ -1,8 +1,9 @@
 //! The inodes that the kernel knows, each held open so that it stays what it is.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,15 +39,16 @@ pub(crate) struct Nodes {
     known: Mutex<HashMap<u64, (Arc<Node>, u64)>>,
     root_ino: u64,
     dev: u64,
+    folds_case: bool,
 }
 
 impl Nodes {
-    pub(crate) fn new(root: &Path) -> rustix::io::Result<Self> {
+    pub(crate) fn new(root: &Path, folds_case: bool) -> rustix::io::Result<Self> {
         let fd = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
         let node = Arc::new(Node { fd, path: Mutex::default() });
         let known = HashMap::from([(ROOT, (node, 1))]);
-        Ok(Self { known: Mutex::new(known), root_ino: stat.st_ino, dev: stat.st_dev })
+        Ok(Self { known: Mutex::new(known), root_ino: stat.st_ino, dev: stat.st_dev, folds_case })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Arc<Node>, u64)>> {
@@ -67,11 +69,31 @@ impl Nodes {
         })
     }
 
+    /// The name as the folder has it: where case is not told apart, that may be another one.
+    pub(crate) fn spelled(&self, parent: &Node, name: &OsStr) -> OsString {
+        let stored = || -> rustix::io::Result<Option<OsString>> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let dir = rustix::fs::openat(&parent.fd, ".", flags, Mode::empty())?;
+            for entry in rustix::fs::Dir::new(dir)? {
+                let found = entry?.file_name().to_bytes().to_vec();
+                if found.eq_ignore_ascii_case(name.as_bytes()) {
+                    return Ok(Some(OsString::from_vec(found)));
+                }
+            }
+            Ok(None)
+        };
+        if !self.folds_case {
+            return name.to_owned();
+        }
+        stored().ok().flatten().unwrap_or_else(|| name.to_owned())
+    }
+
     /// The inode of that name, told to the kernel once more.
     pub(crate) fn look_up(&self, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&parent.fd, name, flags, Mode::empty())?;
-        self.tell(fd, parent, name)
+        let name = self.spelled(parent, name);
+        let fd = rustix::fs::openat(&parent.fd, &name, flags, Mode::empty())?;
+        self.tell(fd, parent, &name)
     }
 
     /// The inode that `fd` holds, which was found under that name, told to the kernel once more.

@@ -41,6 +41,7 @@ pub(crate) struct Behind {
     pub(crate) nodes: Nodes,
     open: Mutex<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
+    time_unit: u64,
 }
 
 /// Who makes something.
@@ -51,8 +52,8 @@ pub(crate) struct Caller {
 }
 
 impl Behind {
-    pub(crate) fn new(nodes: Nodes) -> Self {
-        Self { nodes, open: Mutex::default(), next: AtomicU64::new(1) }
+    pub(crate) fn new(nodes: Nodes, time_unit: u64) -> Self {
+        Self { nodes, time_unit, open: Mutex::default(), next: AtomicU64::new(1) }
     }
 
     fn keep(&self, file: File) -> FileHandle {
@@ -90,6 +91,7 @@ impl Behind {
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
         let kept = asked & (OFlags::EXCL | OFlags::TRUNC);
         let flags = asked.difference(NOT_PASSED) | kept | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = &*self.nodes.spelled(&parent, name);
         let file = rustix::fs::openat(&parent.fd, name, flags, Mode::from_raw_mode(mode))?;
         own(&parent, caller, |uid, gid| rustix::fs::fchown(&file, uid, gid))?;
         let file = File::from(file);
@@ -105,10 +107,11 @@ impl Behind {
         parent: INodeNo,
         name: &OsStr,
         caller: Caller,
-        make: impl FnOnce(&Node) -> rustix::io::Result<()>,
+        make: impl FnOnce(&Node, &OsStr) -> rustix::io::Result<()>,
     ) -> Result<FileAttr, Errno> {
         let parent = self.nodes.get(parent)?;
-        make(&parent)?;
+        let name = &*self.nodes.spelled(&parent, name);
+        make(&parent, name)?;
         own(&parent, caller, |uid, gid| {
             rustix::fs::chownat(&parent.fd, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
         })?;
@@ -143,11 +146,29 @@ impl Behind {
             rustix::fs::chmod(node.proc_path(), Mode::from_raw_mode(mode & 0o7777))?;
         }
         if wanted.atime.is_some() || wanted.mtime.is_some() {
-            let times =
-                Timestamps { last_access: timespec(wanted.atime), last_modification: timespec(wanted.mtime) };
+            let times = Timestamps {
+                last_access: self.kept(wanted.atime),
+                last_modification: self.kept(wanted.mtime),
+            };
             rustix::fs::utimensat(&node.fd, c"", &times, AtFlags::EMPTY_PATH)?;
         }
         self.nodes.stat(&node)
+    }
+
+    /// A time that is set, as far as it is kept.
+    fn kept(&self, time: Option<TimeOrNow>) -> Timespec {
+        let time = timespec(time);
+        let is_set = time.tv_nsec != UTIME_NOW && time.tv_nsec != UTIME_OMIT;
+        if self.time_unit < 2 || !is_set {
+            return time;
+        }
+        let all = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+        let kept = all - all.rem_euclid(self.time_unit.into());
+        let part = |value: i128| i64::try_from(value).unwrap_or(0);
+        Timespec {
+            tv_sec: part(kept.div_euclid(1_000_000_000)),
+            tv_nsec: part(kept.rem_euclid(1_000_000_000)),
+        }
     }
 
     /// Writes; `foreign` says that the writer may not keep set-ID bits.

@@ -12,6 +12,8 @@ use crate::scratch::Scratch;
 pub enum FileSystem {
     /// ext4 on a loop device.
     Ext4,
+    /// ext4 with inodes of 128 bytes, as ext3 has them: times in whole seconds, from 1901 to 2038.
+    Ext4Seconds,
     /// XFS, with reflinks, on a loop device.
     Xfs,
     /// Btrfs on a loop device.
@@ -84,6 +86,7 @@ pub(crate) fn make(kind: FileSystem, image: &Path) {
     let (make, options): (&str, &[&str]) = match kind {
         FileSystem::Xfs => ("mkfs.xfs", &["-q", "-m", "reflink=1"]),
         FileSystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
+        FileSystem::Ext4Seconds => ("mkfs.ext4", &["-q", "-F", "-I", "128", "-m", "0"]),
         FileSystem::Ext4 | FileSystem::Tmpfs => ("mkfs.ext4", &["-q", "-F", "-I", "256", "-m", "0"]),
     };
     tool(Command::new(make).args(options).arg(image));

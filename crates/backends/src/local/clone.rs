@@ -42,6 +42,6 @@ pub(super) fn clone_file(
             Error::io(root.side(), "sync", &e).on(root.shown(&entry.path))
         })?;
     }
-    staged.publish().map_err(failed)?;
+    staged.publish(root, &entry.path)?;
     Ok(Some(Outcome::Committed(None)))
 }

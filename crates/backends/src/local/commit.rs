@@ -409,15 +409,11 @@ impl Committer {
         if self.verify_disk {
             self.read_back(&staged.file, entry, digest)?;
         }
-        staged.publish().map_err(|errno| self.publish_error(entry, errno))?;
+        staged.publish(&self.root, &entry.path)?;
         if self.durable {
             pagecache::release(&staged.file, 0, entry.len);
         }
         Ok(Outcome::Committed(Some(digest)))
-    }
-
-    fn publish_error(&self, entry: &Entry, errno: rustix::io::Errno) -> Error {
-        self.root.error("give its name to", &entry.path, errno)
     }
 
     /// Reads the file from the disk, past the page cache, and compares.

@@ -60,11 +60,22 @@ impl Committer {
         }
         let result = match (failure, digest) {
             (Some(error), _) => Err(error),
-            (None, Some(digest)) => self.finish_giant(&giant, digest).inspect(|_| {
-                self.bases.forget(&entry.path);
-                let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-                committed.put(entry.path.clone(), (entry.identity(), digest));
-            }),
+            (None, Some(digest)) => {
+                let finished = self.finish_giant(&giant, digest);
+                match &finished {
+                    Ok(_) => {
+                        self.bases.forget(&entry.path);
+                        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+                        committed.put(entry.path.clone(), (entry.identity(), digest));
+                    }
+                    // It is tried again once the folder in its place is empty: then these need not be sent again.
+                    Err(error) if error.kind() == ErrorKind::NotEmpty => {
+                        let _ = giant.record(dirty, self.durable);
+                    }
+                    Err(_) => {}
+                }
+                finished
+            }
             (None, None) => giant.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
                 is_lost = true;
                 let error = Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path));
@@ -78,7 +89,11 @@ impl Committer {
             (Ok(_), Some(digest)) => giant.end(Ok(digest)),
             (Ok(_), None) => {}
         }
-        let stale = |error: &Error| error.kind() == ErrorKind::Corrupt && error.retry() != Retry::Anew;
+        // What did not verify is of no use to a later run, nor is what cannot have its name.
+        let stale = |error: &Error| match error.kind() {
+            ErrorKind::Corrupt => error.retry() != Retry::Anew,
+            kind => kind == ErrorKind::Unsupported,
+        };
         let stale = result.as_ref().err().is_some_and(stale);
         if stale || is_lost {
             giant.give_up();

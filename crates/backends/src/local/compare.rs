@@ -4,9 +4,8 @@ use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result};
 use rustix::fs::{FileType, Statx};
 
 use super::digest;
-use super::root::Root;
+use super::root::At;
 use super::sink::LocalSink;
-use super::stat;
 
 /// What there is to be done about an entry, seen from its content.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,15 +21,15 @@ pub(super) enum Verdict {
 }
 
 /// Compares an offered entry with `now`, what is at its place.
-pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<&Statx>) -> Result<Verdict> {
+pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)>) -> Result<Verdict> {
     let entry = &*offer.entry;
     let options = sink.options();
-    let Some(now) = now else {
+    let Some((at, now)) = now else {
         return Ok(if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing });
     };
     let there = FileType::from_raw_mode(now.stx_mode.into());
-    if entry.is_dir() {
-        return Ok(if there == FileType::Directory { Verdict::Same } else { Verdict::Differs });
+    if entry.is_dir() && there == FileType::Directory {
+        return Ok(Verdict::Same);
     }
     if options.ignore_existing {
         return Ok(Verdict::Left(Left::Exists));
@@ -49,10 +48,10 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<&Statx>) -> R
     }
     let same = match &entry.kind {
         EntryKind::File => {
-            if options.update && stat::mtime(now) > entry.mtime {
+            if options.update && sink.metadata().times.is_newer(at, now, entry.mtime) {
                 return Ok(Verdict::Left(Left::Newer));
             }
-            same_file(sink.root(), options.compare, offer, now)?
+            same_file(sink, offer, at, now)?
         }
         EntryKind::Symlink(target) => {
             let at = sink.root().at(&entry.path);
@@ -68,16 +67,16 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<&Statx>) -> R
     Ok(if same { Verdict::Same } else { Verdict::Differs })
 }
 
-fn same_file(root: &Root, compare: Compare, offer: &Offer, now: &Statx) -> Result<bool> {
+fn same_file(sink: &LocalSink, offer: &Offer, at: &At, now: &Statx) -> Result<bool> {
     let entry: &Entry = &offer.entry;
     if now.stx_size != entry.len {
         return Ok(false);
     }
-    Ok(match compare {
+    Ok(match sink.options().compare {
         Compare::SizeOnly => true,
-        Compare::SizeAndTime => stat::mtime(now) == entry.mtime,
+        Compare::SizeAndTime => sink.metadata().times.is_same(entry.mtime, at, now),
         Compare::Checksum => match offer.digest {
-            Some(wanted) => digest::of_path(root, &entry.path)? == wanted,
+            Some(wanted) => digest::of_path(sink.root(), &entry.path)? == wanted,
             None => false,
         },
     })

@@ -24,6 +24,7 @@ pub(super) fn is_for(root: &Root, options: &SinkOptions) -> bool {
         && options.compare != Compare::SizeOnly
         && !options.ignore_existing
         && !options.update
+        && options.modify_window.is_none_or(|window| window < 1)
 }
 
 /// Makes a small file with its content; `None` if something has that name, or only the strict way can make it.
@@ -45,7 +46,10 @@ pub(super) fn make(root: &Root, entry: &Entry, data: &SliceData, content: &[u8])
     let part = at.clone();
     let staged = Staged { at, part, file, dev, now, found: false, direct: true, keyed: false };
     match stage::write_whole(&root.ops, &staged.file, entry, data, content) {
-        Ok(()) => Ok(Some(staged)),
+        Ok(()) => {
+            root.folding.take(root, &staged.at, &staged.now, &entry.path)?;
+            Ok(Some(staged))
+        }
         Err(e) => {
             staged.abandon();
             Err(Error::io(root.side(), "write", &e).on(root.shown(&entry.path)))

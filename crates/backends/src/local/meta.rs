@@ -8,13 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::entry::Xattr;
-use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, Timestamp};
+use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, SinkOptions, Timestamp};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Statx, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::root::{At, REPLACED, Root};
 use super::stage::Staged;
 use super::stat;
+use super::times::{self, Times};
 
 /// Numbers of owners (`true`) and groups by name, each looked up once.
 type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
@@ -22,6 +23,8 @@ type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
 /// Sets metadata, and remembers what could not be set.
 pub(super) struct Metadata {
     ops: Arc<Ops>,
+    /// Compares modification times.
+    pub(super) times: Times,
     by_name: bool,
     ids: Mutex<Ids>,
     notes: Mutex<HashMap<(String, String), MetaNote>>,
@@ -67,8 +70,9 @@ impl Expected {
 }
 
 impl Metadata {
-    pub(super) fn new(by_name: bool, ops: Arc<Ops>) -> Self {
-        Self { ops, by_name, ids: Mutex::default(), notes: Mutex::default() }
+    pub(super) fn new(options: &SinkOptions, ops: Arc<Ops>) -> Self {
+        let (times, by_name) = (Times::new(options), options.owner_by_name);
+        Self { ops, times, by_name, ids: Mutex::default(), notes: Mutex::default() }
     }
 
     /// The numeric owner and group that `entry` is to have here.
@@ -151,7 +155,12 @@ impl Metadata {
                 Err(errno) => self.note("mode", errno, &entry.path),
             }
         }
-        let due = changed || matches!(on, On::File(..)) || stat::mtime(&now) != entry.mtime;
+        let due = changed
+            || match on {
+                On::File(..) => true,
+                On::New(..) => false,
+                On::Name(at, _) => !self.times.is_same(entry.mtime, at, &now),
+            };
         if due && !matches!(on, On::New(..)) {
             changed |= self.set_times(&target, entry);
         }
@@ -166,8 +175,17 @@ impl Metadata {
     fn set_times(&self, target: &Target<'_>, entry: &Entry) -> bool {
         self.ops.one();
         let set = target.set_times(entry);
-        if let Err(errno) = set {
-            self.note("times", errno, &entry.path);
+        match &set {
+            Err(errno) => self.note("times", *errno, &entry.path),
+            Ok(()) if times::is_unusual(entry.mtime) => {
+                self.ops.one();
+                let kept = stat::statx_now(target.fd()).map(|now| stat::mtime(&now));
+                if kept.is_ok_and(|kept| times::is_replaced(entry.mtime, kept)) {
+                    let cause = "the file system keeps no such time, and took the nearest that it keeps";
+                    self.note_cause("times", cause.to_owned(), &entry.path);
+                }
+            }
+            Ok(()) => {}
         }
         set.is_ok()
     }
@@ -204,8 +222,11 @@ impl Metadata {
     }
 
     fn note(&self, what: &str, errno: Errno, path: &RelPath) {
+        self.note_cause(what, std::io::Error::from(errno).to_string(), path);
+    }
+
+    fn note_cause(&self, what: &str, cause: String, path: &RelPath) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = std::io::Error::from(errno).to_string();
         let note = notes.entry((what.to_owned(), cause.clone())).or_insert_with(|| MetaNote {
             what: what.to_owned(),
             cause,
@@ -234,7 +255,7 @@ impl Metadata {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
             && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
-            && stat::mtime(now) == entry.mtime
+            && self.times.is_same(entry.mtime, at, now)
             && {
                 let carried = entry.xattrs.iter().filter(|(name, _)| stat::is_carried(name));
                 root.xattrs(&stat::XattrsOf::Name(&at.proc_path()), now)?.iter().eq(carried)

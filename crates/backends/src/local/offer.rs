@@ -1,14 +1,16 @@
 //! Answers to offers: what is made at once, and what content is needed.
 
-use haul_core::{Answer, Entry, EntryKind, ErrorKind, HardLink, Offer, RelPath, Result, SLICE_LEN};
-use rustix::fs::{AtFlags, FileType, Mode, Statx};
+use haul_core::{
+    Answer, Entry, EntryKind, Error, ErrorKind, HardLink, Left, Offer, RelPath, Result, SLICE_LEN,
+};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::compare::{Verdict, compare};
 use super::meta::{Expected, On};
 use super::root::At;
 use super::sink::LocalSink;
-use super::{stage, stat};
+use super::{leftovers, publish, stage, stat};
 
 /// Compares one entry and makes it, if it has no content.
 pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
@@ -17,7 +19,19 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let _doing = sink.root().doing("compare", &entry.path);
     check(sink, entry)?;
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
-    let verdict = compare(sink, offer, now.as_ref().map(|(_, now)| now))?;
+    if now.is_none() && sink.options().ignore_existing && is_below_file(sink, &entry.path) {
+        return Ok(Answer::Left(Left::Exists));
+    }
+    let mut verdict = compare(sink, offer, now.as_ref().map(|(at, now)| (at, now)))?;
+    if let Some((at, now)) = &now
+        && (sink.options().dry_run || keeps_inode(sink, entry, &verdict, now))
+    {
+        sink.root().folding.take(sink.root(), at, now, &entry.path)?;
+        if !entry.is_dir() && verdict == Verdict::Same && !sink.claims().take(now, &entry.path) {
+            // It was one file with another entry, and is a file of its own at the source.
+            verdict = Verdict::Differs;
+        }
+    }
     match (verdict, now) {
         (Verdict::Left(why), _) => Ok(Answer::Left(why)),
         (Verdict::Same, Some((at, now))) => same(sink, entry, &at, &now),
@@ -28,11 +42,8 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             {
                 clear_dir(sink, entry)?;
             }
-            let is_regular = |(_, now): &(At, Statx)| {
-                FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
-            };
             // What is changed in place needs nothing that is staged.
-            let in_place = sink.options().in_place && now.as_ref().is_some_and(is_regular);
+            let in_place = now.as_ref().is_some_and(|(_, now)| is_written_into(sink, entry, now));
             let giant = entry.len > SLICE_LEN && !in_place;
             let at =
                 at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
@@ -47,6 +58,28 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
 pub(super) fn check(sink: &LocalSink, entry: &Entry) -> Result<()> {
     let refused = |why| sink.root().fault(ErrorKind::Unsupported, "make", &entry.path, why);
     entry.check().map_err(refused)
+}
+
+/// Whether the content of the entry is written into the file that is there.
+fn is_written_into(sink: &LocalSink, entry: &Entry, now: &Statx) -> bool {
+    sink.options().in_place
+        && FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
+        && sink.claims().may_write_into(now, entry)
+}
+
+/// Whether what is there is not replaced, but stays what it is or is changed.
+fn keeps_inode(sink: &LocalSink, entry: &Entry, verdict: &Verdict, now: &Statx) -> bool {
+    match verdict {
+        Verdict::Same | Verdict::Left(_) => true,
+        Verdict::Differs => entry.len > SLICE_LEN && is_written_into(sink, entry, now),
+        Verdict::Missing => false,
+    }
+}
+
+/// Whether something on the way to `path` is no folder.
+fn is_below_file(sink: &LocalSink, path: &RelPath) -> bool {
+    path.parent()
+        .is_some_and(|parent| matches!(sink.root().dir(&parent, false), Err(Errno::NOTDIR | Errno::LOOP)))
 }
 
 /// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
@@ -110,29 +143,46 @@ fn same(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer>
 /// An empty folder in the way of something else gives way; one with something in it does not.
 fn clear_dir(sink: &LocalSink, entry: &Entry) -> Result<()> {
     if sink.options().dry_run {
-        return Ok(());
+        let is_empty = sink.root().at(&entry.path).and_then(|at| is_empty(&at));
+        return if is_empty == Ok(false) {
+            Err(publish::not_empty(sink.root(), &entry.path))
+        } else {
+            Ok(())
+        };
     }
-    let removed = sink.root().at(&entry.path).and_then(|at| at.unlink(AtFlags::REMOVEDIR));
+    let removed = sink.root().at(&entry.path).and_then(|at| match at.unlink(AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY | Errno::EXIST) if leftovers::clean_folder(&at) => at.unlink(AtFlags::REMOVEDIR),
+        other => other,
+    });
     sink.root().forget(&entry.path);
     match removed {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => {
-            let cause = "a folder that is not empty is in its place";
-            let error = sink.root().fault(ErrorKind::Io, "replace", &entry.path, cause);
-            Err(error.with_hint("move the folder away, or give another destination"))
-        }
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Err(publish::not_empty(sink.root(), &entry.path)),
         Err(errno) => Err(sink.root().error("replace", &entry.path, errno)),
     }
 }
 
-fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
-    if sink.options().dry_run {
-        return Ok(Answer::Made);
+/// Whether there is nothing in the folder but what killed runs have left.
+fn is_empty(at: &At) -> rustix::io::Result<bool> {
+    let opened = at.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+    for name in rustix::fs::Dir::new(opened)? {
+        let name = name?;
+        let name = name.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && !stage::is_staging_name(name) {
+            return Ok(false);
+        }
     }
+    Ok(true)
+}
+
+fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     let failed = |errno| sink.root().error("make", &entry.path, errno);
     let was_dir = now.is_some_and(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory);
     if was_dir {
         clear_dir(sink, entry)?;
+    }
+    if sink.options().dry_run {
+        return Ok(Answer::Made);
     }
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     if entry.is_dir() {
@@ -142,6 +192,9 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
             other => other,
         }
         .map_err(failed)?;
+        if let Ok(now) = stat::statx(&at) {
+            sink.root().folding.take(sink.root(), &at, &now, &entry.path)?;
+        }
         sink.root().was_made(&entry.path);
         let (dev, ino) = stat::inode(&stat::statx_file(&dir).map_err(failed)?);
         sink.dirs().add(&Entry { dev, ino, ..entry.clone() })?;
@@ -155,12 +208,16 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     };
     made.map_err(failed)?;
     let expected = Expected::Made(file_type(&entry.kind));
-    let published = sink.metadata().set(&On::Name(&part, expected), entry).and_then(|_| part.rename(&at));
+    let take = || match stat::statx(&part) {
+        Ok(now) => sink.root().folding.take_at(sink.root(), (&part, &now), &at, &entry.path),
+        Err(errno) => Err(failed(errno)),
+    };
+    let set = || sink.metadata().set(&On::Name(&part, expected), entry).map_err(failed);
+    let published = take().and_then(|()| set()).and_then(|_| part.rename(&at).map_err(failed));
     if published.is_err() {
         let _ = stage::remove(&part);
     }
-    published.map_err(failed)?;
-    Ok(Answer::Made)
+    published.map(|()| Answer::Made)
 }
 
 fn file_type(kind: &EntryKind) -> FileType {
@@ -189,6 +246,11 @@ fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
     }
 }
 
+fn no_first_name(sink: &LocalSink, entry: &Entry) -> Error {
+    let cause = "the file that it is another name of is not there";
+    sink.root().fault(ErrorKind::NotFound, "link", &entry.path, cause)
+}
+
 /// Makes `link` a further name of a file that is here.
 pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let entry = &*link.entry;
@@ -199,9 +261,11 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         if sink.options().dry_run {
             return Ok(Answer::Made);
         }
-        let cause = "the file that it is another name of is not there";
-        return Err(sink.root().fault(ErrorKind::NotFound, "link", &entry.path, cause));
+        return Err(no_first_name(sink, entry));
     };
+    if FileType::from_raw_mode(target.stx_mode.into()) == FileType::Directory && !sink.options().dry_run {
+        return Err(no_first_name(sink, entry));
+    }
     let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
     match &there {
         Some((_, now)) if inode(now) == inode(&target) => return Ok(Answer::Same),
@@ -209,11 +273,11 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         None if sink.options().existing => return Ok(Answer::Left(haul_core::Left::Missing)),
         _ => {}
     }
-    if sink.options().dry_run {
-        return Ok(Answer::Made);
-    }
     if there.is_some_and(|(_, now)| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory) {
         clear_dir(sink, entry)?;
+    }
+    if sink.options().dry_run {
+        return Ok(Answer::Made);
     }
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     let part = stage::part_of(&at);
@@ -226,6 +290,14 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         Err(Errno::ACCESS) if sink.root().unlock_parent(&entry.path, &at) => link_to(),
         other => other,
     };
-    linked.and_then(|()| part.rename(&at)).map_err(failed)?;
+    linked.map_err(failed)?;
+    let taken = stat::statx(&part)
+        .map_err(failed)
+        .and_then(|now| sink.root().folding.take_at(sink.root(), (&part, &now), &at, &entry.path));
+    if let Err(error) = taken {
+        let _ = stage::remove(&part);
+        return Err(error);
+    }
+    part.rename(&at).map_err(failed)?;
     Ok(Answer::Made)
 }

@@ -112,6 +112,9 @@ impl Reader {
             }
         }
         hasher.update_zeros(len - at);
+        if entry.len == 0 {
+            is_really_empty(root, entry, file)?;
+        }
         if ours {
             pagecache::release(file, start, len);
         }
@@ -168,6 +171,22 @@ pub(super) fn open(root: &Root, path: &RelPath) -> Result<File> {
     };
     // What is no file now has another inode than the entry, or cannot be read at a position.
     opened.map(File::from).map_err(failed)
+}
+
+/// File systems whose files have no length of their own: procfs, sysfs, cgroup, debugfs, tracefs.
+const WITHOUT_LENGTH: [u32; 6] = [0x9fa0, 0x6265_6572, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163];
+
+/// Fails if there is content in a file whose length is told as 0, where the file system tells no lengths.
+fn is_really_empty(root: &Root, entry: &Entry, file: &File) -> Result<()> {
+    root.ops.one();
+    let has_lengths =
+        rustix::fs::fstatfs(file).map_or(true, |stat| !WITHOUT_LENGTH.contains(&(stat.f_type as u32)));
+    if has_lengths || !matches!(file.read_at(&mut [0; 1], 0), Ok(1)) {
+        return Ok(());
+    }
+    let cause = "its file system tells no length of it, so how much there is cannot be known";
+    let error = root.fault(haul_core::ErrorKind::Unsupported, "read", &entry.path, cause);
+    Err(error.with_hint("copy what it holds with cat, or leave it out with --exclude"))
 }
 
 pub(super) fn changed(root: &Root, path: &RelPath) -> Error {

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::ahead::Ahead;
 use super::descriptors;
 use super::devices::Devices;
+use super::folding::Folding;
 use super::held_dirs::{HeldDirs, Step};
 use super::place::{Above, Base};
 use super::underway::Underway;
@@ -45,6 +46,8 @@ const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOF
 pub(super) struct Root {
     /// What lets operations on this end's file system through.
     pub(super) ops: Arc<Ops>,
+    /// The names in use where case is not told apart.
+    pub(super) folding: Folding,
     /// What is being done on it.
     pub(super) underway: Underway,
     base: Base,
@@ -77,6 +80,8 @@ pub(super) struct Dir {
     pub(super) fresh: bool,
     /// Nothing in it is replaced or removed but what is staged.
     pub(super) keeps: bool,
+    /// Whether names in it that differ in case only are one name.
+    pub(super) folds: OnceLock<bool>,
     /// Whether what is made in it gets attributes from it.
     hands_down: OnceLock<bool>,
     /// What lets operations on it through.
@@ -94,6 +99,7 @@ impl Dir {
             fresh,
             keeps: false,
             ops: Arc::clone(ops),
+            folds: OnceLock::new(),
             hands_down: OnceLock::new(),
             listed: OnceLock::new(),
             staged: OnceLock::new(),
@@ -161,6 +167,7 @@ impl Root {
     pub(super) fn new(base: Base, side: Side, ops: Arc<Ops>) -> Self {
         Self {
             ops,
+            folding: Folding::default(),
             underway: Underway::default(),
             base,
             keeps: false,

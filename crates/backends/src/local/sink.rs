@@ -11,10 +11,11 @@ use haul_core::{
     Answer, BatchData, BufferPool, Delta, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
     Outcome, Pages, RelPath, Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
 };
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
+use super::claims::Claims;
 use super::commit::{Committer, Item, Ticket, What};
 use super::crew::Crew;
 use super::delta::Bases;
@@ -47,6 +48,8 @@ pub(super) struct LocalSink {
     ahead: Ahead,
     /// Whether small files are made under their own names.
     direct: bool,
+    /// Whose files of several names are.
+    claims: Claims,
     /// Files that are there, while something is staged of them that was held when they were looked at.
     unclean: Mutex<Vec<Arc<Entry>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -64,7 +67,7 @@ impl LocalSink {
         options: SinkOptions,
         pool: BufferPool,
     ) -> Result<Self> {
-        let metadata = Metadata::new(options.owner_by_name, Arc::clone(&root.ops));
+        let metadata = Metadata::new(&options, Arc::clone(&root.ops));
         let (writers, crew) = if root.is_distant() {
             (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
         } else {
@@ -86,6 +89,7 @@ impl LocalSink {
             crew,
             ahead: Ahead::default(),
             direct,
+            claims: Claims::default(),
             unclean,
             thread: Mutex::new(Some(thread)),
         })
@@ -105,6 +109,10 @@ impl LocalSink {
 
     pub(super) fn dirs(&self) -> &Dirs {
         &self.dirs
+    }
+
+    pub(super) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     pub(super) fn bases(&self) -> &Bases {
@@ -170,7 +178,7 @@ impl LocalSink {
     fn is_there(&self, at: &At, entry: &Entry, digest: Digest) -> bool {
         stat::statx(at).is_ok_and(|now| {
             now.stx_size == entry.len
-                && stat::mtime(&now) == entry.mtime
+                && self.metadata().times.is_same(entry.mtime, at, &now)
                 && self.metadata().is_same(self.root(), at, &now, entry).unwrap_or(false)
         }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
     }
@@ -199,11 +207,21 @@ impl LocalSink {
         if let Some(old) = held.take() {
             recheck::cancel(&self.committer, &old);
         }
-        let giant = Arc::new(Giant::open(self.root(), entry, &self.options)?);
+        let options = SinkOptions { in_place: self.keeps_place(entry), ..self.options.clone() };
+        let giant = Arc::new(Giant::open(self.root(), entry, &options)?);
         *held = Some(giant.clone());
         drop(held);
         recheck::begin(&self.committer, &giant);
         Ok(Ok(giant))
+    }
+
+    /// Whether the entry's content is written into the file that is there.
+    fn keeps_place(&self, entry: &Entry) -> bool {
+        self.options.in_place
+            && self.root().at(&entry.path).and_then(|at| stat::statx(&at)).is_ok_and(|now| {
+                FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
+                    && self.claims.may_write_into(&now, entry)
+            })
     }
 
     /// Closes the staged file of a giant that is not under way any more. Whether there was one.
@@ -214,36 +232,6 @@ impl LocalSink {
             recheck::cancel(&self.committer, &giant);
         }
         slot.is_some()
-    }
-
-    fn remove_one(&self, path: &RelPath) -> Result<()> {
-        let _doing = self.root().doing("remove", path);
-        let gone = |result| match result {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
-            other => other,
-        };
-        let remove = || -> rustix::io::Result<()> {
-            let at = self.root().at(path)?;
-            let now = stat::statx(&at)?;
-            let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
-            let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            if is_dir {
-                self.root().forget(path);
-            }
-            match at.unlink(flags) {
-                Err(Errno::ACCESS) if self.root().unlock_parent(path, &at) => at.unlink(flags),
-                other => other,
-            }
-        };
-        gone(remove()).map_err(|errno| self.root().error("remove", path, errno))
-    }
-}
-
-impl LocalSink {
-    /// Removes what is no folder. Whether it is gone; if not, what stands in the way is found out otherwise.
-    fn unlink(&self, path: &RelPath) -> bool {
-        let unlinked = self.root().at(path).and_then(|at| stage::remove(&at));
-        matches!(unlinked, Ok(()) | Err(Errno::NOENT))
     }
 }
 
@@ -360,7 +348,7 @@ impl Sink for LocalSink {
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        if self.root().is_distant() {
+        if self.root().is_distant() && !self.options.dry_run {
             // What is no folder goes first, side by side; folders then find themselves empty.
             let gone = self.committer.crew.each(paths, |path| self.unlink(path));
             let rest = paths.iter().zip(gone);
@@ -421,7 +409,9 @@ impl LocalSink {
         for entry in entries {
             let at = self.root().at(&entry.path);
             let there = |at: &At| {
-                stat::statx(at).is_ok_and(|now| now.stx_size == entry.len && stat::mtime(&now) == entry.mtime)
+                stat::statx(at).is_ok_and(|now| {
+                    now.stx_size == entry.len && self.metadata().times.is_same(entry.mtime, at, &now)
+                })
             };
             if let Some(at) = at.ok().filter(there) {
                 stage::clean(&at);

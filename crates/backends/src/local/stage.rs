@@ -174,23 +174,6 @@ impl Staged {
             let _ = remove(&self.part);
         }
     }
-
-    /// Gives it its final name.
-    pub(super) fn publish(&self) -> rustix::io::Result<()> {
-        if self.keyed {
-            // Right before: without it, the journal of what is staged does not count any more.
-            mark::remove_key(&self.file);
-        }
-        let rename = || self.part.rename(&self.at);
-        match rename() {
-            // An empty folder in its place gives way; one with something in it does not.
-            Err(Errno::ISDIR) => {
-                self.at.unlink(AtFlags::REMOVEDIR)?;
-                rename()
-            }
-            other => other,
-        }
-    }
 }
 
 fn restless(root: &Root, path: &RelPath) -> Error {
@@ -250,7 +233,7 @@ fn lock_patiently(root: &Root, file: &impl AsFd) -> rustix::io::Result<()> {
 }
 
 /// Whether this is the inode that the name stands for.
-fn is_named(now: &Statx, part: &At) -> bool {
+pub(super) fn is_named(now: &Statx, part: &At) -> bool {
     let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
     stat::statx(part).is_ok_and(|named| inode(&named) == inode(now))
 }

@@ -15,7 +15,7 @@ pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
     let seen = match path.parent() {
         Some(parent) => {
             let page = sink.pages.of(&sink.tree, &parent)?;
-            if !sink.options.dry_run && page.take_blocked() {
+            if !sink.options.dry_run && !sink.options.ignore_existing && page.take_blocked() {
                 remove(sink, &[sink.tree.key(&parent)])?;
             }
             noted = page.take_noted(&sink.tree, path);
@@ -27,7 +27,24 @@ pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
         }
         None => Seen { object: Err(Unknown), folder: Err(Unknown) },
     };
+    if sink.options.ignore_existing && is_below_object(sink, entry)? {
+        return Ok(Answer::Left(Left::Exists));
+    }
     if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, noted) }
+}
+
+/// Whether something above the entry is an object, and no folder.
+fn is_below_object(sink: &ObjectSink, entry: &Entry) -> Result<bool> {
+    let mut above = entry.path.parent();
+    while let Some(folder) = above.filter(|folder| !folder.is_root()) {
+        above = folder.parent();
+        let Some(parent) = &above else { break };
+        let seen = sink.pages.of(&sink.tree, parent)?.seen(&sink.tree, &folder);
+        if matches!(seen.object, Ok(Some(_))) && seen.folder != Ok(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
@@ -42,6 +59,9 @@ fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
         Ok(there) => there.is_some(),
         Err(Unknown) => entry.path.is_root() && sink.tree.client.look(&sink.tree.key(&entry.path))?.is_some(),
     };
+    if in_the_way && sink.options.ignore_existing {
+        return Ok(Answer::Left(Left::Exists));
+    }
     let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
     if own.as_ref().is_some_and(|object| notes::is_same(object, entry)) && !in_the_way {
         return Ok(Answer::Same);
@@ -94,7 +114,12 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
         Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
         Some(now) => {
             let there = notes::read(&entry.path, &now, false, None);
-            if options.update && entry.is_file() && there.is_file() && there.mtime > entry.mtime {
+            if options.update
+                && entry.is_file()
+                && there.is_file()
+                && there.mtime > entry.mtime
+                && !options.is_same_time(there.mtime, entry.mtime)
+            {
                 return Ok(Answer::Left(Left::Newer));
             }
             if is_same(sink, offer, &now, &there)? {
@@ -130,7 +155,9 @@ fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
     }
     Ok(match (sink.options.compare, offer.digest) {
         (Compare::SizeOnly, _) => true,
-        (Compare::SizeAndTime, _) => there.mtime == entry.mtime && now.note("mtime").is_some(),
+        (Compare::SizeAndTime, _) => {
+            sink.options.is_same_time(there.mtime, entry.mtime) && now.note("mtime").is_some()
+        }
         (Compare::Checksum, None) => false,
         (Compare::Checksum, Some(wanted)) => match sink.tree.recorded(now)? {
             Some(digest) => digest == wanted,
@@ -157,7 +184,7 @@ fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
 fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
     if below(sink, path, true)? {
         let cause = "a folder that is not empty is in its place";
-        let error = sink.tree.error(ErrorKind::Io, "replace", path, cause);
+        let error = sink.tree.error(ErrorKind::NotEmpty, "replace", path, cause);
         return Err(error.with_hint("move the folder away, or give another destination"));
     }
     if sink.options.dry_run {

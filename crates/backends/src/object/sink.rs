@@ -201,7 +201,14 @@ impl Sink for ObjectSink {
         Ok(self.look.each(links, |link| within::link(self, link)))
     }
 
+    fn stages(&self) -> bool {
+        false
+    }
+
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        if self.options.dry_run {
+            return Ok(paths.iter().map(|_| Ok(())).collect());
+        }
         let client = &self.tree.client;
         let keys = self.look.each(paths, |path| -> Result<Vec<String>> {
             let (key, folder) = (self.tree.key(path), self.tree.folder(path));

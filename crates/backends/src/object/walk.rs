@@ -98,7 +98,7 @@ impl Walk<'_> {
             Ok(Some(fact)) => {
                 let is_dir = fact.entry.is_dir();
                 if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
-                    batch.excluded += 1;
+                    batch.leaves_out(self.options, path);
                 } else if is_dir {
                     self.work.add([Work::Folder(path.clone())]);
                 } else {
@@ -171,7 +171,9 @@ impl Walk<'_> {
         let (out, folders): (Vec<_>, Vec<_>) =
             folders.into_iter().partition(|folder| filter::excludes(&self.options.rules, folder, true));
         if !out.is_empty() {
-            self.hand_over(ScanBatch { excluded: out.len() as u64, ..ScanBatch::default() });
+            let mut batch = ScanBatch::default();
+            out.iter().for_each(|path| batch.leaves_out(self.options, path));
+            self.hand_over(batch);
         }
         // Below the folders that come out of this page, so that those are done first and what waits stays little.
         let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });
@@ -189,7 +191,7 @@ impl Walk<'_> {
             if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
                 left_out.insert(path);
             } else if !path.is_root() && filter::excludes(&self.options.rules, &path, true) {
-                batch.excluded += 1;
+                batch.leaves_out(self.options, &path);
                 left_out.insert(path);
             } else {
                 folders.push((path, object, true));
@@ -201,7 +203,7 @@ impl Walk<'_> {
                 continue;
             }
             if filter::excludes(&self.options.rules, &path, false) {
-                batch.excluded += 1;
+                batch.leaves_out(self.options, &path);
                 continue;
             }
             all.push((path, Some(object), false));
@@ -213,7 +215,9 @@ impl Walk<'_> {
                 .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
             for ((path, ..), told) in some.iter().zip(told) {
                 match told {
-                    Ok(Some(entry)) if self.options.is_wrong_size(&entry) => batch.excluded += 1,
+                    Ok(Some(entry)) if self.options.is_wrong_size(&entry) => {
+                        batch.leaves_out(self.options, path);
+                    }
                     Ok(Some(entry)) => batch.entries.push(entry),
                     // It vanished since it was listed, or is what haul keeps beside an object.
                     Ok(None) => {}

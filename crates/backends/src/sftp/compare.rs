@@ -1,6 +1,6 @@
 //! Is it there already?
 
-use haul_core::{Compare, Entry, EntryKind, Left, Offer, SinkOptions};
+use haul_core::{Compare, Entry, EntryKind, Left, Offer, SinkOptions, Timestamp};
 
 use super::meta::seconds;
 use super::packet::Attrs;
@@ -30,8 +30,8 @@ pub(super) fn compare(options: &SinkOptions, offer: &Offer, now: Option<&Attrs>)
         return if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing };
     };
     let kind = now.mode.map(|mode| mode & KIND);
-    if entry.is_dir() {
-        return if kind == Some(DIR) { Verdict::Same } else { Verdict::Differs };
+    if entry.is_dir() && kind == Some(DIR) {
+        return Verdict::Same;
     }
     if options.ignore_existing {
         return Verdict::Left(Left::Exists);
@@ -47,13 +47,16 @@ pub(super) fn compare(options: &SinkOptions, offer: &Offer, now: Option<&Attrs>)
 
 fn same_file(options: &SinkOptions, offer: &Offer, entry: &Entry, now: &Attrs) -> Verdict {
     let modified = now.times.map(|(_, modified)| modified);
-    if options.update && modified.is_some_and(|modified| modified > seconds(entry.mtime)) {
+    let whole = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
+    let same = |modified: u32| options.is_same_time(whole(modified), whole(seconds(entry.mtime)));
+    let is_newer = |modified: u32| modified > seconds(entry.mtime) && !same(modified);
+    if options.update && modified.is_some_and(is_newer) {
         return Verdict::Left(Left::Newer);
     }
     let same = match options.compare {
         _ if now.size != Some(entry.len) => false,
         Compare::SizeOnly => true,
-        Compare::SizeAndTime => modified == Some(seconds(entry.mtime)),
+        Compare::SizeAndTime => modified.is_some_and(same),
         Compare::Checksum if offer.digest.is_some() => return Verdict::Digest,
         Compare::Checksum => false,
     };

@@ -12,7 +12,8 @@ use super::packet::{Attrs, Request};
 use super::sink::SftpSink;
 use super::tree::is_dir;
 use super::wave::Wave;
-use super::{giant, read};
+use super::{giant, read, walk};
+use crate::local::stage::is_staging_name;
 
 /// One offer on the way to its answer.
 struct Case<'a> {
@@ -48,6 +49,13 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
     compare_targets(sink, &mut cases)?;
     compare_digests(sink, &mut cases)?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
+        let mut above = case.offer.entry.path.parent();
+        while let Some(folder) = above.filter(|_| sink.options.ignore_existing && case.now.is_none()) {
+            if looked.lacking.get(&folder) == Some(&true) {
+                case.verdict = Verdict::Left(Left::Exists);
+            }
+            above = folder.parent();
+        }
         if let Verdict::Left(why) = &case.verdict {
             case.answer = Some(Ok(Answer::Left(*why)));
         } else if case.verdict != Verdict::Same && !can_hold(case.entry()) {
@@ -56,7 +64,9 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         }
     }
     same(sink, &mut cases)?;
-    if !sink.options.dry_run {
+    if sink.options.dry_run {
+        look_into_dirs(sink, &mut cases)?;
+    } else {
         if let Some(case) = cases.iter().find(|case| case.entry().path.is_root() && !case.entry().is_dir()) {
             sink.clean(&[sink.tree.beside(&case.entry().path, b".")])?;
         }
@@ -156,6 +166,30 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// With `-n`, finds the folders in the way of something else that would not give way.
+fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let in_the_way =
+        |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
+    let asked: Vec<usize> = (0..cases.len()).filter(|at| in_the_way(&cases[*at])).collect();
+    let dirs: Vec<Vec<u8>> = asked.iter().map(|at| sink.tree.far(&cases[*at].entry().path)).collect();
+    if dirs.is_empty() {
+        return Ok(());
+    }
+    let full = sink.tree.pool().on_one(|conn| {
+        let mut full = vec![false; dirs.len()];
+        walk::list(conn, &dirs, &mut |at, names| {
+            let is_kept = |name: &[u8]| !matches!(name, b"." | b"..") && !is_staging_name(name);
+            full[at] |= names.iter().any(|(name, _)| is_kept(name));
+            Ok(true)
+        })?;
+        Ok(full)
+    })?;
+    for at in asked.into_iter().zip(full).filter_map(|(at, full)| full.then_some(at)) {
+        cases[at].answer = Some(Err(sink.tree.not_empty(&cases[at].offer.entry.path)));
+    }
+    Ok(())
+}
+
 /// An empty folder in the way of something else gives way; one with something in it does not.
 fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let in_the_way =
@@ -180,10 +214,7 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             Ok(()) => {}
             Err(fault) if fault.is_missing() => {}
             Err(Fault::Status(super::packet::FAILURE, _)) => {
-                let cause = "a folder that is not empty is in its place";
-                let error = sink.tree.fault(ErrorKind::Io, "replace", &case.offer.entry.path, cause);
-                let hint = "move the folder away, or give another destination";
-                case.answer = Some(Err(error.with_hint(hint)));
+                case.answer = Some(Err(sink.tree.not_empty(&case.offer.entry.path)));
             }
             Err(fault) => {
                 case.answer = Some(Err(sink.tree.error("replace", &case.offer.entry.path, fault)));

@@ -280,13 +280,19 @@ impl SftpSink {
             Ok(found) => found,
             Err(fault) => return Some(Err(self.tree.error("look at", &entry.path, fault.clone()))),
         };
+        let no_first_name = || {
+            let cause = "the file that it is another name of is not there";
+            Some(Err(self.tree.fault(ErrorKind::NotFound, "link", &entry.path, cause)))
+        };
         let Ok(Some(target)) = target else {
             if self.options.dry_run {
                 return Some(Ok(Answer::Made));
             }
-            let cause = "the file that it is another name of is not there";
-            return Some(Err(self.tree.fault(ErrorKind::NotFound, "link", &entry.path, cause)));
+            return no_first_name();
         };
+        if is_dir(target) && !self.options.dry_run {
+            return no_first_name();
+        }
         match found {
             // SFTP does not tell inodes: the same length and time must do.
             Some(now)
@@ -381,6 +387,9 @@ impl Sink for SftpSink {
                         part.done();
                         made.push(Ok(Answer::Made));
                     }
+                    Err(_) if matches!(&looked.found[*at], Ok(Some(now)) if is_dir(now)) => {
+                        made.push(Err(self.tree.not_empty(&links[*at].entry.path)));
+                    }
                     Err(fault) => {
                         made.push(Err(self.tree.error("link", &links[*at].entry.path, fault)));
                     }
@@ -394,7 +403,15 @@ impl Sink for SftpSink {
         Ok(answers.into_iter().flatten().collect())
     }
 
+    fn stages(&self) -> bool {
+        // A server says no more than Failure of a name that it cannot give.
+        false
+    }
+
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        if self.options.dry_run {
+            return Ok(paths.iter().map(|_| Ok(())).collect());
+        }
         let found = self.tree.look(paths)?.found;
         let folder = |found: &Found| matches!(found, Ok(Some(now)) if is_dir(now));
         paths

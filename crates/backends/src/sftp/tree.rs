@@ -105,6 +105,13 @@ impl Tree {
         error(self.side, operation, &self.far(path), fault)
     }
 
+    /// The error of an entry in whose place there is a folder with something in it.
+    pub(super) fn not_empty(&self, path: &RelPath) -> Error {
+        let cause = "a folder that is not empty is in its place";
+        let error = self.fault(ErrorKind::NotEmpty, "replace", path, cause);
+        error.with_hint("move the folder away, or give another destination")
+    }
+
     /// An error of our own on the entry at `path`.
     pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
         Error::new(kind, self.side, operation, cause).on(self.far(path))

@@ -70,7 +70,7 @@ impl Walk<'_> {
                     }
                     batch.entries.push(entry);
                 }
-                Ok(Some(_)) => batch.excluded += 1,
+                Ok(Some(_)) => batch.leaves_out(self.options, path),
                 Ok(None) => {
                     let error =
                         self.tree.fault(ErrorKind::NotFound, "look at", path, "No such file or directory");
@@ -158,7 +158,7 @@ impl Walk<'_> {
                     if options.is_wrong_size(&entry)
                         || filter::excludes(&options.rules, &path, entry.is_dir())
                     {
-                        batch.excluded += 1;
+                        batch.leaves_out(options, &path);
                         continue;
                     }
                     if entry.is_dir() {
@@ -168,7 +168,7 @@ impl Walk<'_> {
                 }
                 // It vanished since it was listed.
                 Ok(None) => {}
-                Err(_) if filter::excludes(&options.rules, &path, false) => batch.excluded += 1,
+                Err(_) if filter::excludes(&options.rules, &path, false) => batch.leaves_out(options, &path),
                 Err(error) => batch.errors.push(Failure { path, error }),
             }
         }

@@ -59,6 +59,7 @@ pub(crate) fn errors(round: &mut Round) {
         cache: Duration::ZERO,
         plus: true,
         xattrs: true,
+        ..Options::default()
     };
     let mount = haul_slowfs::Mount::new(&behind, &at, options)
         .unwrap_or_else(|error| panic!("cannot mount: {error}"));

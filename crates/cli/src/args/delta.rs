@@ -28,7 +28,8 @@ pub(crate) struct DeltaArgs {
     /// Change files of more than 4 MiB at DST where they are, instead of replacing them
     ///
     /// For those who must: a reader sees a mix of old and new until it is done, and so does everybody if the run is
-    /// interrupted, until it is run again. In return there need not be room for a second copy, and hard links stay.
+    /// interrupted, until it is run again. In return there need not be room for a second copy, and hard links stay,
+    /// unless the file has more of them at DST than at SRC: then it is replaced.
     #[arg(long, help_heading = "What is sent")]
     pub(crate) inplace: bool,
 }

@@ -45,6 +45,17 @@ pub(crate) struct TransferArgs {
     /// Do not create files that DST lacks
     #[arg(long, alias = "ignore-non-existing", help_heading = "What counts as the same")]
     pub(crate) existing: bool,
+    /// Take modification times that differ by at most N seconds for the same (-1: not even by a nanosecond)
+    ///
+    /// Without it, times are compared as precisely as DST keeps them: a disk that keeps seconds is compared by seconds.
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..),
+        help_heading = "What counts as the same"
+    )]
+    pub(crate) modify_window: Option<i64>,
     /// Leave alone what is newer at DST
     #[arg(short = 'u', long, help_heading = "What counts as the same")]
     pub(crate) update: bool,

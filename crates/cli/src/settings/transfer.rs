@@ -34,6 +34,7 @@ impl TransferSettings {
             ignore_existing: args.ignore_existing,
             existing: args.existing,
             update: args.update,
+            modify_window: args.modify_window,
             dry_run: args.dry_run,
             durable: !args.no_fsync,
             recheck: !args.no_recheck,
@@ -63,5 +64,6 @@ pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
         max_size: args.max_size,
         one_file_system: args.one_file_system,
         owner_names: false,
+        tells_left_out: false,
     })
 }

@@ -25,6 +25,7 @@ mod delta;
 mod descriptors;
 mod digests;
 mod direct;
+mod disks;
 mod durability;
 mod encoded;
 mod failures;
@@ -67,6 +68,7 @@ mod routes;
 mod scene;
 mod selection;
 mod sftp;
+mod shapes;
 mod signals;
 mod slow;
 mod small;
@@ -154,6 +156,8 @@ fn main() -> ExitCode {
         sync::cases(),
         threads::cases(),
         restricted::cases(),
+        shapes::cases(),
+        disks::cases(),
         words::cases(),
         guards::cases(),
         selection::cases(),

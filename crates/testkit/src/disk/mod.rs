@@ -74,7 +74,7 @@ impl CrashDisk {
     pub fn new(kind: FileSystem, bytes: u64) -> Self {
         let options = match kind {
             // The journal is written each second, not each fifth: what is to be lost is there sooner.
-            FileSystem::Ext4 => "commit=1",
+            FileSystem::Ext4 | FileSystem::Ext4Seconds => "commit=1",
             // A copy of an image has the same identity.
             FileSystem::Xfs => "nouuid",
             FileSystem::Btrfs => "commit=1",
@@ -228,7 +228,7 @@ impl CrashDisk {
         let queue = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("queue");
         fs::write(queue.join("max_sectors_kb"), (LONGEST_REQUEST / 1024).to_string()).unwrap();
         let kind = match self.kind {
-            FileSystem::Ext4 => "ext4",
+            FileSystem::Ext4 | FileSystem::Ext4Seconds => "ext4",
             FileSystem::Xfs => "xfs",
             FileSystem::Btrfs => "btrfs",
             FileSystem::Tmpfs => "tmpfs",

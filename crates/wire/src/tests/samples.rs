@@ -224,6 +224,7 @@ pub(super) fn responses() -> Vec<Response> {
         entries: vec![entry("d", EntryKind::Dir), entry("n", EntryKind::BlockDevice(2049))],
         errors: vec![Failure { path: path("e"), error: error() }],
         excluded: 9,
+        left_out: vec![path("f")],
         told: false,
     };
     let note = MetaNote { what: "owner".to_owned(), cause: "no".to_owned(), count: 3, example: path("a") };

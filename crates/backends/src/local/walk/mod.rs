@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
                     self.dev = Some(entry.dev);
                 }
                 if filter::excludes(&self.options.rules, start, entry.is_dir()) && !start.is_root() {
-                    batch.excluded += 1;
+                    batch.leaves_out(self.options, start);
                     return;
                 }
                 if entry.is_dir() {
@@ -305,7 +305,9 @@ impl<'a> Walk<'a> {
         let options = self.options;
         let out =
             options.is_wrong_size(entry) || filter::excludes(&options.rules, &entry.path, entry.is_dir());
-        batch.excluded += u64::from(out);
+        if out {
+            batch.leaves_out(options, &entry.path);
+        }
         out
     }
 }

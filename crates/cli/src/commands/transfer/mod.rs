@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use haul_core::{
     Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, SinkOptions, Source,
 };
-use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part};
+use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part, Rival};
 
 use self::index::Wanted;
 use self::merge::merge;
@@ -204,14 +204,21 @@ struct Runner {
 impl Runner {
     fn copy_all(&mut self, planned: Vec<Planned>) -> Result<()> {
         let count = planned.len();
+        let all: Vec<(Place, Arc<dyn Source>)> =
+            planned.iter().map(|part| (part.place.clone(), Arc::clone(&part.source))).collect();
         for (at, part) in planned.into_iter().enumerate() {
+            let others =
+                all.iter().enumerate().filter(|(other, (place, _))| *other != at && *place == part.place);
+            let rivals = others
+                .map(|(other, (_, source))| Rival { source: Arc::clone(source), is_earlier: other < at })
+                .collect();
             if self.cancel.is_cancelled() {
                 self.report.interrupted = true;
             }
             if self.report.fatal.is_some() || self.report.interrupted {
                 break;
             }
-            self.copy(part, at + 1 == count)?;
+            self.copy(part, rivals, at + 1 == count)?;
         }
         Ok(())
     }
@@ -240,7 +247,7 @@ impl Runner {
         Err(error.on(self.destination.to_string()).with_hint("leave out --inplace, or install haul there"))
     }
 
-    fn copy(&mut self, part: Planned, last: bool) -> Result<()> {
+    fn copy(&mut self, part: Planned, rivals: Vec<Rival>, last: bool) -> Result<()> {
         self.may_change_in_place()?;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
@@ -269,13 +276,14 @@ impl Runner {
             dry_run: self.settings.sink.dry_run,
             delta: self.settings.sink.delta != Delta::Never && !self.settings.sink.dry_run,
             in_place: self.settings.sink.in_place,
+            ignore_existing: self.settings.sink.ignore_existing,
             delete: self.delete,
             trust: self.settings.trust.of(&part.at, &self.destination, me().as_deref()),
             on_full: self.on_full,
             patience: self.patience,
             workers: 0,
         };
-        let parts = [Part { source: part.source, sink, preview, view }];
+        let parts = [Part { source: part.source, sink, preview, view, rivals }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
         merge(&mut self.report, report);
         if let Some(bill) = bill {

@@ -1,0 +1,142 @@
+//! Names on file systems that do not tell upper case from lower case.
+//!
+//! There an entry is found under a name that the file system does not list, and two entries may be one. Whether a
+//! folder is like that is tried with the first name in it that is there: under the same name in the other case there
+//! is the same file, or there is not. What this run has written or found to be right is remembered there, so that the
+//! second of two such names is refused, and none of them is removed under the other's name.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use haul_core::{ErrorKind, RelPath, Result};
+use rustix::fs::{FileType, Statx};
+use rustix::io::Errno;
+
+use super::root::{At, Root};
+use super::stat;
+
+/// What is known of such names.
+#[derive(Default)]
+pub(super) struct Folding {
+    /// Of folders that this run has made, which are all alike, and of all folders of a file system far away.
+    common: OnceLock<bool>,
+    /// By the hash of a path without its case, that of the path that has it: 16 bytes for each entry, on such file
+    /// systems only.
+    taken: Mutex<HashMap<u64, u64>>,
+}
+
+impl Folding {
+    /// Whether the folder of `at` does not tell case apart; told from what is at `at`, whose plain metadata is `now`.
+    fn folds(&self, root: &Root, at: &At, now: &Statx) -> bool {
+        let known = if at.dir.fresh || root.is_distant() { &self.common } else { &at.dir.folds };
+        if let Some(folds) = known.get() {
+            return *folds;
+        }
+        tried(at, now).is_some_and(|folds| *known.get_or_init(|| folds))
+    }
+
+    /// Takes the name at `at` for the entry at `path`. Fails if another entry has it in another case.
+    pub(super) fn take(&self, root: &Root, at: &At, now: &Statx, path: &RelPath) -> Result<()> {
+        if !self.folds(root, at, now) {
+            return Ok(());
+        }
+        let (folded, exact) = hashes(path);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if *taken.entry(folded).or_insert(exact) == exact {
+            return Ok(());
+        }
+        let cause = "the file system does not tell upper from lower case, and another name of the source \
+                     differs from this one in nothing else";
+        let error = root.fault(ErrorKind::Unsupported, "write", path, cause);
+        Err(error.with_hint("rename one of the two at the source"))
+    }
+
+    /// The same for a name under which there may be nothing yet; `probe` is something in the same folder.
+    pub(super) fn take_at(
+        &self,
+        root: &Root,
+        (probe, now): (&At, &Statx),
+        at: &At,
+        path: &RelPath,
+    ) -> Result<()> {
+        debug_assert!(std::sync::Arc::ptr_eq(&probe.dir, &at.dir), "both are in one folder");
+        self.take(root, probe, now, path)
+    }
+
+    /// Whether the name stands for an entry of this run in another case.
+    pub(super) fn is_other(&self, root: &Root, at: &At, now: &Statx, path: &RelPath) -> bool {
+        if !self.folds(root, at, now) {
+            return false;
+        }
+        let (folded, exact) = hashes(path);
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.get(&folded).is_some_and(|taken| *taken != exact)
+    }
+}
+
+/// Whether what is at `at` is found under the same name in the other case too. `None` where that tells nothing.
+fn tried(at: &At, now: &Statx) -> Option<bool> {
+    let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
+    let other = other_case(&at.name);
+    // Two names of one file may differ in case on every file system.
+    if other == at.name || !is_dir && now.stx_nlink != 1 {
+        return None;
+    }
+    match stat::statx(&at.sibling(&other)) {
+        Ok(found) => Some(
+            (found.stx_ino, found.stx_dev_major, found.stx_dev_minor)
+                == (now.stx_ino, now.stx_dev_major, now.stx_dev_minor),
+        ),
+        Err(Errno::NOENT) => Some(false),
+        Err(_) => None,
+    }
+}
+
+fn other_case(name: &[u8]) -> Vec<u8> {
+    let swap = |byte: &u8| {
+        if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
+    };
+    name.iter().map(swap).collect()
+}
+
+/// The hash of the path without its case, and of the path.
+fn hashes(path: &RelPath) -> (u64, u64) {
+    let hash = |bytes: &[u8]| {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        hasher.finish()
+    };
+    let bytes = path.as_bytes();
+    let folded = match std::str::from_utf8(bytes) {
+        Ok(text) => text.chars().map(upper).collect::<String>().into_bytes(),
+        Err(_) => bytes.to_ascii_uppercase(),
+    };
+    (hash(&folded), hash(bytes))
+}
+
+/// A letter's upper case, if that is one letter too, as file systems have it.
+fn upper(letter: char) -> char {
+    let mut upper = letter.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(upper), None) => upper,
+        _ => letter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_differ_in_case_only_have_one_hash() {
+        let of = |text: &str| hashes(&RelPath::new(text.as_bytes()).unwrap());
+        for (one, other) in [("a/B", "A/b"), ("\u{fc}", "\u{dc}")] {
+            assert_eq!(of(one).0, of(other).0, "{one}");
+            assert_ne!(of(one).1, of(other).1, "{one}");
+        }
+        assert_ne!(of("a").0, of("b").0);
+        assert_ne!(of("stra\u{df}e").0, of("strasse").0);
+        assert_eq!(other_case(b"aB-1\xff"), b"Ab-1\xff");
+    }
+}

@@ -1,0 +1,236 @@
+//! Destinations that keep less than the source: times in seconds, names without their case.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haul_slowfs::{Mount as FuseMount, Options};
+use haul_testkit::tree::{list, set_time};
+use haul_testkit::{FileSystem, Mount, Need, Tree, content};
+
+use crate::scene::{Scene, Summary, Way, slash, summary};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        Need::LoopMounts;
+        times_in_seconds_are_compared_by_seconds,
+        times_that_the_destination_does_not_keep_are_said_once,
+        nanoseconds_count_where_they_are_kept,
+        a_modify_window_overrides_the_comparison,
+    ];
+    all.extend(cases![
+        Need::Root, Need::Fuse;
+        units_of_network_file_systems_are_found_out,
+        a_file_whose_case_was_changed_stays,
+        names_that_differ_in_case_only_are_refused,
+    ]);
+    all.extend(cases![a_file_without_a_length_is_not_copied_as_an_empty_one]);
+    all
+}
+
+/// Files, links and folders with nanoseconds in their times.
+fn timed(scene: &Scene) -> Tree {
+    let source = scene.tree("src");
+    for number in 0..20_u32 {
+        let name = format!("folder-{}/file-{number}", number % 3);
+        source.file(&name, 100 + u64::from(number));
+        source.time(&name, 1_600_000_001 + i64::from(number), 123_456_789 + number * 1_000_003);
+    }
+    source.file("big", 5 << 20);
+    source.time("big", 1_600_000_001, 999_999_999);
+    source.link("link", "big");
+    source.time("link", 1_600_000_003, 1_000_001);
+    for folder in ["folder-0", "folder-1", "folder-2", ""] {
+        source.time(folder, 1_600_000_005, 5_000_005);
+    }
+    source
+}
+
+fn assert_quiet(run: &Summary, what: &str) {
+    assert_eq!(run.of("same"), run.of("found"), "{what}: {run:?}");
+}
+
+fn times_in_seconds_are_compared_by_seconds() {
+    for way in [Way::Local, Way::Push] {
+        let scene = Scene::new();
+        let source = timed(&scene);
+        let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+        let copy = disk.join("dst");
+        let sync = || scene.by(way, "sync", slash(source.path()), slash(&copy));
+        let _ = sync().finish().expect_success();
+        assert_eq!(fs::metadata(copy.join("big")).unwrap().mtime_nsec(), 0, "the disk keeps seconds");
+        assert_quiet(&summary(&sync().arg("-n").finish().expect_success()), "a dry run");
+        assert_quiet(&summary(&sync().finish().expect_success()), "the second run");
+        // A second later is later.
+        source.time("big", 1_600_000_002, 0);
+        source.file("folder-0/file-0", 100);
+        source.time("folder-0/file-0", 1_599_999_999, 999_999_999);
+        let run = summary(&sync().finish().expect_success());
+        assert_eq!(run.of("copied"), 2, "{way:?}: {run:?}");
+        scene.assert_all_gone();
+    }
+}
+
+fn times_that_the_destination_does_not_keep_are_said_once() {
+    let scene = Scene::new();
+    let source = timed(&scene);
+    // Not every file system of the machine that runs the test keeps such times either.
+    let memory = Mount::new(FileSystem::Tmpfs, 16 << 20);
+    for (name, time) in [("late", 4_102_444_800), ("early", -4_000_000_000), ("usual", 1_600_000_000)] {
+        content::write_file(&memory.join(name), 1, 10);
+        set_time(&memory.join(name), time, 5);
+    }
+    drop(source);
+    let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+    let copy = disk.join("dst");
+    let sync = || scene.by(Way::Local, "sync", slash(memory.path()), slash(&copy));
+    let first = sync().finish().expect_success();
+    let notes = summary(&first).0["metadata"].to_string();
+    assert!(notes.contains("keeps no such time"), "{first}");
+    let second = sync().finish().expect_success();
+    assert_quiet(&summary(&second), "the second run");
+    set_time(&memory.join("late"), 1_700_000_000, 0);
+    set_time(&memory.join("usual"), 4_102_444_800, 0);
+    let third = summary(&sync().finish().expect_success());
+    assert_eq!(third.of("copied"), 2, "{third:?}");
+}
+
+fn nanoseconds_count_where_they_are_kept() {
+    let scene = Scene::new();
+    let source = timed(&scene);
+    let disk = Mount::new(FileSystem::Ext4, 64 << 20);
+    let copy = disk.join("dst");
+    let sync = || {
+        summary(&scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success())
+    };
+    sync();
+    // The same second, and what is at the destination looks as if it were kept in seconds.
+    for name in ["big", "folder-1/file-1"] {
+        set_time(&copy.join(name), 1_600_000_002, 0);
+        source.time(name, 1_600_000_002, 1);
+    }
+    source.time("folder-0/file-0", 1_600_000_001, 123_456_790);
+    assert_eq!(sync().of("copied"), 3);
+    assert_quiet(&sync(), "the next run");
+}
+
+fn a_modify_window_overrides_the_comparison() {
+    for way in [Way::Local, Way::Push] {
+        let scene = Scene::new();
+        let source = timed(&scene);
+        let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+        let copy = disk.join("dst");
+        let sync = |words: &[&str]| {
+            let run = scene.by(way, "sync", slash(source.path()), slash(&copy)).args(words);
+            summary(&run.finish().expect_success())
+        };
+        sync(&[]);
+        assert_eq!(sync(&["--modify-window=-1"]).of("copied"), 21, "{way:?}");
+        source.time("big", 1_600_000_003, 0);
+        assert_quiet(&sync(&["--modify-window=2"]), "within the window");
+        assert_eq!(sync(&["--modify-window", "1"]).of("copied"), 1, "{way:?}");
+        scene.assert_all_gone();
+    }
+}
+
+/// The folder `name` of the scene, shown by a file system that keeps less.
+fn less(scene: &Scene, options: Options) -> (FuseMount, PathBuf) {
+    let (behind, at) = (scene.join("behind"), scene.join("mnt"));
+    for path in [&behind, &at] {
+        fs::create_dir(path).unwrap();
+    }
+    let mount = FuseMount::new(&behind, &at, options).unwrap();
+    (mount, at.join("dst"))
+}
+
+fn units_of_network_file_systems_are_found_out() {
+    for time_unit in [100, 10_000_000, 2_000_000_000] {
+        let scene = Scene::new();
+        let source = timed(&scene);
+        let cache = Duration::from_secs(1);
+        let (mount, copy) = less(&scene, Options { time_unit, cache, ..Options::default() });
+        let sync = || {
+            summary(
+                &scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success(),
+            )
+        };
+        sync();
+        assert_quiet(&sync(), &format!("a unit of {time_unit} ns"));
+        source.time("big", 1_600_000_101, 999_999_999);
+        assert_eq!(sync().of("copied"), 1);
+        assert!(list(&copy).iter().all(|path| !path.to_string_lossy().contains(".haul")), "nothing is left");
+        drop(mount);
+    }
+}
+
+fn names(root: &Path) -> Vec<String> {
+    list(root).into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn a_file_whose_case_was_changed_stays() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("name", 100);
+    source.file("folder/inside", 100);
+    source.file("other", 100);
+    let (mount, copy) = less(&scene, Options { folds_case: true, ..Options::default() });
+    let sync = || scene.by(Way::Local, "sync", slash(source.path()), slash(&copy));
+    let _ = sync().finish().expect_success();
+    assert!(copy.join("NAME").exists(), "the file system does not tell case apart");
+    fs::rename(source.join("name"), source.join("NAME")).unwrap();
+    fs::rename(source.join("folder"), source.join("Folder")).unwrap();
+    fs::remove_file(source.join("other")).unwrap();
+    source.file("NAME", 200);
+    let would = summary(&sync().arg("-n").finish().expect_success());
+    let did = summary(&sync().finish().expect_success());
+    for name in ["copied", "removed", "failed"] {
+        assert_eq!(would.of(name), did.of(name), "{name}");
+    }
+    assert_eq!(did.of("removed"), 1, "`other` alone: {did:?}");
+    let there: Vec<String> = names(&copy).iter().map(|name| name.to_lowercase()).collect();
+    assert_eq!(there, ["folder", "folder/inside", "name"]);
+    assert_eq!(fs::read(copy.join("NAME")).unwrap(), fs::read(source.join("NAME")).unwrap());
+    let again = summary(&sync().finish().expect_success());
+    assert_eq!((again.of("copied"), again.of("removed")), (0, 0), "{again:?}");
+    drop(mount);
+}
+
+fn names_that_differ_in_case_only_are_refused() {
+    for word in ["copy", "sync"] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.text("Case", "one");
+        source.text("case", "the other");
+        source.file("Big", 5 << 20);
+        source.file("big", (5 << 20) + 1);
+        source.file("beside", 100);
+        let (mount, copy) = less(&scene, Options { folds_case: true, ..Options::default() });
+        let run = || scene.by(Way::Local, word, slash(source.path()), slash(&copy)).finish().expect_code(1);
+        let first = run();
+        assert_eq!(summary(&first).of("failed"), 2, "{first}");
+        assert!(first.said().contains("does not tell upper from lower case"), "{first}");
+        assert_eq!(names(&copy).len(), 3, "{:?}", names(&copy));
+        let kept = fs::read(copy.join("case")).unwrap();
+        assert!(kept == b"one" || kept == b"the other");
+        // What was there first stays what it is.
+        let second = run();
+        assert_eq!(summary(&second).of("failed"), 2, "{second}");
+        assert_eq!(summary(&second).of("removed"), 0, "{second}");
+        assert_eq!(fs::read(copy.join("case")).unwrap(), kept);
+        drop(mount);
+    }
+}
+
+fn a_file_without_a_length_is_not_copied_as_an_empty_one() {
+    let scene = Scene::new();
+    let copy = scene.tree("dst");
+    let run = scene.haul("copy").args(["--json", "/proc/self/status"]).arg(slash(copy.path())).finish();
+    let run = run.expect_code(1);
+    assert!(run.said().contains("tells no length"), "{run}");
+    assert!(!copy.join("status").exists());
+    // What is really empty is copied.
+    let empty = scene.tree("src").file("empty", 0);
+    let _ = scene.haul("copy").arg(empty).arg(slash(copy.path())).finish().expect_success();
+}

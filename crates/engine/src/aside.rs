@@ -1,0 +1,77 @@
+//! Entries whose place is taken by a folder with something in it: they wait until that has been removed.
+//!
+//! Content is sent and staged first, as for every entry, and only what then cannot get its name waits. So nothing is
+//! removed for the sake of a file that cannot be read or does not fit.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use haul_core::{Entry, Error, ErrorKind, HardLink, RelPath, Result, Side};
+use haul_spool::Spool;
+
+use crate::copy::Run;
+
+/// What waits. In memory are the paths alone.
+#[derive(Default)]
+pub(crate) struct Aside {
+    waiting: Mutex<Waiting>,
+}
+
+/// What waits, with the reason.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    pub(crate) entries: Spool<(Entry, Error)>,
+    pub(crate) links: Spool<(HardLink, Error)>,
+    pub(crate) paths: HashSet<RelPath>,
+}
+
+impl Aside {
+    /// An entry waits, because of this error.
+    pub(crate) fn put(&self, entry: &Entry, why: &Error) -> Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.paths.insert(entry.path.clone()) {
+            return Ok(());
+        }
+        waiting.entries.push(&(entry.clone(), why.clone())).map_err(|e| failed(&e))
+    }
+
+    /// A further name of a file waits, because of this error.
+    pub(crate) fn put_link(&self, link: &HardLink, why: &Error) -> Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.paths.insert(link.entry.path.clone());
+        waiting.links.push(&(link.clone(), why.clone())).map_err(|e| failed(&e))
+    }
+
+    /// Whether the entry at `path` waits.
+    pub(crate) fn holds(&self, path: &RelPath) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.contains(path)
+    }
+
+    /// The paths of all that waits.
+    pub(crate) fn paths(&self) -> Vec<RelPath> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.iter().cloned().collect()
+    }
+
+    /// All that waits; nothing does after that.
+    pub(crate) fn take(&self) -> Waiting {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Run<'_> {
+    /// Whether the entry is to wait until the folder in its place is empty. Then it is neither done nor failed.
+    pub(crate) fn sets_aside(&self, entry: &Entry, error: &Error) -> bool {
+        let Some(aside) = self.aside.as_ref().filter(|_| error.kind() == ErrorKind::NotEmpty) else {
+            return false;
+        };
+        if let Err(error) = aside.put(entry, error) {
+            self.abort(error);
+        }
+        true
+    }
+}
+
+pub(crate) fn failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, Side::Local, "keep the list of what waits", error.to_string())
+        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+}
