@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::location::{ObjectKind, ObjectPlace};
+use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::az::Azure;
@@ -56,6 +57,10 @@ pub struct Client {
     md5: AtomicBool,
     /// That the credentials are refused was said.
     said: AtomicBool,
+    /// What there is to know of how requests go was said.
+    warned: AtomicBool,
+    /// That the store is waited for was said.
+    waits: AtomicBool,
     /// The store removes one object at a time.
     one_by_one: AtomicBool,
     /// Where listings that go on have got to.
@@ -94,6 +99,8 @@ pub fn open(
         went_well: Mutex::new(None),
         md5: AtomicBool::new(false),
         said: AtomicBool::new(false),
+        warned: AtomicBool::new(false),
+        waits: AtomicBool::new(false),
         one_by_one: AtomicBool::new(false),
         ends: Ends::default(),
     })
@@ -394,7 +401,14 @@ impl Client {
             if at.is_abandoned() {
                 return Err(Fault::new(Class::Abandoned, "interrupted"));
             }
-            let fault = match request(&at) {
+            let answer = request(&at);
+            if !self.warned.load(Ordering::Relaxed)
+                && let Some(warning) = self.store.warning()
+                && !self.warned.swap(true, Ordering::Relaxed)
+            {
+                self.note(&warning);
+            }
+            let fault = match answer {
                 Ok(answer) => {
                     self.note_success();
                     return Ok(answer);
@@ -412,7 +426,15 @@ impl Client {
             if matches!(fault.class, Class::Login | Class::Expired)
                 && !self.said.swap(true, Ordering::Relaxed)
             {
-                self.note(&format!("the credentials are refused ({}): waiting for new ones", fault.message));
+                let why = printable(fault.message.as_bytes());
+                self.note(&format!("the credentials are refused ({why}): waiting for new ones"));
+            }
+            if went_well.is_none() && patience.is_long() && !self.waits.swap(true, Ordering::Relaxed) {
+                let most = self.timeout.as_secs();
+                self.note(&format!(
+                    "the store gives no answer: {}; trying for up to {most} s",
+                    fault.message
+                ));
             }
             let mut ends = vec![&*self.cancel];
             ends.extend(unwanted);

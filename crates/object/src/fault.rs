@@ -33,6 +33,12 @@ pub(crate) enum Class {
     TooLong,
     /// What answers is no store of this kind.
     Foreign,
+    /// No host has this name.
+    NoHost,
+    /// The clocks of both sides differ by too much.
+    Skewed,
+    /// A secret would go over the network in the clear.
+    Insecure,
     /// An answer that cannot be right.
     Nonsense,
     /// It makes no sense to ask again.
@@ -103,7 +109,10 @@ impl Fault {
             | Class::Login
             | Class::Expired
             | Class::Foreign
+            | Class::NoHost
+            | Class::Skewed
             | Class::Nonsense => ErrorKind::Unreachable,
+            Class::Insecure => ErrorKind::Usage,
             Class::Damaged => ErrorKind::Corrupt,
             Class::Denied => ErrorKind::PermissionDenied,
             Class::NotFound => ErrorKind::NotFound,
@@ -120,6 +129,7 @@ impl Fault {
         let error = Error::new(kind, side, operation, cause).on(subject);
         match self.class {
             Class::Login | Class::Expired => error.with_hint(credentials),
+            Class::Skewed => error.with_hint("set the clock of this machine"),
             _ => error,
         }
     }
@@ -141,7 +151,8 @@ fn class_of(status: u16, code: &str) -> Class {
         | "XAmzContentSHA256Mismatch"
         | "XAmzContentChecksumMismatch"
         | "InvalidDigest" => Class::Damaged,
-        "ExpiredToken" | "TokenRefreshRequired" | "RequestTimeTooSkewed" => Class::Expired,
+        "ExpiredToken" | "TokenRefreshRequired" => Class::Expired,
+        "RequestTimeTooSkewed" => Class::Skewed,
         "InvalidAccessKeyId"
         | "AuthenticationFailed"
         | "AuthenticationRequired"

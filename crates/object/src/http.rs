@@ -122,9 +122,7 @@ pub(crate) struct Head {
 
 impl Head {
     fn of(answer: &Response) -> Self {
-        let url = answer.url();
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        let host = format!("{}{port}", url.host_str().unwrap_or_default());
+        let host = host_of(answer.url());
         Self { status: answer.status().as_u16(), headers: answer.headers().clone(), host }
     }
 
@@ -371,9 +369,41 @@ fn lost(error: &reqwest::Error) -> Fault {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
+    let text = cause.to_string();
     // What can be told from the request alone will be the same next time.
-    let class = if error.is_builder() { Class::Final } else { Class::Again };
-    Fault::new(class, cause.to_string())
+    if error.is_builder() {
+        return Fault::new(Class::Final, text);
+    }
+    let Some(host) = error.url().filter(|_| error.is_connect()).map(host_of) else {
+        return Fault::new(Class::Again, text);
+    };
+    // The answer of a port of http is no record of TLS.
+    if text.contains("InvalidContentType") {
+        return Fault::new(Class::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));
+    }
+    if text.contains("Name or service not known") {
+        return Fault::new(Class::NoHost, format!("no host is known as {host}"));
+    }
+    Fault::new(Class::Again, format!("{host}: {text}"))
+}
+
+/// The host of an address, and its port.
+fn host_of(url: &reqwest::Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or_default())
+}
+
+/// A refusal because of the time that a request says, with both times.
+fn skewed(fault: Fault, headers: &HeaderMap) -> Fault {
+    if fault.class != Class::Skewed {
+        return fault;
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let here = crate::time::of_unix(now.as_secs());
+    let there = headers.get("date").and_then(|value| value.to_str().ok()).map(crate::time::of_http);
+    let there = there.unwrap_or_else(|| "another time".to_owned());
+    let message = format!("the clocks differ by too much: it is {here} here, and {there} at the store");
+    Fault { message, ..fault }
 }
 
 /// Looks whether an answer is what was asked for: not all stores and proxies know conditions and ranges.
@@ -408,7 +438,8 @@ async fn refusal(signer: &impl Signer, answer: Response) -> Answer<(Fault, Vec<u
             break;
         }
     }
-    let fault = Fault { retry_after, ..signer.refusal(status, &headers, &content) };
+    let fault = skewed(signer.refusal(status, &headers, &content), &headers);
+    let fault = Fault { retry_after, ..fault };
     Ok((fault, content))
 }
 

@@ -4,7 +4,7 @@
 //! in this order: [`store`] (what a store can do, one request each), `s3`, `gs`, `az` (how it is asked), [`client`] (the same
 //! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`companion`] (where the
 //! digest of a stream is), [`encoding`] and [`keys`] (streams that are stored packed or encrypted), [`uploads`] (what is
-//! known here of uploads that are not complete).
+//! known here of uploads that are not complete), [`state`] (the folders for what is remembered between runs).
 //!
 //! An end of a tree stands on [`Client`] too: it lists, reads ranges, and writes parts in any order under an upload id
 //! that outlives the process.
@@ -31,6 +31,7 @@ mod record;
 mod runtime;
 mod s3;
 mod settings;
+pub mod state;
 pub mod store;
 mod time;
 pub mod uploads;

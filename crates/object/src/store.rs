@@ -243,6 +243,11 @@ pub(crate) trait Store: Send + Sync {
     /// What holds for all stores of its kind.
     fn terms(&self) -> &'static Terms;
 
+    /// What a person should know of how requests go, once one was made.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// Whether an object can be written with these options. Asked before anything is sent.
     ///
     /// # Errors

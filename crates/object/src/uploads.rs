@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use haul_core::Digest;
@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::client::Client;
 use crate::encoding::Encoding;
 use crate::store::Upload;
+
+/// The name is that of the file, and not of another one by a link.
+const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// What a file says.
 #[derive(Serialize, Deserialize)]
@@ -46,10 +49,9 @@ pub enum Owner {
     Unknown,
 }
 
+/// The folder of the files; `None` where there is none that is this user's own.
 fn folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
-    Some(state.join("haul/uploads"))
+    crate::state::folder("uploads").ok()
 }
 
 fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
@@ -62,9 +64,10 @@ fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
 #[must_use]
 pub fn record(client: &Client, upload: &Upload, encoding: Encoding) -> Option<Record> {
     let path = path_of(client, upload)?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent()?).ok()?;
+    crate::state::make(path.parent()?).ok()?;
     let mut options = OpenOptions::new();
-    let mut file = options.create(true).write(true).truncate(false).mode(0o600).open(&path).ok()?;
+    options.create(true).write(true).truncate(false).mode(0o600).custom_flags(NOFOLLOW);
+    let mut file = options.open(&path).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let line = Line {
         object: client.name(&upload.key),

@@ -1,5 +1,6 @@
 //! Addresses: what is in them percent-encoded, and nothing that becomes the address of something else.
 
+use crate::fault::{Class, Fault};
 use crate::http::unsendable;
 use crate::store::Answer;
 
@@ -13,6 +14,31 @@ pub(crate) fn address(text: &str) -> Answer<reqwest::Url> {
         return Err(unsendable("a name with `.` or `..` between slashes"));
     }
     Ok(url)
+}
+
+/// The host that an address goes to in the clear: over `http://`, and not on this machine.
+pub(crate) fn in_clear(text: &str) -> Option<String> {
+    let url = reqwest::Url::parse(text).ok().filter(|url| url.scheme() == "http")?;
+    let host = url.host_str()?;
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_here = bare == "localhost"
+        || bare.ends_with(".localhost")
+        || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    (!is_here).then(|| host.to_owned())
+}
+
+/// A fault if a token that gives access by itself would go there in the clear.
+///
+/// # Errors
+/// If so.
+pub(crate) fn keep_secret(text: &str, what: &str) -> Answer<()> {
+    match in_clear(text) {
+        None => Ok(()),
+        Some(host) => {
+            let cause = format!("{what} would go to {host} in the clear: use https://, or --insecure-http");
+            Err(Fault::new(Class::Insecure, cause))
+        }
+    }
 }
 
 /// Percent-encodes everything but letters, digits and `-._~`, and in paths the slash.
@@ -67,6 +93,24 @@ pub(crate) fn endpoint(text: &str, path_allowed: bool) -> Result<(String, String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_over_a_network_in_the_clear_is_known() {
+        for address in
+            ["http://h/b", "http://127.0.0.1.example/b", "http://10.0.0.1:80/b", "http://[fe80::1]/b"]
+        {
+            assert!(keep_secret(address, "a token").is_err(), "{address}");
+        }
+        for address in [
+            "https://h/b",
+            "http://127.0.0.1:1/b",
+            "http://127.8.0.1/",
+            "http://[::1]:9/b",
+            "http://localhost/",
+        ] {
+            assert!(keep_secret(address, "a token").is_ok(), "{address}");
+        }
+    }
 
     #[test]
     fn no_address_becomes_that_of_another_object() {

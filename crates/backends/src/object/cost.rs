@@ -134,7 +134,11 @@ mod tests {
         let endpoint = Some("http://127.0.0.1:1/account".to_owned());
         let endpoint =
             endpoint.map(|at| if kind == ObjectKind::Az { at } else { at.replace("/account", "") });
-        let settings = haul_object::StoreSettings { endpoint, region: None, timeout: Duration::from_secs(1) };
+        let settings = haul_object::StoreSettings {
+            endpoint,
+            timeout: Duration::from_secs(1),
+            ..haul_object::StoreSettings::default()
+        };
         let client = haul_object::open(&place, Side::Source, &settings, Arc::default(), Arc::new(|_| ()));
         Arc::new(client.unwrap())
     }

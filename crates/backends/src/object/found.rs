@@ -139,7 +139,11 @@ mod tests {
     fn tree() -> Tree {
         let place = ObjectPlace { kind: ObjectKind::S3, bucket: "b".to_owned(), key: String::new() };
         let endpoint = Some("http://127.0.0.1:1".to_owned());
-        let settings = haul_object::StoreSettings { endpoint, region: None, timeout: Duration::from_secs(1) };
+        let settings = haul_object::StoreSettings {
+            endpoint,
+            timeout: Duration::from_secs(1),
+            ..haul_object::StoreSettings::default()
+        };
         let client = haul_object::open(&place, Side::Source, &settings, Arc::default(), Arc::new(|_| ()));
         let place = Place { path: b"t/".to_vec(), root: PlaceRoot::Exactly };
         Tree::open(Arc::new(client.unwrap()), &place, Side::Source).unwrap()

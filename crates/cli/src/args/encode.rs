@@ -36,6 +36,19 @@ pub(crate) struct DecodeArgs {
     #[arg(long, help_heading = "How it is stored")]
     pub(crate) raw: bool,
     /// The file with the key that decrypts it, of age-keygen or of ssh; may be repeated [default: AGE_IDENTITY]
+    ///
+    /// What is not encrypted is then refused with exit code 3: whoever may write to the bucket could have put it there. A
+    /// key from AGE_IDENTITY alone decrypts what is encrypted, and refuses nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "raw", help_heading = "How it is stored")]
     pub(crate) identity: Vec<PathBuf>,
+    /// With --identity: get what is not encrypted too
+    #[arg(long, requires = "identity", help_heading = "How it is stored")]
+    pub(crate) allow_plain: bool,
+}
+
+impl DecodeArgs {
+    /// Whether what is not encrypted is refused.
+    pub(crate) fn encrypted_only(&self) -> bool {
+        !self.identity.is_empty() && !self.allow_plain
+    }
 }

@@ -18,6 +18,12 @@ pub(crate) struct AddressArgs {
     /// The region [default: AWS_REGION, AWS_DEFAULT_REGION, ~/.aws/config, or what the store says]
     #[arg(long, value_name = "NAME", help_heading = "Object stores")]
     pub(crate) region: Option<String>,
+    /// Let tokens that give access by themselves go to another machine over http://
+    ///
+    /// Everybody on the way can read them there. Without it, Google's and Azure's tokens and shared access signatures go to
+    /// https:// addresses and to this machine only. Requests to s3:// are signed and carry no secret.
+    #[arg(long, help_heading = "Object stores")]
+    pub(crate) insecure_http: bool,
 }
 
 /// How a store is reached by what moves single objects.

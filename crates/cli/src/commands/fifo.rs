@@ -108,6 +108,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         memory: content_memory(&args.memory, keys.len() as u64, 0)?,
         raw: args.decode.raw,
         keys: identities(&args.decode)?,
+        encrypted_only: args.decode.encrypted_only(),
     };
     let pipes = Arc::new(PipeFolder::open_own(folder)?);
     let mut streams = Vec::new();

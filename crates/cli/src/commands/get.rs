@@ -33,6 +33,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         memory: content_memory(&args.memory, 1, 0)?,
         raw: args.decode.raw,
         keys: identities(&args.decode)?,
+        encrypted_only: args.decode.encrypted_only(),
     };
     let file = args.file.as_deref().map(|path| file(path, &place.key));
     if args.output.json && file.is_none() {

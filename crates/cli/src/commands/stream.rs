@@ -11,7 +11,7 @@ use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
 use haul_object::encoding::Encoding;
 use haul_object::{Client, StoreSettings};
 
-use crate::render::{Console, Stored};
+use crate::render::{Console, Stored, print_line};
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -46,10 +46,9 @@ pub(super) fn open(
     console: Option<&Arc<Console>>,
 ) -> Result<Client> {
     let console = console.map(Arc::clone);
-    let notes = move |text: &str| {
-        if let Some(console) = &console {
-            console.note(text);
-        }
+    let notes = move |text: &str| match &console {
+        Some(console) => console.note(text),
+        None => print_line(text),
     };
     haul_object::open(place, side, settings, cancel, Arc::new(notes))
 }

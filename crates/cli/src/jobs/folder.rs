@@ -1,8 +1,8 @@
 //! Where records are: folders in `$XDG_STATE_HOME/haul`, by default `~/.local/state/haul`.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::record::{Record, State};
@@ -50,25 +50,11 @@ impl Folder {
     }
 
     fn called(name: &str) -> io::Result<Self> {
-        let absolute =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-        let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
-        Self::at(state.join("haul").join(name))
+        Self::at(haul_object::state::folder(name)?)
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {
-        let own = rustix::process::geteuid().as_raw();
-        // With sudo HOME may be another user's: nothing of ours is left there.
-        let there = path.ancestors().find_map(|dir| fs::metadata(dir).ok());
-        if there.is_some_and(|there| there.uid() != own) {
-            return Err(io::Error::other(format!("{} belongs to another user", path.display())));
-        }
-        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        let meta = fs::metadata(&path)?;
-        if meta.mode() & 0o022 != 0 {
-            return Err(io::Error::other(format!("others may write to {}", path.display())));
-        }
+        haul_object::state::make(&path)?;
         Ok(Self(path))
     }
 
@@ -184,6 +170,7 @@ fn socket_name(id: u64) -> String {
 mod tests {
     use super::super::process::Process;
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     fn folder() -> (tempfile::TempDir, Folder) {
         let scratch = tempfile::tempdir().unwrap();

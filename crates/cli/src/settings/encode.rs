@@ -77,7 +77,7 @@ mod tests {
         let none = EncodeArgs { compress: None, encrypt: Vec::new(), encrypt_file: Vec::new() };
         let error = encode(&EncodeArgs { encrypt: vec![secret.to_owned()], ..none }).err().unwrap();
         assert!(!error.to_string().contains(secret));
-        let error = identities(&DecodeArgs { raw: false, identity: vec![secret.into()] });
+        let error = identities(&DecodeArgs { raw: false, identity: vec![secret.into()], allow_plain: false });
         assert!(!error.err().unwrap().to_string().contains(secret));
     }
 }

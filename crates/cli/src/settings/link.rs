@@ -100,7 +100,7 @@ impl LinkSettings {
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
-            stores: StoreSettings { endpoint: None, region: None, timeout: STORE_TIMEOUT },
+            stores: StoreSettings { timeout: STORE_TIMEOUT, ..StoreSettings::default() },
             stored: PutOptions::default(),
             remote_only,
         })

@@ -70,6 +70,7 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
     StoreSettings {
         endpoint: address.endpoint.clone(),
         region: address.region.clone(),
+        insecure_http: address.insecure_http,
         timeout: Duration::from_secs(timeout.into()),
     }
 }

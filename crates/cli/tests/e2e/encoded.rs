@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_other_tools_wrote_is_read_where_the_notes_say_so,
         a_packed_stream_goes_on_where_it_was,
         what_is_damaged_or_cut_off_is_told_and_not_handed_over,
+        what_is_not_encrypted_is_refused_where_a_key_was_named,
         what_cannot_be_read_or_meant_is_said_in_a_line,
         packing_stays_within_the_memory_that_was_declared,
     ]
@@ -168,7 +169,7 @@ fn what_other_tools_wrote_is_read_where_the_notes_say_so() {
     for (encoding, line) in theirs {
         let theirs = place.through(line, &plain);
         place.store.put("/bucket/theirs", &theirs, &[("haul-encoding", encoding)]);
-        let run = place.get(&["--identity", key], "theirs").expect_success();
+        let run = place.get(&["--identity", key, "--allow-plain"], "theirs").expect_success();
         assert!(run.stdout == plain, "{encoding} {line}");
         assert!(place.get(&["--raw"], "theirs").expect_success().stdout == theirs);
     }
@@ -289,4 +290,28 @@ fn packing_stays_within_the_memory_that_was_declared() {
         assert!(run.near_peak <= memory << 20, "get {compress}: {} MiB", run.near_peak >> 20);
         assert!(fs::read(&file).unwrap() == plain);
     }
+}
+
+fn what_is_not_encrypted_is_refused_where_a_key_was_named() {
+    let place = Place::new();
+    let (key, recipient) = place.key("key");
+    let key = key.display().to_string();
+    let _ = place.put(&["--encrypt", &recipient], "backup", b"the backup");
+    assert_eq!(place.get(&["--identity", &key], "backup").expect_success().stdout, b"the backup");
+    // Whoever may write to the bucket puts something else in its place, packed or not.
+    for words in [&["--compress", "none"][..], &["--compress", "zstd"]] {
+        let _ = place.put(words, "backup", b"of an attacker");
+        let run = place.get(&["--identity", &key], "backup").expect_code(3);
+        assert!(run.stdout.is_empty() && run.err().contains("it is not encrypted"), "{run}");
+        let file = place.scene.join("restored");
+        let run = place.haul("get").args(["--identity", &key, &at("backup")]).arg(&file).finish();
+        let _ = run.expect_code(3);
+        assert!(!file.exists());
+        let run = place.get(&["--identity", &key, "--allow-plain"], "backup").expect_success();
+        assert_eq!(run.stdout, b"of an attacker");
+        // A key that is always set says nothing of this object.
+        let run = place.haul("get").env("AGE_IDENTITY", &key).arg(at("backup")).finish().expect_success();
+        assert_eq!(run.stdout, b"of an attacker");
+    }
+    let _ = place.get(&["--allow-plain"], "backup").expect_code(2);
 }

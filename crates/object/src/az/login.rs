@@ -14,10 +14,12 @@ use crate::fault::{Class, Fault};
 use crate::http::{Call, Signed, Signer, unsendable, variable};
 use crate::login::Found;
 use crate::store::Answer;
+use crate::url::keep_secret;
 
 /// What signs requests for a container.
 pub(super) struct Login {
     pub(super) place: Place,
+    insecure_http: bool,
     found: Found<Source>,
 }
 
@@ -31,8 +33,8 @@ enum Source {
 
 impl Login {
     /// Nothing is looked at yet.
-    pub(super) fn new(place: Place) -> Self {
-        Self { place, found: Found::default() }
+    pub(super) fn new(place: Place, insecure_http: bool) -> Self {
+        Self { place, insecure_http, found: Found::default() }
     }
 
     async fn credential(&self) -> Result<Arc<AzureCredential>, Fault> {
@@ -98,6 +100,10 @@ impl Signer for Login {
 
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let credential = self.credential().await?;
+        // A key only signs; all else gives access to whoever reads it.
+        if !self.insecure_http && !matches!(*credential, AzureCredential::AccessKey(_)) {
+            keep_secret(&self.place.url(None, &[]), "the token or signature")?;
+        }
         let mut signed = HttpRequest::new(HttpRequestBody::empty());
         *signed.method_mut() = call.method.clone();
         *signed.uri_mut() =

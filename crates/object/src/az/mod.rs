@@ -58,7 +58,10 @@ impl Azure {
             |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(container);
         let place = place::Place::find(container, settings.endpoint.as_deref(), &crate::http::variable);
         let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
-        Ok(Self { http: Http::new(requests, None).map_err(bad)?, login: Login::new(place) })
+        Ok(Self {
+            http: Http::new(requests, None).map_err(bad)?,
+            login: Login::new(place, settings.insecure_http),
+        })
     }
 
     /// Asks and reads the whole answer.

@@ -22,6 +22,12 @@ const DAMAGED: u32 = 5;
 /// How often an answer is asked for that made no sense: a cut connection can look so.
 const NONSENSE: u32 = 3;
 
+/// How long a host is looked for of which no name server knows.
+const NO_HOST: Duration = Duration::from_secs(10);
+
+/// A person who hears nothing for longer thinks that nothing is done.
+const LONG: Duration = Duration::from_secs(3);
+
 /// The patience with one request.
 pub(super) struct Patience {
     limit: Duration,
@@ -50,10 +56,16 @@ impl Patience {
             Class::Damaged => self.tries < DAMAGED,
             Class::Nonsense => self.tries < NONSENSE,
             // Keys that never worked are a mistake; keys that did are being changed.
-            Class::Login => went_well.is_some(),
+            Class::Login | Class::Skewed => went_well.is_some(),
+            Class::NoHost => went_well.is_some() || since.elapsed() < NO_HOST,
             _ => false,
         };
         again && since.elapsed() < self.limit
+    }
+
+    /// Whether it lasts so long already that a person wants to hear of it.
+    pub(super) fn is_long(&self) -> bool {
+        self.failed.is_some_and(|failed| failed.elapsed() > LONG)
     }
 
     /// The last failure, with how long it was tried.
@@ -102,7 +114,10 @@ mod tests {
         let holds = |class, went_well| Patience::new(Duration::from_secs(60)).holds(&fault(class), went_well);
         let now = Some(Instant::now());
         assert!(holds(Class::Again, None) && holds(Class::SlowDown, None) && holds(Class::Expired, None));
-        assert!(!holds(Class::Login, None) && holds(Class::Login, now));
+        for class in [Class::Login, Class::Skewed] {
+            assert!(!holds(class, None) && holds(class, now));
+        }
+        assert!(holds(Class::NoHost, None) && !holds(Class::Foreign, now) && !holds(Class::Insecure, now));
         assert!(!holds(Class::Denied, now) && !holds(Class::Final, now) && !holds(Class::Abandoned, now));
         let mut damaged = Patience::new(Duration::from_secs(60));
         let tries = (1..).take_while(|_| damaged.holds(&fault(Class::Damaged), None)).count();

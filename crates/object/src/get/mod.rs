@@ -34,6 +34,8 @@ pub struct GetSettings {
     pub raw: bool,
     /// What decrypts it.
     pub keys: Identities,
+    /// What is not stored encrypted is refused.
+    pub encrypted_only: bool,
 }
 
 /// Where it stands. Bytes.
@@ -115,6 +117,9 @@ pub fn get(
                 let cause = "it has another length than was recorded";
                 return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name));
             }
+            if settings.encrypted_only && found.encoding.as_ref().is_ok_and(|found| !found.encrypted) {
+                return Err(plain(name));
+            }
             output.reread(&mut |bytes| check.update(bytes))?;
             status.resumed.store(output.there(), Ordering::Relaxed);
             let checked = Cell::new(None);
@@ -173,6 +178,14 @@ fn deliver<P: Pieces>(pieces: &mut P, output: &mut Output) -> Result<Option<Chec
         Some(last) if !output.write(last.as_ref())? => Ok(None),
         _ => Ok(Some(checked)),
     }
+}
+
+/// The error for an object in plain where one that is encrypted was expected: whoever may write to the bucket can have put
+/// it there.
+fn plain(name: &str) -> Error {
+    let cause = "it is not encrypted, and --identity was given";
+    let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name);
+    error.with_hint("somebody may have replaced it; --allow-plain takes it as it is")
 }
 
 fn unknown(words: &str, name: &str) -> Error {

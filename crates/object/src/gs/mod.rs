@@ -19,6 +19,7 @@ use crate::s3::address::Address;
 use crate::s3::dialect::Dialect;
 use crate::settings::StoreSettings;
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::url::keep_secret;
 
 /// <https://cloud.google.com/storage/quotas#requests>; one request removes one object.
 const TERMS: Terms = Terms {
@@ -40,6 +41,7 @@ const ENDPOINT: &str = "https://storage.googleapis.com";
 /// A bucket of Google's.
 pub(crate) struct Google {
     address: Address,
+    insecure_http: bool,
     credentials: credentials::Chain,
 }
 
@@ -56,7 +58,8 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let elsewhere = endpoint.is_some();
     let address = Address::new(bucket, Some(endpoint.as_deref().unwrap_or(ENDPOINT))).map_err(bad)?;
     let http = Http::new(requests, None).map_err(bad)?;
-    let dialect = Google { address, credentials: credentials::Chain::new(bucket, elsewhere) };
+    let insecure_http = settings.insecure_http;
+    let dialect = Google { insecure_http, address, credentials: credentials::Chain::new(bucket, elsewhere) };
     Ok(S3 { http, dialect, bucket: bucket.to_owned() })
 }
 
@@ -69,11 +72,15 @@ impl Signer for Google {
         // Else what is stored packed would be told and given unpacked
         // (https://cloud.google.com/storage/docs/transcoding#decompressive_transcoding).
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let url = self.address.url("", call.key, &call.query);
         if let Some(token) = self.credentials.get().await? {
+            if !self.insecure_http {
+                keep_secret(&url, "the token")?;
+            }
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             headers.insert(AUTHORIZATION, value.map_err(|_| unsendable("the token"))?);
         }
-        Ok(Signed { url: self.address.url("", call.key, &call.query), headers })
+        Ok(Signed { url, headers })
     }
 
     fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
@@ -164,11 +171,7 @@ mod tests {
 
     #[test]
     fn checksums_are_read_in_one_header_or_two() {
-        let google = open(
-            "b",
-            &StoreSettings { endpoint: None, region: None, timeout: std::time::Duration::ZERO },
-            Arc::default(),
-        );
+        let google = open("b", &StoreSettings::default(), Arc::default());
         let google = google.unwrap().dialect;
         let sums = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
@@ -192,11 +195,7 @@ mod tests {
 
     #[test]
     fn what_google_lacks_is_refused() {
-        let google = open(
-            "b",
-            &StoreSettings { endpoint: None, region: None, timeout: std::time::Duration::ZERO },
-            Arc::default(),
-        );
+        let google = open("b", &StoreSettings::default(), Arc::default());
         let google = google.unwrap().dialect;
         let takes = |options: PutOptions| google.takes(&options).is_ok();
         assert!(takes(PutOptions::default()));

@@ -1,6 +1,6 @@
 //! AWS, and what speaks as it does: addresses, signatures, and its own headers.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use object_store::aws::AwsAuthorizer;
 use object_store::client::{HttpRequest, HttpRequestBody};
@@ -14,7 +14,7 @@ use crate::fault::{Class, Fault};
 use crate::http::{Call, Head, Signed, Signer, unsendable};
 use crate::payload::{Payload, base64, crc64_of};
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
-use crate::url::form;
+use crate::url::{form, in_clear};
 
 /// What AWS takes, and most of those that speak like it
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
@@ -39,6 +39,8 @@ pub(crate) struct Aws {
     pub(super) credentials: Chain,
     pub(super) address: Address,
     pub(super) region: RwLock<String>,
+    /// The host that a session token goes to in the clear.
+    pub(super) told: OnceLock<String>,
 }
 
 impl Signer for Aws {
@@ -49,6 +51,12 @@ impl Signer for Aws {
         let region = self.region.read().unwrap_or_else(PoisonError::into_inner).clone();
         let url = self.address.url(&region, call.key, &call.query);
         let credential = self.credentials.get().await?;
+        if credential.token.is_some()
+            && self.told.get().is_none()
+            && let Some(host) = in_clear(&url)
+        {
+            self.told.get_or_init(|| host);
+        }
         let mut signed = HttpRequest::new(HttpRequestBody::empty());
         *signed.method_mut() = call.method.clone();
         *signed.uri_mut() = url.parse().map_err(|_| unsendable("its name"))?;
@@ -88,6 +96,13 @@ impl Dialect for Aws {
 
     fn terms(&self) -> &'static Terms {
         &TERMS
+    }
+
+    fn warning(&self) -> Option<String> {
+        let host = self.told.get()?;
+        Some(format!(
+            "the session token and the content go to {host} in the clear: everybody on the way can read them"
+        ))
     }
 
     fn takes(&self, _: &PutOptions) -> Answer<()> {

@@ -18,6 +18,11 @@ pub(crate) trait Dialect: Signer + Send + Sync {
     /// What holds for all its stores.
     fn terms(&self) -> &'static Terms;
 
+    /// What a person should know of how requests go.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// Whether objects can be written so.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ mod roles;
 mod xml;
 
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
@@ -58,7 +58,7 @@ impl S3<Aws> {
         let http = Http::new(requests, variable("AWS_CA_BUNDLE").as_deref());
         let http = http.map_err(|error| bad(format!("AWS_CA_BUNDLE: {error}")))?;
         let credentials = credentials::Chain::new(bucket, &region);
-        let dialect = Aws { credentials, address, region: RwLock::new(region) };
+        let dialect = Aws { told: OnceLock::new(), credentials, address, region: RwLock::new(region) };
         Ok(Self { http, dialect, bucket: bucket.to_owned() })
     }
 }
@@ -73,6 +73,10 @@ impl<D: Dialect> S3<D> {
 impl<D: Dialect> Store for S3<D> {
     fn terms(&self) -> &'static Terms {
         self.dialect.terms()
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.dialect.warning()
     }
 
     fn takes(&self, options: &PutOptions) -> Answer<()> {
