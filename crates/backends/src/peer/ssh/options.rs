@@ -102,6 +102,9 @@ mod tests {
         assert!(words.contains("-oServerAliveInterval=15") && words.contains("-oConnectTimeout=30"));
         let ciphers = "-oCiphers=aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr";
         assert!(words.ends_with(ciphers), "{words}");
+        for refused in ["-oForwardAgent=no", "-oPermitLocalCommand=no", "-oRemoteCommand=none"] {
+            assert!(words.contains(refused), "{words}");
+        }
         assert!(!Options::from_config(USUAL, 30, false).words.join(" ").contains("Ciphers"));
     }
 
@@ -111,9 +114,14 @@ mod tests {
             controlpath /run/user/1/x";
         let options = Options::from_config(config, 30, true);
         assert!(options.user_master);
-        assert_eq!(options.words.len(), 4);
         let nothing_known = Options::from_config("", 30, true);
-        assert_eq!((nothing_known.words.len(), nothing_known.user_master), (4, false));
+        assert!(!nothing_known.user_master);
+        for options in [options, nothing_known] {
+            let words = options.words.join(" ");
+            for decided in ["ServerAliveInterval", "ConnectTimeout", "Ciphers"] {
+                assert!(!words.contains(decided), "{words}");
+            }
+        }
     }
 
     #[test]
