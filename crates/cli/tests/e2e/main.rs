@@ -44,6 +44,7 @@ mod limits;
 mod localstate;
 mod lying_stores;
 mod memory;
+mod mistakes;
 mod modes;
 mod no_haul;
 mod not_stores;
@@ -160,6 +161,7 @@ fn main() -> ExitCode {
         disks::cases(),
         words::cases(),
         guards::cases(),
+        mistakes::cases(),
         selection::cases(),
         changing::cases(),
         clients::cases(),

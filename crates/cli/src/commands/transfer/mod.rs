@@ -144,6 +144,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         console: &runner.console,
         limit: &runner.pace.outbound,
         cancel: &runner.cancel,
+        is_only: false,
         totals: &mut runner.report.totals,
     };
     let mut retry = None;

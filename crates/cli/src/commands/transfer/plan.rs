@@ -1,5 +1,7 @@
 //! Which sources go where: everything is opened and checked before anything is copied.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,7 +18,7 @@ use crate::ends::{
     root_name, source_place, split,
 };
 use crate::render::Console;
-use crate::settings::Paths;
+use crate::settings::{Paths, usage};
 
 /// Sources that are there, and where they go.
 pub(super) struct Planned {
@@ -54,6 +56,8 @@ pub(super) struct Planner<'a> {
     pub(super) limit: &'a Arc<Limiter>,
     /// Ends the waiting for the limit.
     pub(super) cancel: &'a Cancel,
+    /// There is one source: without it there is nothing to be done.
+    pub(super) is_only: bool,
     /// Counts them.
     pub(super) totals: &'a mut Totals,
 }
@@ -68,6 +72,7 @@ impl Planner<'_> {
         if far(self.destination) && sources.iter().all(far) {
             self.ends.between_others();
         }
+        self.is_only = sources.len() == 1;
         let mut planned = Vec::new();
         if let (Some(paths), [source]) = (paths, sources) {
             planned.extend(self.one(
@@ -91,7 +96,7 @@ impl Planner<'_> {
     fn one(&mut self, at: &Location, landing: Landing, paths: Option<Paths>) -> Result<Option<Planned>> {
         let (source, kind) = match self.open(at) {
             Ok(opened) => opened,
-            Err(error) if concerns_all(&error) => return Err(error),
+            Err(error) if concerns_all(&error) || self.is_only => return Err(error),
             Err(error) => {
                 add_failure(self.totals);
                 self.console.failed(at.to_string().as_bytes(), &error);
@@ -99,6 +104,9 @@ impl Planner<'_> {
             }
         };
         let is_dir = kind == EntryKind::Dir;
+        if is_dir {
+            refuse_file(at, self.destination)?;
+        }
         let landing = Landing { is_dir, ..landing };
         let place = destination_place(at, self.destination, landing);
         let root_name = root_name(at, landing).unwrap_or_default().to_vec();
@@ -139,6 +147,7 @@ impl Planner<'_> {
                 return Ok(());
             }
         };
+        refuse_file(parent, self.destination)?;
         for name in names {
             let at = join(parent, name);
             let place = destination_place(&at, self.destination, landing);
@@ -198,6 +207,21 @@ impl Planner<'_> {
         }
         Ok(Arc::new(Paced { source, limit: Arc::clone(self.limit), cancel: self.cancel.clone() }))
     }
+}
+
+/// Refuses to copy a directory to where a file is. Only a destination on this machine is looked at.
+///
+/// # Errors
+/// A usage error.
+fn refuse_file(source: &Location, destination: &Location) -> Result<()> {
+    let Location::Local(path) = destination else { return Ok(()) };
+    let name = path.iter().rposition(|byte| *byte != b'/').map_or(&path[..0], |last| &path[..=last]);
+    let there = std::fs::metadata(OsStr::from_bytes(name));
+    if !name.is_empty() && there.is_ok_and(|there| !there.is_dir()) {
+        let cause = format!("it is a file, and {source} is a directory");
+        return Err(usage("copy to", cause).on(destination.to_string()));
+    }
+    Ok(())
 }
 
 /// Whether an error with one source is one with all.

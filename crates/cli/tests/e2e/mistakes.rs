@@ -1,0 +1,71 @@
+//! Mistakes that many make: one line that names the thing, the right exit code, and nothing tried.
+
+use haul_testkit::Finished;
+use haul_testkit::compare::fingerprint;
+
+use crate::scene::{Scene, Way, slash};
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        a_missing_source_is_one_line_without_advice_to_go_on,
+        a_directory_is_not_copied_to_where_a_file_is,
+        sync_takes_one_source,
+    ]
+}
+
+/// The one line that haul says.
+fn line(run: &Finished) -> String {
+    let lines: Vec<String> =
+        run.err().lines().filter(|line| !line.contains("around ssh")).map(str::to_owned).collect();
+    assert_eq!(lines.len(), 1, "{run}");
+    lines.concat()
+}
+
+fn a_missing_source_is_one_line_without_advice_to_go_on() {
+    let scene = Scene::new();
+    for (way, word) in [(Way::Local, "copy"), (Way::Local, "sync"), (Way::Pull, "copy")] {
+        let run = if way == Way::Local { scene.haul(word) } else { scene.haul_ssh(word) };
+        let source = scene.join("nosuch");
+        let source = if way == Way::Pull { scene.far(&source) } else { source.into() };
+        let run = run.arg(source).arg(scene.join("dst")).finish().expect_code(1);
+        let said = line(&run);
+        assert!(said.contains("nosuch") && !said.contains("again"), "{said}");
+        assert!(!scene.join("dst").exists());
+    }
+    // Of several the others are copied.
+    let there = scene.tree("there");
+    there.file("file", 10);
+    let run = scene.haul("copy").arg(scene.join("nosuch")).arg(there.path()).arg(scene.join("dst"));
+    let run = run.finish().expect_code(1);
+    assert!(run.err().contains("nosuch") && scene.join("dst/there/file").exists(), "{run}");
+}
+
+fn a_directory_is_not_copied_to_where_a_file_is() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("one"));
+    source.many("files", 10, 0..100);
+    copy.file("file", 10);
+    let before = fingerprint(copy.path());
+    for word in ["copy", "sync"] {
+        for from in [slash(source.path()), source.path().into()] {
+            for to in [copy.join("file").into(), slash(&copy.join("file"))] {
+                let run = scene.haul(word).args(["--force-delete"].iter().filter(|_| word == "sync"));
+                let run = run.arg(&from).arg(to).finish().expect_code(2);
+                let said = line(&run);
+                assert!(said.contains("it is a file") && said.contains("is a directory"), "{said}");
+            }
+        }
+    }
+    let run = scene.haul("copy").arg(source.join("files")).arg(source.path()).arg(copy.join("file"));
+    assert!(line(&run.finish().expect_code(2)).contains("it is a file"));
+    assert!(fingerprint(copy.path()) == before);
+}
+
+fn sync_takes_one_source() {
+    let scene = Scene::new();
+    let run = scene.haul("sync").args(["a", "b", "dst"]).finish().expect_code(2);
+    assert!(line(&run).contains("it takes one source"), "{run}");
+    let run = scene.haul("sync").arg("a").finish().expect_code(2);
+    assert!(line(&run).contains("the destination is missing"), "{run}");
+}
