@@ -13,8 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(records.len() <= (bytes.len() - HEADER_LEN) / RECORD_LEN);
     }
     // Checksums are hard to guess: behind a whole journal, too, nothing that was not written is believed.
-    let identity = Identity { len: 1 << 30, mtime: Timestamp { sec: 1, nsec: 2 }, ino: 3 };
-    let header = Header { identity, staged_ino: 4 };
+    let ctime = Some(Timestamp { sec: 5, nsec: 6 });
+    let identity = Identity { len: 1 << 30, mtime: Timestamp { sec: 1, nsec: 2 }, ctime, ino: 3 };
+    let header = Header { identity, staged_ino: 4, boot: [5; 16], key: [6; 16], synced: true };
     let mut journal = header.encode().to_vec();
     let seed = header.seed();
     for index in 0..3 {

@@ -115,6 +115,10 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
         key: *head[76..].first_chunk()?,
         synced: u32_at(92)? == 1,
     };
+    // A header has one spelling: what says the same in other bytes was not written by haul.
+    if header.encode() != *head {
+        return None;
+    }
     let mut found = Vec::new();
     for record in records.chunks_exact(RECORD_LEN) {
         let (Some(index), Some(value)) = (record.first_chunk(), record[4..].first_chunk()) else { break };
