@@ -57,7 +57,10 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
             }
         }
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(watcher).map_err(failed)?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watcher)
+        .map_err(|e| haul_threads::refused(&e))?;
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! Modes that keep an owner out, and what is not the run's to change.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use haul_testkit::{Need, Run, assert_same_tree};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -92,6 +93,9 @@ fn a_read_only_file_is_changed_in_place_by_its_owner() {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("big", 9 << 20);
     fs::write(copy.join("big"), vec![1; 9 << 20]).unwrap();
+    // The clock of a file system ticks some hundred times a second: both could have the same time.
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    File::options().write(true).open(copy.join("big")).unwrap().set_modified(old).unwrap();
     for tree in [&source, &copy] {
         give(tree.path());
         set_mode(&tree.join("big"), 0o400);

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use haul_testkit::{FaultPlan, Finished, Need, Run, Tree};
@@ -22,14 +23,15 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// Nobody else's number: the limit counts all threads of a user, and does not bind root.
-const USER: &str = "47110815";
+/// Numbers that nobody has, another one for each test: the limit counts all threads of a user, and does not bind root.
+static NEXT_USER: AtomicU32 = AtomicU32::new(47_110_815);
 
 /// A program and a folder for a user without rights, who may have `threads` threads.
 struct Confined {
     scene: Scene,
     program: PathBuf,
     source: Tree,
+    user: u32,
 }
 
 impl Confined {
@@ -40,18 +42,19 @@ impl Confined {
         source.file("big", 20 << 20);
         let program = scene.join("haul");
         fs::copy(HAUL, &program).unwrap();
-        let id: u32 = USER.parse().unwrap();
+        let user = NEXT_USER.fetch_add(1, Ordering::Relaxed);
         for path in [scene.path(), &scene.home(), &scene.join("dst")] {
             fs::create_dir_all(path).unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-            std::os::unix::fs::chown(path, Some(id), Some(id)).unwrap();
+            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
         }
-        Self { scene, program, source }
+        Self { scene, program, source, user }
     }
 
     fn limited(&self, threads: u32) -> Run {
+        let user = self.user.to_string();
         let run = Run::new("setpriv", self.scene.tag())
-            .args(["--reuid", USER, "--regid", USER, "--clear-groups", "prlimit"])
+            .args(["--reuid", &user, "--regid", &user, "--clear-groups", "prlimit"])
             .arg(format!("--nproc={threads}"))
             .arg(&self.program);
         run.env("HOME", self.scene.home())
