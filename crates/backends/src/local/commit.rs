@@ -364,9 +364,9 @@ impl Committer {
 
     /// Marks a file that has its final name as complete: its times come last.
     fn complete(&self, staged: Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
-        self.metadata.finish(&staged.file, entry);
+        let finished = self.metadata.finish(&staged.file, entry);
         let Staged { file, at, now, .. } = staged;
-        direct::close(file).map_err(|errno| {
+        finished.and(direct::close(file)).map_err(|errno| {
             stage::remove_if(&at, &now);
             self.root.error("write", &entry.path, errno)
         })?;

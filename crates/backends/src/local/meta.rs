@@ -136,7 +136,7 @@ impl Metadata {
                         changed = true;
                     }
                     mode &= !0o6000;
-                    self.note("owner", errno, &entry.path);
+                    self.note("owner", errno, &entry.path)?;
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Metadata {
             On::File(staged) | On::New(staged) if staged.is_bare() => Vec::new(),
             _ => target.xattrs(&self.ops)?,
         };
-        changed |= self.set_xattrs(&target, &there, entry);
+        changed |= self.set_xattrs(&target, &there, entry)?;
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
         let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
         let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
@@ -152,7 +152,7 @@ impl Metadata {
             self.ops.one();
             match target.chmod(mode) {
                 Ok(()) => changed = true,
-                Err(errno) => self.note("mode", errno, &entry.path),
+                Err(errno) => self.note("mode", errno, &entry.path)?,
             }
         }
         let due = changed
@@ -162,21 +162,22 @@ impl Metadata {
                 On::Name(at, _) => !self.times.is_same(entry.mtime, at, &now),
             };
         if due && !matches!(on, On::New(..)) {
-            changed |= self.set_times(&target, entry);
+            changed |= self.set_times(&target, entry)?;
         }
         Ok(changed)
     }
 
-    /// Sets the times of a file that is complete otherwise. Whether they could be.
-    pub(super) fn finish(&self, file: &File, entry: &Entry) -> bool {
-        self.set_times(&Target::File(file.as_fd()), entry)
+    /// Sets the times of a file that is complete otherwise.
+    pub(super) fn finish(&self, file: &File, entry: &Entry) -> rustix::io::Result<()> {
+        self.set_times(&Target::File(file.as_fd()), entry).map(|_| ())
     }
 
-    fn set_times(&self, target: &Target<'_>, entry: &Entry) -> bool {
+    /// Whether they were set.
+    fn set_times(&self, target: &Target<'_>, entry: &Entry) -> rustix::io::Result<bool> {
         self.ops.one();
         let set = target.set_times(entry);
         match &set {
-            Err(errno) => self.note("times", *errno, &entry.path),
+            Err(errno) => self.note("times", *errno, &entry.path)?,
             Ok(()) if times::is_unusual(entry.mtime) => {
                 self.ops.one();
                 let kept = stat::statx_now(target.fd()).map(|now| stat::mtime(&now));
@@ -187,42 +188,55 @@ impl Metadata {
             }
             Ok(()) => {}
         }
-        set.is_ok()
+        Ok(set.is_ok())
     }
 
-    fn set_xattrs(&self, target: &Target<'_>, there: &[Xattr], entry: &Entry) -> bool {
+    fn set_xattrs(&self, target: &Target<'_>, there: &[Xattr], entry: &Entry) -> rustix::io::Result<bool> {
         if there == entry.xattrs {
-            return false;
+            return Ok(false);
         }
         // What a source tells is not what this machine takes: a label or a mark of the kernel's own stays what it is.
         let (carried, others): (Vec<&Xattr>, Vec<&Xattr>) =
             entry.xattrs.iter().partition(|(name, _)| stat::is_carried(name));
         for (name, _) in others {
             let what = format!("attribute {}", haul_core::path::printable(name));
-            self.note(&what, Errno::NOTSUP, &entry.path);
+            self.note(&what, Errno::NOTSUP, &entry.path)?;
         }
         let mut changed = false;
-        let mut tried = |what: &[u8], result: rustix::io::Result<()>| match result {
-            Ok(()) => changed = true,
-            Err(errno) => {
-                self.note(&format!("attribute {}", haul_core::path::printable(what)), errno, &entry.path);
+        let mut tried = |what: &[u8], result: rustix::io::Result<()>| {
+            let Err(errno) = result else {
+                changed = true;
+                return Ok(());
+            };
+            let what = format!("attribute {}", haul_core::path::printable(what));
+            // Attributes that do not fit are left out, as a file system has little space for them.
+            if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::TOOBIG | Errno::NODATA) {
+                self.note_cause(&what, std::io::Error::from(errno).to_string(), &entry.path);
+                return Ok(());
             }
+            self.note(&what, errno, &entry.path)
         };
         for (name, _) in
             there.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name))
         {
             self.ops.one();
-            tried(name, target.remove_xattr(name));
+            tried(name, target.remove_xattr(name))?;
         }
         for (name, value) in carried.into_iter().filter(|wanted| !there.contains(wanted)) {
             self.ops.one();
-            tried(name, target.set_xattr(name, value));
+            tried(name, target.set_xattr(name, value))?;
         }
-        changed
+        Ok(changed)
     }
 
-    fn note(&self, what: &str, errno: Errno, path: &RelPath) {
+    /// Counts what the user may not set or the file system does not keep. Any other error is a failure of the disk or of a
+    /// server, and is handed back: what was not set because of it is not to count as done.
+    fn note(&self, what: &str, errno: Errno, path: &RelPath) -> rustix::io::Result<()> {
+        if !is_refusal(errno) {
+            return Err(errno);
+        }
         self.note_cause(what, std::io::Error::from(errno).to_string(), path);
+        Ok(())
     }
 
     fn note_cause(&self, what: &str, cause: String, path: &RelPath) {
@@ -326,4 +340,18 @@ impl Target<'_> {
             Self::Held(_) => rustix::fs::removexattr(self.path(), name),
         }
     }
+}
+
+/// Whether an error says that the user may not set something, or that the file system does not keep it.
+fn is_refusal(errno: Errno) -> bool {
+    let refusals = [
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::NOTSUP,
+        Errno::NOSYS,
+        Errno::INVAL,
+        Errno::OVERFLOW,
+        Errno::RANGE,
+    ];
+    refusals.contains(&errno)
 }

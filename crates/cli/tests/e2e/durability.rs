@@ -1,7 +1,7 @@
 //! What an error of the disk, a power cut or damage at rest may do to a destination, and what it may not.
 
-use std::fs;
-use std::time::Duration;
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
 
 use haul_slowfs::{Action, Fault, Mount, Op, Options};
 use haul_testkit::{Need, assert_same_tree};
@@ -14,6 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Fuse;
         a_file_that_could_not_be_synced_is_sent_again_once_then_named,
+        metadata_that_the_disk_refuses_is_a_failure,
     ]
 }
 
@@ -38,6 +39,35 @@ fn a_file_that_could_not_be_synced_is_sent_again_once_then_named() {
         mount.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::IO)));
         let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_success();
         assert!(summary(&run).of("resent") > 0, "{run}");
+        assert_same_tree(source.path(), &behind.join("dst"));
+    }
+}
+
+/// An error of the disk is no refusal of the file system: a run that could not set times or modes has not copied all.
+fn metadata_that_the_disk_refuses_is_a_failure() {
+    for is_dir in [false, true] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        if is_dir {
+            fs::create_dir(source.join("entry")).unwrap();
+        } else {
+            source.file("entry", 1000);
+        }
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        File::open(source.join("entry")).unwrap().set_modified(old).unwrap();
+        let behind = scene.join("behind");
+        fs::create_dir_all(&behind).unwrap();
+        fs::create_dir_all(scene.join("mnt")).unwrap();
+        let delay = Duration::ZERO;
+        let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
+        let mount = Mount::new(&behind, &scene.join("mnt"), options).unwrap();
+        for errno in [Errno::IO, Errno::ROFS] {
+            mount.faults().add(Fault::always(Op::Setattr, "", Action::Fail(errno)));
+            let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);
+            assert!(run.said().contains("failed to"), "{run}");
+            mount.faults().clear();
+        }
+        let _ = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_success();
         assert_same_tree(source.path(), &behind.join("dst"));
     }
 }
