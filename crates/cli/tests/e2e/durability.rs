@@ -1,6 +1,7 @@
 //! What an error of the disk, a power cut or damage at rest may do to a destination, and what it may not.
 
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use haul_slowfs::{Action, Fault, Mount, Op, Options};
@@ -18,17 +19,22 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
+/// A file system that is to fail, and the folder that holds what is in it.
+fn mounted(scene: &Scene) -> (Mount, PathBuf) {
+    let behind = scene.join("behind");
+    fs::create_dir_all(&behind).unwrap();
+    fs::create_dir_all(scene.join("mnt")).unwrap();
+    let delay = Duration::ZERO;
+    let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
+    (Mount::new(&behind, &scene.join("mnt"), options).unwrap(), behind)
+}
+
 fn a_file_that_could_not_be_synced_is_sent_again_once_then_named() {
     for len in [1000, 9 << 20] {
         let scene = Scene::new();
         let source = scene.tree("src");
         source.file("file", len);
-        let behind = scene.join("behind");
-        fs::create_dir_all(&behind).unwrap();
-        fs::create_dir_all(scene.join("mnt")).unwrap();
-        let delay = Duration::ZERO;
-        let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
-        let mount = Mount::new(&behind, &scene.join("mnt"), options).unwrap();
+        let (mount, behind) = mounted(&scene);
         mount.faults().add(Fault::always(Op::Fsync, "", Action::Fail(Errno::IO)));
         let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);
         let named = events(&run).into_iter().filter(|event| event["type"] == "failed").count();
@@ -55,12 +61,7 @@ fn metadata_that_the_disk_refuses_is_a_failure() {
         }
         let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         File::open(source.join("entry")).unwrap().set_modified(old).unwrap();
-        let behind = scene.join("behind");
-        fs::create_dir_all(&behind).unwrap();
-        fs::create_dir_all(scene.join("mnt")).unwrap();
-        let delay = Duration::ZERO;
-        let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
-        let mount = Mount::new(&behind, &scene.join("mnt"), options).unwrap();
+        let (mount, behind) = mounted(&scene);
         for errno in [Errno::IO, Errno::ROFS] {
             mount.faults().add(Fault::always(Op::Setattr, "", Action::Fail(errno)));
             let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use haul_testkit::{Need, Run, assert_same_tree};
+use haul_testkit::{Need, assert_same_tree};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::scene::{HAUL, Scene, Way, slash};
+use crate::scene::{Scene, Way, slash};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -24,17 +24,6 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 const NOBODY: u32 = 65534;
-
-/// The program as a user without rights.
-fn as_nobody(scene: &Scene) -> Run {
-    let program = scene.join("haul");
-    if !program.exists() {
-        fs::copy(HAUL, &program).unwrap();
-    }
-    let run =
-        Run::new("setpriv", scene.tag()).args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-    run.arg(program).env("HOME", scene.home())
-}
 
 fn give(path: &Path) {
     assert!(Command::new("chown").args(["-R", "65534:65534"]).arg(path).status().unwrap().success());
@@ -58,7 +47,7 @@ fn a_read_only_folder_above_the_root_stays_as_it_is() {
     }
     set_mode(ro.path(), 0o555);
     for (from, to) in [("f", "f"), ("tree", "tree"), ("f", "")] {
-        let run = as_nobody(&scene).arg("copy").arg(source.join(from)).arg(ro.join(to)).finish();
+        let run = scene.as_nobody().arg("copy").arg(source.join(from)).arg(ro.join(to)).finish();
         assert!(run.code() == Some(1) && run.said().contains("Permission denied"), "{run}");
         assert_eq!(mode(ro.path()), 0o555, "{run}");
     }
@@ -82,7 +71,7 @@ fn folders_of_the_tree_are_opened_up_and_set_right() {
             give(tree.path());
         }
         let run =
-            as_nobody(&scene).args(["sync", "--json"]).arg(slash(source.path())).arg(slash(copy.path()));
+            scene.as_nobody().args(["sync", "--json"]).arg(slash(source.path())).arg(slash(copy.path()));
         let _ = run.finish().expect_success();
         assert_same_tree(source.path(), copy.path());
     }
@@ -101,7 +90,7 @@ fn a_read_only_file_is_changed_in_place_by_its_owner() {
         set_mode(&tree.join("big"), 0o400);
     }
     let before = fs::metadata(copy.join("big")).unwrap().ino();
-    let run = as_nobody(&scene).args(["copy", "--inplace"]).arg(slash(source.path())).arg(slash(copy.path()));
+    let run = scene.as_nobody().args(["copy", "--inplace"]).arg(slash(source.path())).arg(slash(copy.path()));
     let _ = run.finish().expect_success();
     assert_eq!(fs::metadata(copy.join("big")).unwrap().ino(), before);
     assert_same_tree(source.path(), copy.path());

@@ -103,6 +103,17 @@ impl Scene {
             .arg(word)
     }
 
+    /// The program as a user without rights. A copy of it is used, as the original may be out of the user's reach.
+    pub(crate) fn as_nobody(&self) -> Run {
+        let program = self.join("haul");
+        if !program.exists() {
+            std::fs::copy(HAUL, &program).unwrap();
+        }
+        let run =
+            Run::new("setpriv", self.tag()).args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        run.arg(program).env("HOME", self.home())
+    }
+
     /// The program with its first word and how to reach the server.
     pub(crate) fn haul_ssh(&self, word: &str) -> Run {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Run, Tree, assert_same_tree};
+use haul_testkit::{Need, Tree, assert_same_tree};
 
-use crate::scene::{HAUL, Scene, Way, slash, summary};
+use crate::scene::{Scene, Way, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -145,17 +145,6 @@ fn sync_from_a_missing_source_removes_nothing() {
     }
 }
 
-/// The program as a user without rights. A copy of it is used, as the original may be out of the user's reach.
-fn as_nobody(scene: &Scene) -> Run {
-    let program = scene.join("haul");
-    if !program.exists() {
-        fs::copy(HAUL, &program).unwrap();
-    }
-    let run =
-        Run::new("setpriv", scene.tag()).args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-    run.arg(program).env("HOME", scene.home())
-}
-
 fn unreadable(scene: &Scene) -> (Tree, Tree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("open/file", 1000);
@@ -177,7 +166,7 @@ fn a_scan_with_errors_removes_nothing_unless_told_to() {
     let scene = Scene::new();
     let (source, copy) = unreadable(&scene);
     let sync = |more: &[&str]| {
-        let run = as_nobody(&scene).arg("sync").arg("--json").args(more);
+        let run = scene.as_nobody().arg("sync").arg("--json").args(more);
         run.arg(slash(source.path())).arg(slash(copy.path())).finish()
     };
     let run = sync(&[]).expect_code(1);
@@ -193,7 +182,7 @@ fn what_cannot_be_read_is_named_and_fails() {
     let (source, copy) = unreadable(&scene);
     let failed = copy.join("failed-list");
     let copying = |more: &[&str]| {
-        let run = as_nobody(&scene).arg("copy").args(more);
+        let run = scene.as_nobody().arg("copy").args(more);
         run.arg(slash(source.path())).arg(slash(copy.path())).finish()
     };
     let run = copying(&["--failed", failed.to_str().unwrap()]).expect_code(1);
