@@ -13,6 +13,14 @@ use crate::payload::{Payload, hex};
 /// Names on one page of a listing, at most: ten times as many as any provider gives.
 pub(crate) const MAX_PAGE: usize = 10_000;
 
+/// Refuses an answer that names so many of them that it is no page.
+pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
+    if count > MAX_PAGE {
+        return Err(Fault::nonsense(format!("it names too many {of}")));
+    }
+    Ok(())
+}
+
 /// The outcome of one request.
 pub(crate) type Answer<T> = Result<T, Fault>;
 

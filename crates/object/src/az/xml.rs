@@ -7,7 +7,7 @@ use super::options::note_of;
 use crate::fault::{Class, Fault};
 use crate::payload::md5_in;
 use crate::record::{Record, records};
-use crate::store::{Answer, MAX_PAGE, Object, Page, Tag};
+use crate::store::{Answer, Object, Page, Tag, fits};
 use crate::time;
 use crate::xml::{decode, print};
 
@@ -52,10 +52,7 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
             "NextMarker" => page.next = Some(record.text).filter(|marker| !marker.is_empty()),
             _ => {}
         }
-        if page.objects.len() + page.prefixes.len() > MAX_PAGE {
-            return Err(Fault::nonsense("a page of the listing has too many names"));
-        }
-        Ok(())
+        fits(page.objects.len() + page.prefixes.len(), "names")
     })?;
     Ok(page)
 }

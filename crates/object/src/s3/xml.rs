@@ -1,11 +1,12 @@
 //! What S3 says and is told in XML. Answers are untrusted: what does not parse is an error of the store.
 
+use quick_xml::escape::escape;
 use serde::Serialize;
 
 use crate::fault::{Class, Fault};
 use crate::payload::{base64, crc64_of};
 use crate::record::{Record, records, whole};
-use crate::store::{Answer, Deleted, HeldPart, MAX_PAGE, Object, Page, Tag, Upload};
+use crate::store::{Answer, Deleted, HeldPart, Object, Page, Tag, Upload, fits};
 use crate::xml::{decode, print};
 
 /// A page of objects.
@@ -25,10 +26,7 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
             "EncodingType" | "IsTruncated" | "NextContinuationToken" => rest.inner.push(record),
             _ => {}
         }
-        if objects.len() + prefixes.len() > MAX_PAGE {
-            return Err(Fault::nonsense("a page of the listing has too many names"));
-        }
-        Ok(())
+        fits(objects.len() + prefixes.len(), "names")
     })?;
     let encoding = rest.word("EncodingType");
     let decode = |text: &mut String| -> Answer<()> {
@@ -67,10 +65,7 @@ pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
             "IsTruncated" => more = record.says_true(),
             _ => {}
         }
-        if uploads.len() > MAX_PAGE {
-            return Err(Fault::nonsense("a page of the listing has too many uploads"));
-        }
-        Ok(())
+        fits(uploads.len(), "uploads")
     })?;
     for upload in &mut uploads {
         upload.key = decode(&upload.key, encoding.as_deref())?;
@@ -95,10 +90,7 @@ pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
             "IsTruncated" => more = record.says_true(),
             _ => {}
         }
-        if parts.len() > MAX_PAGE {
-            return Err(Fault::nonsense("a page of the listing has too many parts"));
-        }
-        Ok(())
+        fits(parts.len(), "parts")
     })?;
     Ok((parts, more))
 }
@@ -170,16 +162,7 @@ pub(super) fn delete(keys: &[&str]) -> Answer<String> {
             return Err(Fault::new(Class::Final, "XML cannot carry the key"));
         }
         text.push_str("<Object><Key>");
-        for c in key.chars() {
-            match c {
-                '&' => text.push_str("&amp;"),
-                '<' => text.push_str("&lt;"),
-                '>' => text.push_str("&gt;"),
-                '"' => text.push_str("&quot;"),
-                '\'' => text.push_str("&#39;"),
-                c => text.push(c),
-            }
-        }
+        text.push_str(&escape(*key));
         text.push_str("</Key></Object>");
     }
     text.push_str("</Delete>");
@@ -204,10 +187,7 @@ pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
             }
             _ => {}
         }
-        if deleted.gone.len() + deleted.left.len() > MAX_PAGE {
-            return Err(Fault::nonsense("it names too many objects"));
-        }
-        Ok(())
+        fits(deleted.gone.len() + deleted.left.len(), "objects")
     })?;
     Ok(deleted)
 }
@@ -215,6 +195,7 @@ pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::MAX_PAGE;
 
     #[test]
     fn reads_a_page_with_keys_that_xml_cannot_carry() {
