@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use haul_core::{Entry, Error, ErrorKind, Result, Side};
+use haul_core::{Entry, Error, Result};
 use haul_spool::Spool;
 
 /// Permission bits without which a folder's owner cannot reach what is in it.
@@ -38,8 +38,7 @@ impl Dirs {
 }
 
 fn spool_failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "keep the list of folders", error.to_string())
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("folders", error)
 }
 
 /// The spool's errors and ours, in one type.

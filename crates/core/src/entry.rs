@@ -15,6 +15,14 @@ pub struct Timestamp {
     pub nsec: u32,
 }
 
+impl Timestamp {
+    /// Whether the seconds of both differ by no more than `window`. Below 0, both have to be the same to the nanosecond.
+    #[must_use]
+    pub fn is_within(self, window: i64, other: Self) -> bool {
+        if window < 0 { self == other } else { self.sec.abs_diff(other.sec) <= window.unsigned_abs() }
+    }
+}
+
 /// What kind of thing a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {

@@ -123,6 +123,27 @@ impl Error {
         Self::new(kind, side, operation, error.to_string())
     }
 
+    /// A list that is kept outside of memory failed; `of` says what it lists.
+    #[must_use]
+    pub fn list(of: &str, error: &io::Error) -> Self {
+        Self::new(ErrorKind::Io, Side::Local, &format!("keep the list of {of}"), error.to_string())
+            .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    }
+
+    /// A folder with something in it is in the place of an entry.
+    #[must_use]
+    pub fn not_empty(side: Side) -> Self {
+        Self::new(ErrorKind::NotEmpty, side, "replace", "a folder that is not empty is in its place")
+            .with_hint("move the folder away, or give another destination")
+    }
+
+    /// The file is not there that an entry is a further name of.
+    #[must_use]
+    pub fn no_first_name(side: Side) -> Self {
+        let cause = "the file that it is another name of is not there";
+        Self::new(ErrorKind::NotFound, side, "link", cause)
+    }
+
     /// Names what the operation was done to.
     #[must_use]
     pub fn on(mut self, subject: impl AsRef<[u8]>) -> Self {

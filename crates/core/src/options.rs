@@ -37,6 +37,12 @@ impl ScanOptions {
                 || self.max_size.is_some_and(|max| entry.len > max))
     }
 
+    /// The same from the root, with files of all sizes.
+    #[must_use]
+    pub fn whole_tree(&self) -> Self {
+        Self { starts: Vec::new(), min_size: None, max_size: None, ..self.clone() }
+    }
+
     /// The directories above the starts that are no starts themselves, in order.
     #[must_use]
     pub fn above_starts(&self) -> Vec<RelPath> {
@@ -101,10 +107,7 @@ impl SinkOptions {
     /// Whether two modification times count as the same where the destination keeps both.
     #[must_use]
     pub fn is_same_time(&self, one: Timestamp, other: Timestamp) -> bool {
-        match self.modify_window {
-            Some(window) if window >= 0 => one.sec.abs_diff(other.sec) <= window.unsigned_abs(),
-            _ => one == other,
-        }
+        one.is_within(self.modify_window.unwrap_or(-1), other)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use haul_core::{Entry, Error, ErrorKind, HardLink, RelPath, Result, Side};
+use haul_core::{Entry, Error, ErrorKind, HardLink, RelPath, Result};
 use haul_spool::Spool;
 
 use crate::copy::Run;
@@ -52,6 +52,11 @@ impl Aside {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.iter().cloned().collect()
     }
 
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.len()
+    }
+
     /// All that waits; nothing does after that.
     pub(crate) fn take(&self) -> Waiting {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
@@ -72,6 +77,5 @@ impl Run<'_> {
 }
 
 pub(crate) fn failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "keep the list of what waits", error.to_string())
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("what waits", error)
 }

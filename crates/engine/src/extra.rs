@@ -64,13 +64,7 @@ struct Found {
 pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Result<Extra> {
     let shelter = Shelter::new(run, scan)?;
     let found = Mutex::new(Found::default());
-    let options = ScanOptions {
-        min_size: None,
-        max_size: None,
-        starts: Vec::new(),
-        tells_left_out: true,
-        ..scan.clone()
-    };
+    let options = ScanOptions { tells_left_out: true, ..scan.whole_tree() };
     view.scan(&options, &|batch: ScanBatch| {
         run.guard.lists(&batch);
         let asked = ask(run, &shelter, batch);
@@ -219,6 +213,5 @@ impl<'a> Shelter<'a> {
 }
 
 pub(crate) fn spool_failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "keep the list of removals", error.to_string())
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("removals", error)
 }

@@ -84,8 +84,7 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
         let (mut count, mut weight) = (0, 0);
         while let Some(last) = batches.last() {
             count += last.entries.len();
-            let heavy = gate::weight(last);
-            weight += heavy;
+            weight += gate::weight(last);
             if count >= ASK || weight >= ASK_WEIGHT {
                 break;
             }

@@ -66,8 +66,7 @@ impl<'a> Guard<'a> {
         let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(view) = self.view.filter(|_| !held.is_empty()) else { return Ok(held) };
         let count = AtomicU64::new(0);
-        let options = ScanOptions { min_size: None, max_size: None, starts: Vec::new(), ..scan.clone() };
-        view.scan(&options, &|batch| {
+        view.scan(&scan.whole_tree(), &|batch| {
             count.fetch_add(without_root(&batch), Ordering::Relaxed);
             ControlFlow::Continue(())
         })?;

@@ -30,23 +30,12 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
         match again.recv_timeout(FLUSH) {
             Ok(Again::Changed(path)) => {
                 let discarded = run.sink.discard(std::slice::from_ref(&path));
-                if let Err(error) = discarded.and_then(|()| once_more(run, &path)) {
-                    run.meter.fail(&path, error);
-                }
-                run.open.fetch_sub(1, Ordering::AcqRel);
+                look_again(run, &path, discarded);
             }
-            Ok(Again::Lost(path)) => {
-                if let Err(error) = once_more(run, &path) {
-                    run.meter.fail(&path, error);
-                }
-                run.open.fetch_sub(1, Ordering::AcqRel);
-            }
+            Ok(Again::Lost(path)) => look_again(run, &path, Ok(())),
             Ok(Again::Stuck(path)) => {
                 if run.close_giant(&path) {
-                    if let Err(error) = once_more(run, &path) {
-                        run.meter.fail(&path, error);
-                    }
-                    run.open.fetch_sub(1, Ordering::AcqRel);
+                    look_again(run, &path, Ok(()));
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -59,6 +48,14 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Offers the file once more; it fails where it could not be made `ready` for that.
+fn look_again(run: &Run<'_>, path: &RelPath, ready: Result<()>) {
+    if let Err(error) = ready.and_then(|()| once_more(run, path)) {
+        run.meter.fail(path, error);
+    }
+    run.open.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Offers the file as it is now.

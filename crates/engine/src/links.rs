@@ -90,9 +90,7 @@ impl Links {
 /// Whether the file itself waits for a folder to go; then its further names do too.
 fn waits(run: &Run<'_>, link: &HardLink) -> bool {
     let Some(aside) = run.aside.as_ref().filter(|aside| aside.holds(&link.to)) else { return false };
-    let cause = "the file that it is another name of is not there";
-    let error = Error::new(ErrorKind::NotFound, Side::Destination, "link", cause);
-    let error = error.on(link.entry.path.as_bytes());
+    let error = Error::no_first_name(Side::Destination).on(link.entry.path.as_bytes());
     aside.put_link(link, &error).unwrap_or_else(|error| run.abort(error));
     true
 }
@@ -121,6 +119,5 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
 }
 
 fn failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "keep the list of hard links", error.to_string())
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("hard links", error)
 }

@@ -7,6 +7,7 @@ use haul_core::event::Action;
 use haul_core::{ErrorKind, RelPath, ScanOptions, Source};
 use haul_spool::Spool;
 
+use crate::aside::Aside;
 use crate::copy::{Delete, Run};
 use crate::extra::{self, spool_failed};
 use crate::weigh::runs;
@@ -44,7 +45,7 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
             return Pruned::refused(why.to_owned());
         }
     };
-    let waiting = run.aside.as_ref().map_or(0, |aside| aside.paths().len()) - extra.blocked.len();
+    let waiting = run.aside.as_ref().map_or(0, Aside::len) - extra.blocked.len();
     let count = extra.files.len() + extra.dirs.len() + waiting as u64;
     if delete.max.is_some_and(|max| count > max) {
         let max = delete.max.unwrap_or_default();

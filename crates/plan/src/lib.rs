@@ -19,7 +19,7 @@ pub mod split;
 pub mod target;
 mod top;
 
-use haul_core::{Error, ErrorKind, RelPath, Result, Side};
+use haul_core::{Error, RelPath, Result};
 
 pub use collect::Collector;
 pub use histogram::Bucket;
@@ -179,6 +179,5 @@ fn data_len(len: u64, allocated: u64) -> u64 {
 
 /// A list outside of memory failed.
 fn list_failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, Side::Local, "keep the list of entries", error.to_string())
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("entries", error)
 }

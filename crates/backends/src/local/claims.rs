@@ -10,10 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use haul_core::{Entry, RelPath};
 use rustix::fs::Statx;
 
+use super::stat;
+
 /// Files of several names at the destination, by device and inode: some 150 bytes of memory for each.
 #[derive(Default)]
 pub(super) struct Claims {
-    of: Mutex<HashMap<(u32, u32, u64), RelPath>>,
+    of: Mutex<HashMap<(u64, u64), RelPath>>,
 }
 
 impl Claims {
@@ -23,7 +25,7 @@ impl Claims {
             return true;
         }
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        of.entry((now.stx_dev_major, now.stx_dev_minor, now.stx_ino)).or_insert_with(|| path.clone()) == path
+        of.entry(stat::inode(now)).or_insert_with(|| path.clone()) == path
     }
 
     /// Whether the content may be written into the file: not if it has names that the entry does not have at the

@@ -3,9 +3,9 @@
 use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result};
 use rustix::fs::{FileType, Statx};
 
-use super::digest;
 use super::root::At;
 use super::sink::LocalSink;
+use super::{digest, stat};
 
 /// What there is to be done about an entry, seen from its content.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)
     let Some((at, now)) = now else {
         return Ok(if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing });
     };
-    let there = FileType::from_raw_mode(now.stx_mode.into());
+    let there = stat::kind(now);
     if entry.is_dir() && there == FileType::Directory {
         return Ok(Verdict::Same);
     }

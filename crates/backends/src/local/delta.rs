@@ -17,7 +17,7 @@ use haul_core::{
     Buffer, BufferPool, ChainingValue, Delta, Entry, Extent, Ops, Pages, RelPath, SLICE_LEN, SinkOptions,
     Slice, SliceData,
 };
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::descriptors;
 use super::giant;
@@ -77,7 +77,7 @@ impl Bases {
         let file = File::from(root.at(&entry.path).ok()?.open(flags, Mode::empty()).ok()?);
         let now = stat::statx_file(&file).ok()?;
         let len = now.stx_size;
-        let is_file = FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
+        let is_file = stat::is_file(&now);
         let alike = len <= entry.len.saturating_mul(ALIKE) && entry.len <= len.saturating_mul(ALIKE);
         let wanted = match options.delta {
             Delta::Never => false,

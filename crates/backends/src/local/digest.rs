@@ -1,15 +1,17 @@
 //! The digest of a whole file as it is now.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
-use haul_core::{Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN};
+use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN};
 
 use super::pagecache::{self, Opened};
 use super::read::{self, changed};
 use super::root::Root;
 
-const STEP: usize = 256 * 1024;
+/// Bytes that are read and hashed at a time.
+pub(super) const STEP: usize = 256 * 1024;
 
 /// Hashes the file at `path` as it is now; a file that changes meanwhile is an error.
 pub(super) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
@@ -39,19 +41,31 @@ pub(super) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result
         let start = u64::from(index) * SLICE_LEN;
         let slice = slice_len(len, index);
         let ours = opened.is_ours(start, slice);
-        let mut hasher = SliceHasher::new(len, start);
-        let mut at = 0;
-        while at < slice {
-            let step = (slice - at).min(STEP as u64) as usize;
-            ops.one();
-            file.read_exact_at(&mut buffer[..step], start + at)?;
-            hasher.update(&buffer[..step]);
-            at += step as u64;
-        }
-        tree.set(index, hasher.finish());
+        tree.set(index, of_slice(ops, file, len, index, &mut buffer)?);
         if ours {
             pagecache::release(file, start, slice);
         }
     }
     tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
+}
+
+/// Hashes one slice of a file of `len` bytes, a `buffer` at a time; that is not empty.
+pub(super) fn of_slice(
+    ops: &Ops,
+    file: &File,
+    len: u64,
+    index: u32,
+    buffer: &mut [u8],
+) -> std::io::Result<ChainingValue> {
+    let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
+    let mut hasher = SliceHasher::new(len, start);
+    let mut at = 0;
+    while at < slice {
+        let step = (slice - at).min(buffer.len() as u64) as usize;
+        ops.one();
+        file.read_exact_at(&mut buffer[..step], start + at)?;
+        hasher.update(&buffer[..step]);
+        at += step as u64;
+    }
+    Ok(hasher.finish())
 }

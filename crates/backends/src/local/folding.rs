@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use haul_core::{ErrorKind, RelPath, Result};
-use rustix::fs::{FileType, Statx};
+use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::root::{At, Root};
@@ -36,7 +36,8 @@ impl Folding {
         tried(at, now).is_some_and(|folds| *known.get_or_init(|| folds))
     }
 
-    /// Takes the name at `at` for the entry at `path`. Fails if another entry has it in another case.
+    /// Takes a name for the entry at `path`; at `at`, in the same folder, is that entry or what is to become it. Fails if
+    /// another entry has the name in another case.
     pub(super) fn take(&self, root: &Root, at: &At, now: &Statx, path: &RelPath) -> Result<()> {
         if !self.folds(root, at, now) {
             return Ok(());
@@ -52,18 +53,6 @@ impl Folding {
         Err(error.with_hint("rename one of the two at the source"))
     }
 
-    /// The same for a name under which there may be nothing yet; `probe` is something in the same folder.
-    pub(super) fn take_at(
-        &self,
-        root: &Root,
-        (probe, now): (&At, &Statx),
-        at: &At,
-        path: &RelPath,
-    ) -> Result<()> {
-        debug_assert!(std::sync::Arc::ptr_eq(&probe.dir, &at.dir), "both are in one folder");
-        self.take(root, probe, now, path)
-    }
-
     /// Whether the name stands for an entry of this run in another case.
     pub(super) fn is_other(&self, root: &Root, at: &At, now: &Statx, path: &RelPath) -> bool {
         if !self.folds(root, at, now) {
@@ -77,18 +66,16 @@ impl Folding {
 
 /// Whether what is at `at` is found under the same name in the other case too. `None` where that tells nothing.
 fn tried(at: &At, now: &Statx) -> Option<bool> {
-    let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
+    let is_dir = stat::is_dir(now);
     let other = other_case(&at.name);
     // Two names of one file may differ in case on every file system.
     if other == at.name || !is_dir && now.stx_nlink != 1 {
         return None;
     }
     match stat::statx(&at.sibling(&other)) {
-        Ok(found) => Some(
-            (found.stx_ino, found.stx_dev_major, found.stx_dev_minor)
-                == (now.stx_ino, now.stx_dev_major, now.stx_dev_minor),
-        ),
-        Err(Errno::NOENT) => Some(false),
+        Ok(found) => Some(stat::inode(&found) == stat::inode(now)),
+        // If it is gone itself, that tells nothing.
+        Err(Errno::NOENT) => stat::statx(at).is_ok().then_some(false),
         Err(_) => None,
     }
 }

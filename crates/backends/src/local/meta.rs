@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -64,7 +64,7 @@ impl Expected {
     fn is(self, now: &Statx) -> bool {
         match self {
             Self::Inode(dev, ino) => stat::inode(now) == (dev, ino),
-            Self::Made(kind) => FileType::from_raw_mode(now.stx_mode.into()) == kind && now.stx_nlink == 1,
+            Self::Made(kind) => stat::kind(now) == kind && now.stx_nlink == 1,
         }
     }
 }
@@ -146,8 +146,8 @@ impl Metadata {
         };
         changed |= self.set_xattrs(&target, &there, entry)?;
         // Changing the owner clears set-ID bits, and a default ACL may have changed the mode since.
-        let mode_now = || stat::statx_file(target.fd()).map(|now| u32::from(now.stx_mode) & 0o7777);
-        let before = if changed { mode_now()? } else { u32::from(now.stx_mode) & 0o7777 };
+        let mode_now = || stat::statx_file(target.fd()).map(|now| stat::mode(&now));
+        let before = if changed { mode_now()? } else { stat::mode(&now) };
         if !is_link && before != mode {
             self.ops.one();
             match target.chmod(mode) {
@@ -268,7 +268,7 @@ impl Metadata {
     ) -> rustix::io::Result<bool> {
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
         Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
-            && (is_link || u32::from(now.stx_mode) & 0o7777 == entry.mode)
+            && (is_link || stat::mode(now) == entry.mode)
             && self.times.is_same(entry.mtime, at, now)
             && {
                 let carried = entry.xattrs.iter().filter(|(name, _)| stat::is_carried(name));
@@ -292,9 +292,8 @@ impl Target<'_> {
         }
     }
 
-    /// The kernel's own link to the inode: calls that take a path reach exactly it.
     fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.fd().as_raw_fd())
+        stat::path_of(&self.fd())
     }
 
     fn chown(&self, uid: u32, gid: u32) -> rustix::io::Result<()> {

@@ -38,12 +38,12 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
         (verdict, now) if entry.is_file() => {
             let at = now.as_ref().map(|(at, _)| at.clone());
             if let Some((_, now)) = &now
-                && FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory
+                && stat::is_dir(now)
             {
                 clear_dir(sink, entry)?;
             }
             // What is changed in place needs nothing that is staged.
-            let in_place = now.as_ref().is_some_and(|(_, now)| is_written_into(sink, entry, now));
+            let in_place = now.as_ref().is_some_and(|(_, now)| sink.writes_into(entry, now));
             let giant = entry.len > SLICE_LEN && !in_place;
             let at =
                 at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
@@ -60,18 +60,11 @@ pub(super) fn check(sink: &LocalSink, entry: &Entry) -> Result<()> {
     entry.check().map_err(refused)
 }
 
-/// Whether the content of the entry is written into the file that is there.
-fn is_written_into(sink: &LocalSink, entry: &Entry, now: &Statx) -> bool {
-    sink.options().in_place
-        && FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
-        && sink.claims().may_write_into(now, entry)
-}
-
 /// Whether what is there is not replaced, but stays what it is or is changed.
 fn keeps_inode(sink: &LocalSink, entry: &Entry, verdict: &Verdict, now: &Statx) -> bool {
     match verdict {
         Verdict::Same | Verdict::Left(_) => true,
-        Verdict::Differs => entry.len > SLICE_LEN && is_written_into(sink, entry, now),
+        Verdict::Differs => entry.len > SLICE_LEN && sink.writes_into(entry, now),
         Verdict::Missing => false,
     }
 }
@@ -177,7 +170,7 @@ fn is_empty(at: &At) -> rustix::io::Result<bool> {
 
 fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     let failed = |errno| sink.root().error("make", &entry.path, errno);
-    let was_dir = now.is_some_and(|now| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory);
+    let was_dir = now.as_ref().is_some_and(stat::is_dir);
     if was_dir {
         clear_dir(sink, entry)?;
     }
@@ -209,7 +202,7 @@ fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
     made.map_err(failed)?;
     let expected = Expected::Made(file_type(&entry.kind));
     let take = || match stat::statx(&part) {
-        Ok(now) => sink.root().folding.take_at(sink.root(), (&part, &now), &at, &entry.path),
+        Ok(now) => sink.root().folding.take(sink.root(), &part, &now, &entry.path),
         Err(errno) => Err(failed(errno)),
     };
     let set = || sink.metadata().set(&On::Name(&part, expected), entry).map_err(failed);
@@ -247,8 +240,7 @@ fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {
 }
 
 fn no_first_name(sink: &LocalSink, entry: &Entry) -> Error {
-    let cause = "the file that it is another name of is not there";
-    sink.root().fault(ErrorKind::NotFound, "link", &entry.path, cause)
+    Error::no_first_name(sink.root().side()).on(sink.root().shown(&entry.path))
 }
 
 /// Makes `link` a further name of a file that is here.
@@ -263,17 +255,16 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         }
         return Err(no_first_name(sink, entry));
     };
-    if FileType::from_raw_mode(target.stx_mode.into()) == FileType::Directory && !sink.options().dry_run {
+    if stat::is_dir(&target) && !sink.options().dry_run {
         return Err(no_first_name(sink, entry));
     }
-    let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
     match &there {
-        Some((_, now)) if inode(now) == inode(&target) => return Ok(Answer::Same),
+        Some((_, now)) if stat::inode(now) == stat::inode(&target) => return Ok(Answer::Same),
         Some(_) if sink.options().ignore_existing => return Ok(Answer::Left(haul_core::Left::Exists)),
         None if sink.options().existing => return Ok(Answer::Left(haul_core::Left::Missing)),
         _ => {}
     }
-    if there.is_some_and(|(_, now)| FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory) {
+    if there.is_some_and(|(_, now)| stat::is_dir(&now)) {
         clear_dir(sink, entry)?;
     }
     if sink.options().dry_run {
@@ -293,7 +284,7 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     linked.map_err(failed)?;
     let taken = stat::statx(&part)
         .map_err(failed)
-        .and_then(|now| sink.root().folding.take_at(sink.root(), (&part, &now), &at, &entry.path));
+        .and_then(|now| sink.root().folding.take(sink.root(), &part, &now, &entry.path));
     if let Err(error) = taken {
         let _ = stage::remove(&part);
         return Err(error);

@@ -32,15 +32,18 @@ pub(super) enum Above {
     Missing,
 }
 
+impl Base {
+    /// The entry `name` in the directory at the path `dir`, which may lead there by links.
+    pub(super) fn new(dir: impl Into<PathBuf>, name: &[u8]) -> Self {
+        Self { dir: dir.into(), name: name.to_vec(), above: Above::Followed }
+    }
+}
+
 /// Resolves a place. A `~` is looked up only where another machine asks; here the shell has done that.
 pub(super) fn resolve(place: &Place, far: bool) -> Result<Base> {
     let path = if far { expand_home(&place.path)? } else { place.path.clone() };
     let path = if path.is_empty() { b".".to_vec() } else { path };
-    let inside = |name: &[u8]| Base {
-        dir: PathBuf::from(OsStr::from_bytes(&path)),
-        name: name.to_vec(),
-        above: Above::Followed,
-    };
+    let inside = |name: &[u8]| Base::new(OsStr::from_bytes(&path), name);
     Ok(match &place.root {
         PlaceRoot::Inside(name) => inside(name),
         PlaceRoot::InsideIfDir(name) if PathBuf::from(OsStr::from_bytes(&path)).is_dir() => inside(name),
@@ -54,14 +57,10 @@ fn exactly(path: &[u8]) -> Base {
     let (dir, name) = trimmed.split_at(at);
     if path.ends_with(b"/") || matches!(name, b"" | b"." | b"..") {
         let dir = if trimmed.is_empty() { b"/" } else { trimmed };
-        return Base {
-            dir: PathBuf::from(OsStr::from_bytes(dir)),
-            name: b".".to_vec(),
-            above: Above::Followed,
-        };
+        return Base::new(OsStr::from_bytes(dir), b".");
     }
     let dir = if dir.is_empty() { b"." } else { dir };
-    Base { dir: PathBuf::from(OsStr::from_bytes(dir)), name: name.to_vec(), above: Above::Followed }
+    Base::new(OsStr::from_bytes(dir), name)
 }
 
 fn trim_slashes(mut path: &[u8]) -> &[u8] {

@@ -1,23 +1,17 @@
 //! Staged files get their names.
 
-use haul_core::{Error, ErrorKind, RelPath, Result};
-use rustix::fs::{AtFlags, FileType, Statx};
+use haul_core::{Error, RelPath, Result};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::root::Root;
 use super::stage::Staged;
 use super::{mark, stat};
 
-fn is_dir(now: &Statx) -> bool {
-    FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory
-}
-
 impl Staged {
     /// Gives it its final name, if no other entry has that in another case.
     pub(super) fn publish(&self, root: &Root, path: &RelPath) -> Result<()> {
-        if let Ok(part) = stat::statx(&self.part) {
-            root.folding.take_at(root, (&self.part, &part), &self.at, path)?;
-        }
+        root.folding.take(root, &self.part, &self.now, path)?;
         self.give_name().map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST => not_empty(root, path),
             errno => root.error("give its name to", path, errno),
@@ -27,7 +21,7 @@ impl Staged {
     /// An empty folder in its place gives way; one with something in it does not.
     fn give_name(&self) -> rustix::io::Result<()> {
         if self.keyed {
-            if stat::statx(&self.at).is_ok_and(|now| is_dir(&now)) {
+            if stat::statx(&self.at).is_ok_and(|now| stat::is_dir(&now)) {
                 self.at.unlink(AtFlags::REMOVEDIR)?;
             }
             // Right before: without it, the journal of what is staged does not count any more.
@@ -46,7 +40,5 @@ impl Staged {
 
 /// The error of an entry in whose place there is a folder with something in it.
 pub(super) fn not_empty(root: &Root, path: &RelPath) -> Error {
-    let cause = "a folder that is not empty is in its place";
-    let error = root.fault(ErrorKind::NotEmpty, "replace", path, cause);
-    error.with_hint("move the folder away, or give another destination")
+    Error::not_empty(root.side()).on(root.shown(path))
 }

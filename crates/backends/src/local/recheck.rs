@@ -5,21 +5,17 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::digest::slice_len;
 use haul_core::{ChainingValue, Error, ErrorKind, Retry, SLICE_LEN, SinkOptions, Slice};
 
 use super::commit::{Committer, Item};
 use super::giant::Giant;
 use super::journal::Found;
-use super::pagecache;
-
-/// Bytes that are read and hashed at a time.
-const STEP: usize = 256 * 1024;
+use super::{digest, pagecache};
 
 /// The slices of one file that are to be read back.
 pub(super) struct Recheck {
@@ -174,7 +170,7 @@ fn check(giant: &Giant, stop: &AtomicBool) -> Vec<Item> {
         _ => return Vec::new(),
     };
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
-    let mut buffer = vec![0; STEP];
+    let mut buffer = vec![0; digest::STEP];
     for (index, value) in slices {
         if stop.load(Ordering::Relaxed) {
             return settle(recheck, State::Stopped);
@@ -215,15 +211,8 @@ fn settle(recheck: &Recheck, end: State) -> Vec<Item> {
 fn value_of(giant: &Giant, index: u32, buffer: &mut [u8]) -> io::Result<ChainingValue> {
     let _door = giant.door(Slice::whole(0, index));
     let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(giant.entry.len, index));
-    let mut hasher = SliceHasher::new(giant.entry.len, start);
-    let mut at = 0;
-    while at < len {
-        let step = &mut buffer[..(len - at).min(STEP as u64) as usize];
-        giant.staged.at.dir.ops.one();
-        giant.staged.file.read_exact_at(step, start + at)?;
-        hasher.update(step);
-        at += step.len() as u64;
-    }
-    pagecache::release(&giant.staged.file, start, len);
-    Ok(hasher.finish())
+    let staged = &giant.staged;
+    let value = digest::of_slice(&staged.at.dir.ops, &staged.file, giant.entry.len, index, buffer)?;
+    pagecache::release(&staged.file, start, len);
+    Ok(value)
 }

@@ -1,7 +1,7 @@
 //! Removing names.
 
 use haul_core::{ErrorKind, RelPath, Result};
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::sink::LocalSink;
@@ -13,7 +13,7 @@ impl LocalSink {
         let remove = || -> rustix::io::Result<bool> {
             let at = self.root().at(path)?;
             let now = stat::statx(&at)?;
-            let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
+            let is_dir = stat::is_dir(&now);
             if self.root().folding.is_other(self.root(), &at, &now, path) {
                 return Ok(false);
             }

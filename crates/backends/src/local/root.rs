@@ -109,7 +109,7 @@ impl Dir {
     /// Whether what is made in it gets attributes from it: a default ACL.
     pub(super) fn hands_down(&self) -> bool {
         *self.hands_down.get_or_init(|| {
-            let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+            let path = stat::path_of(&self.fd);
             let there = stat::read_xattrs(&self.ops, &stat::XattrsOf::Target(path.as_bytes()));
             there.map_or(true, |there| there.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
         })

@@ -11,7 +11,7 @@ use haul_core::{
     Answer, BatchData, BufferPool, Delta, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
     Outcome, Pages, RelPath, Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
 };
-use rustix::fs::FileType;
+use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::ahead::Ahead;
@@ -215,13 +215,14 @@ impl LocalSink {
         Ok(Ok(giant))
     }
 
-    /// Whether the entry's content is written into the file that is there.
     fn keeps_place(&self, entry: &Entry) -> bool {
-        self.options.in_place
-            && self.root().at(&entry.path).and_then(|at| stat::statx(&at)).is_ok_and(|now| {
-                FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
-                    && self.claims.may_write_into(&now, entry)
-            })
+        let now = || self.root().at(&entry.path).and_then(|at| stat::statx(&at));
+        self.options.in_place && now().is_ok_and(|now| self.writes_into(entry, &now))
+    }
+
+    /// Whether the entry's content is written into the file that is there, whose plain metadata is `now`.
+    pub(super) fn writes_into(&self, entry: &Entry, now: &Statx) -> bool {
+        self.options.in_place && stat::is_file(now) && self.claims.may_write_into(now, entry)
     }
 
     /// Closes the staged file of a giant that is not under way any more. Whether there was one.

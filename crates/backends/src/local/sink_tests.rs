@@ -43,11 +43,7 @@ fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
 #[test]
 fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(
-        Base { dir: dir.path().into(), name: b".".to_vec(), above: Default::default() },
-        Side::Destination,
-        Arc::default(),
-    );
+    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
     let options = SinkOptions::default();
     let sink = LocalSink::new(root, options, BufferPool::new(1 << 20)).unwrap();
     let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();
@@ -103,11 +99,7 @@ fn a_giant_may_come_in_parts_in_any_order_and_twice() {
 
 /// A sink in a folder, and an offered folder in it.
 fn folder(dir: &std::path::Path, entry: &Arc<Entry>) -> (LocalSink, Answer) {
-    let root = Root::new(
-        Base { dir: dir.into(), name: b".".to_vec(), above: Default::default() },
-        Side::Destination,
-        Arc::default(),
-    );
+    let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let answer = sink.offer(&[Offer { entry: entry.clone(), digest: None }]).unwrap().remove(0).unwrap();
     (sink, answer)
@@ -164,11 +156,7 @@ fn attributes_that_belong_to_the_machine_are_not_set_and_are_noted() {
 #[test]
 fn what_no_file_system_tells_is_not_made() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(
-        Base { dir: dir.path().into(), name: b".".to_vec(), above: Default::default() },
-        Side::Destination,
-        Arc::default(),
-    );
+    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let journal = RelPath::new(b".haul-0123456789abcdef.part/.journal").unwrap();
     for bad in [

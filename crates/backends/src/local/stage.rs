@@ -5,14 +5,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
 pub(crate) use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
 use haul_core::{Entry, Error, ErrorKind, FileTree, Ops, RelPath, Result, Slice, SliceData};
-use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Statx};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::journal;
@@ -138,14 +138,13 @@ impl Staged {
     pub(super) fn in_place(root: &Root, path: &RelPath) -> Result<Option<Self>> {
         let failed = |errno| root.error("change in place", path, errno);
         let at = root.at_made(path).map_err(failed)?;
-        let is_file = |now: &Statx| FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
-        if !stat::statx(&at).is_ok_and(|now| is_file(&now)) {
+        if !stat::statx(&at).is_ok_and(|now| stat::is_file(&now)) {
             return Ok(None);
         }
         let file = open_own(&at).map_err(failed)?;
         lock(root, path, &file)?;
         let now = stat::statx_file(&file).map_err(failed)?;
-        if !is_file(&now) || !is_named(&now, &at) {
+        if !stat::is_file(&now) || !is_named(&now, &at) {
             return Err(restless(root, path));
         }
         // What a run that was to replace it has left.
@@ -189,12 +188,11 @@ fn open_own(at: &At) -> rustix::io::Result<OwnedFd> {
     }
     let held = at.open(OFlags::PATH, Mode::empty())?;
     let now = stat::statx_file(&held)?;
-    let is_file = FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile;
-    if !is_file || now.stx_uid != rustix::process::geteuid().as_raw() {
+    if !stat::is_file(&now) || now.stx_uid != rustix::process::geteuid().as_raw() {
         return Err(Errno::ACCESS);
     }
-    let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);
-    let path = format!("/proc/self/fd/{}", held.as_raw_fd());
+    let mode = Mode::from_raw_mode(stat::mode(&now));
+    let path = stat::path_of(&held);
     rustix::fs::chmod(&path, mode | Mode::RUSR | Mode::WUSR)?;
     let opened = open();
     rustix::fs::chmod(&path, mode)?;
@@ -234,15 +232,12 @@ fn lock_patiently(root: &Root, file: &impl AsFd) -> rustix::io::Result<()> {
 
 /// Whether this is the inode that the name stands for.
 pub(super) fn is_named(now: &Statx, part: &At) -> bool {
-    let inode = |stat: &Statx| (stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor);
-    stat::statx(part).is_ok_and(|named| inode(&named) == inode(now))
+    stat::statx(part).is_ok_and(|named| stat::inode(&named) == stat::inode(now))
 }
 
 /// A regular file with this one name, made by this user: else somebody planted it.
 pub(super) fn is_ours(now: &Statx) -> bool {
-    FileType::from_raw_mode(now.stx_mode.into()) == FileType::RegularFile
-        && now.stx_nlink == 1
-        && now.stx_uid == rustix::process::geteuid().as_raw()
+    stat::is_file(now) && now.stx_nlink == 1 && now.stx_uid == rustix::process::geteuid().as_raw()
 }
 
 /// Removes a name, if it stands for this inode: somebody else's may stand there by now.

@@ -23,13 +23,3 @@ fn a_slice_is_written_over_something_else() {
     assert_eq!(over(true, Same::LeftOut), ".ne..oo.o");
     assert_eq!(over(false, Same::Missing), "oneoowSoo");
 }
-
-#[test]
-fn knows_its_own_names_only() {
-    assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
-    for other in
-        [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"]
-    {
-        assert!(!is_staging_name(other));
-    }
-}

@@ -54,7 +54,7 @@ pub(super) fn entry_and_stamp(
         }
         None => statx(at)?,
     };
-    let kind = match FileType::from_raw_mode(stat.stx_mode.into()) {
+    let kind = match kind(&stat) {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Dir,
         FileType::Symlink => EntryKind::Symlink({
@@ -69,7 +69,7 @@ pub(super) fn entry_and_stamp(
     };
     let xattrs = match &held {
         Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
-            root.xattrs(&XattrsOf::Target(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes()), &stat)?
+            root.xattrs(&XattrsOf::Target(path_of(held).as_bytes()), &stat)?
         }
         _ => root.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
     };
@@ -133,6 +133,29 @@ fn device(major: u32, minor: u32) -> u64 {
     rustix::fs::makedev(major, minor)
 }
 
+/// The kernel's own link to what is held open: calls that take a path reach exactly that.
+pub(super) fn path_of(held: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", held.as_raw_fd())
+}
+
+/// What kind of thing it is.
+pub(super) fn kind(stat: &Statx) -> FileType {
+    FileType::from_raw_mode(stat.stx_mode.into())
+}
+
+pub(super) fn is_dir(stat: &Statx) -> bool {
+    kind(stat) == FileType::Directory
+}
+
+pub(super) fn is_file(stat: &Statx) -> bool {
+    kind(stat) == FileType::RegularFile
+}
+
+/// Its permission bits, with set-ID and sticky bits.
+pub(super) fn mode(stat: &Statx) -> u32 {
+    u32::from(stat.stx_mode) & 0o7777
+}
+
 /// Its file system and number.
 pub(super) fn inode(stat: &Statx) -> (u64, u64) {
     (device(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino)
@@ -146,7 +169,7 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
         mtime: mtime(stat),
         atime: Timestamp { sec: stat.stx_atime.tv_sec, nsec: stat.stx_atime.tv_nsec },
         ctime: Some(ctime(stat)),
-        mode: u32::from(stat.stx_mode) & 0o7777,
+        mode: mode(stat),
         uid: stat.stx_uid,
         gid: stat.stx_gid,
         names: names.map(|names| Box::new(names.of(stat.stx_uid, stat.stx_gid))),

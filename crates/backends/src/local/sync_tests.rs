@@ -58,11 +58,7 @@ fn sink(disk: &Arc<Losing>, dir: &Path) -> LocalSink {
 }
 
 fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink {
-    let root = Root::new(
-        Base { dir: dir.into(), name: b".".to_vec(), above: Default::default() },
-        Side::Destination,
-        Arc::default(),
-    );
+    let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
     let pool = BufferPool::new(1 << 26);
     LocalSink::on(Box::new(Arc::clone(disk)), root, options, pool).unwrap()
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use haul_core::{SinkOptions, Timestamp};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx, Timespec, Timestamps};
 
 use super::root::At;
 use super::{stage, stat};
@@ -61,8 +61,7 @@ impl Times {
             return true;
         }
         if let Some(window) = self.window {
-            let options = SinkOptions { modify_window: Some(window), ..SinkOptions::default() };
-            return options.is_same_time(there, wanted);
+            return there.is_within(window, wanted);
         }
         let off = (nanoseconds(there) - nanoseconds(wanted)).abs();
         if !USUAL.contains(&wanted.sec) {
@@ -129,7 +128,7 @@ fn known_unit(at: &At) -> i128 {
 
 /// What the file system that holds `at` makes of a time; `None` where that cannot be tried.
 fn probe(at: &At, now: &Statx, time: Timestamp, dry_run: bool) -> Option<Timestamp> {
-    let is_dir = FileType::from_raw_mode(now.stx_mode.into()) == FileType::Directory;
+    let is_dir = stat::is_dir(now);
     // What holds a folder may be another file system.
     let held: OwnedFd;
     let dir = if is_dir {

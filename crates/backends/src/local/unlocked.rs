@@ -58,7 +58,7 @@ impl Root {
 
     fn unlock(&self, path: &RelPath, dir: &(impl AsFd + AsRawFd)) -> bool {
         let Ok(now) = stat::statx_file(dir) else { return false };
-        let mode = Mode::from_raw_mode(u32::from(now.stx_mode) & 0o7777);
+        let mode = Mode::from_raw_mode(stat::mode(&now));
         if mode.contains(Mode::RWXU) || now.stx_uid != rustix::process::geteuid().as_raw() {
             return false;
         }
@@ -80,9 +80,10 @@ impl Root {
         for (path, was) in left {
             let dir = self.at(&path).and_then(|at| at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty()));
             let Ok(dir) = dir else { continue };
-            let opened = |mode: u16| u32::from(mode) & 0o7777 == (was.mode | Mode::RWXU).as_raw_mode();
+            let opened = (was.mode | Mode::RWXU).as_raw_mode();
             // Somebody may have removed or replaced it, or have given it a mode since.
-            if stat::statx_file(&dir).is_ok_and(|now| stat::inode(&now) == was.inode && opened(now.stx_mode))
+            if stat::statx_file(&dir)
+                .is_ok_and(|now| stat::inode(&now) == was.inode && stat::mode(&now) == opened)
             {
                 chmod(&dir, was.mode);
             }
@@ -91,5 +92,5 @@ impl Root {
 }
 
 fn chmod(dir: &impl AsRawFd, mode: Mode) -> bool {
-    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), mode).is_ok()
+    rustix::fs::chmod(stat::path_of(dir), mode).is_ok()
 }

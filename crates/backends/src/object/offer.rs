@@ -1,6 +1,6 @@
 //! Is it there already? And what has no content is made at once.
 
-use haul_core::{Answer, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result};
+use haul_core::{Answer, Compare, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result};
 use haul_object::{Object, Payload, companion};
 
 use super::pages::{Seen, Unknown};
@@ -183,9 +183,7 @@ fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
 /// An empty folder in the way of something else gives way; one with something in it does not.
 fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
     if below(sink, path, true)? {
-        let cause = "a folder that is not empty is in its place";
-        let error = sink.tree.error(ErrorKind::NotEmpty, "replace", path, cause);
-        return Err(error.with_hint("move the folder away, or give another destination"));
+        return Err(Error::not_empty(sink.tree.side).on(sink.tree.shown(path)));
     }
     if sink.options.dry_run {
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::{
-    Answer, Batch, Digest, Entry, ErrorKind, HardLink, Outcome, RelPath, Result, SLICE_LEN, WriteDone,
+    Answer, Batch, Digest, Entry, Error, ErrorKind, HardLink, Outcome, RelPath, Result, SLICE_LEN, WriteDone,
 };
 use haul_object::client::{joined_crc64, run_note};
 use haul_object::encoding::Encoding;
@@ -159,10 +159,9 @@ pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
     if sink.options.dry_run {
         return Ok(Answer::Made);
     }
-    let first = client.look(&sink.tree.key(&link.to))?.ok_or_else(|| {
-        let cause = "the file that it is another name of is not there";
-        sink.tree.error(ErrorKind::NotFound, "link", &entry.path, cause)
-    })?;
+    let first = client
+        .look(&sink.tree.key(&link.to))?
+        .ok_or_else(|| Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)))?;
     let digest = sink.tree.recorded(&first)?;
     write(sink, entry, &first, &sink.tree.key(&entry.path), digest.as_ref())?;
     Ok(Answer::Made)

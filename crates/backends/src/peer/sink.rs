@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_codec::Packed;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Pages,
-    RelPath, Result, Side, Sink, SliceData, Stuck, Traffic, WriteDone,
+    RelPath, Result, Sink, SliceData, Stuck, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
@@ -95,8 +95,7 @@ impl PeerSink {
 }
 
 fn spool_failed(error: &std::io::Error) -> Error {
-    Error::io(Side::Local, "keep the list of folders", error)
-        .with_hint("haul keeps long lists in TMPDIR; is it full?")
+    Error::list("folders", error)
 }
 
 impl Sink for PeerSink {

@@ -280,10 +280,7 @@ impl SftpSink {
             Ok(found) => found,
             Err(fault) => return Some(Err(self.tree.error("look at", &entry.path, fault.clone()))),
         };
-        let no_first_name = || {
-            let cause = "the file that it is another name of is not there";
-            Some(Err(self.tree.fault(ErrorKind::NotFound, "link", &entry.path, cause)))
-        };
+        let no_first_name = || Some(Err(Error::no_first_name(self.tree.side).on(self.tree.far(&entry.path))));
         let Ok(Some(target)) = target else {
             if self.options.dry_run {
                 return Some(Ok(Answer::Made));

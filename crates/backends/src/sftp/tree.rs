@@ -107,9 +107,7 @@ impl Tree {
 
     /// The error of an entry in whose place there is a folder with something in it.
     pub(super) fn not_empty(&self, path: &RelPath) -> Error {
-        let cause = "a folder that is not empty is in its place";
-        let error = self.fault(ErrorKind::NotEmpty, "replace", path, cause);
-        error.with_hint("move the folder away, or give another destination")
+        Error::not_empty(self.side).on(self.far(path))
     }
 
     /// An error of our own on the entry at `path`.
