@@ -118,6 +118,9 @@ struct RunArgs {
     /// The program haul [default: target/release/haul, or on the path].
     #[arg(long)]
     haul: Option<PathBuf>,
+    /// Another build of haul: each row of haul is measured with it as well, in the same rounds, as one of its peers.
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// More options for haul, such as "--streams 16".
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     haul_args: String,
@@ -258,6 +261,7 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
         },
         disk_dir: absolute(&args.disk_dir)?,
         haul,
+        before: args.before.as_deref().map(program).transpose()?,
         haul_args: args.haul_args.clone(),
         tools: args.tools.clone(),
         timeout: args.timeout.map(Duration::from_secs),
@@ -321,25 +325,24 @@ fn need_root() -> Result<()> {
 
 /// The path of haul; without one only the peers are run.
 fn find_haul(given: Option<&Path>) -> Result<Option<String>> {
-    let found = match given {
-        Some(path) => {
-            ensure!(path.is_file(), "{} is not a program", path.display());
-            Some(path.to_owned())
-        }
-        None => {
-            Some(PathBuf::from("target/release/haul")).filter(|path| path.is_file()).or_else(|| which("haul"))
-        }
-    };
-    match found {
-        Some(path) => {
-            let path = fs::canonicalize(&path)?;
-            Ok(Some(utf8(&path)?.to_owned()))
-        }
+    let built = PathBuf::from("target/release/haul");
+    match given
+        .map(Path::to_owned)
+        .or_else(|| Some(built).filter(|path| path.is_file()))
+        .or_else(|| which("haul"))
+    {
+        Some(path) => program(&path).map(Some),
         None => {
             eprintln!("haul-bench: haul was not found (say --haul PATH): only its peers are run");
             Ok(None)
         }
     }
+}
+
+/// The absolute path of a program.
+fn program(path: &Path) -> Result<String> {
+    ensure!(path.is_file(), "{} is not a program", path.display());
+    Ok(utf8(&fs::canonicalize(path)?)?.to_owned())
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) disk_dir: PathBuf,
     /// The program haul; none: only the peers run.
     pub(crate) haul: Option<String>,
+    /// Another build of haul to measure beside it.
+    pub(crate) before: Option<String>,
     /// More options for haul.
     pub(crate) haul_args: String,
     /// Names of tools to run; empty: all of the case.
@@ -152,33 +154,45 @@ impl Runner<'_> {
     /// All rounds, the tools in turn in each.
     fn rounds(&self, tools: &[&'static Tool]) -> Result<Vec<ToolRecord>> {
         let mut planned = Vec::new();
-        for (index, tool) in tools.iter().enumerate() {
+        for (index, (tool, label, haul)) in self.builds(tools).into_iter().enumerate() {
             let name = format!("copy-{index}");
             let target = self.behind().join(&name);
             fs::create_dir_all(self.behind())?;
-            let plan = self.plan(tool, &self.seen(&name))?;
-            let haul = self.settings.haul.as_deref().unwrap_or_default();
+            let plan = self.plan(tool, haul, &self.seen(&name))?;
             let record = ToolRecord {
-                tool: tool.name.to_owned(),
+                tool: label,
                 version: tool.version(haul),
-                peer: !tool.is_haul(),
+                peer: Some(haul) != self.settings.haul.as_deref() || !tool.is_haul(),
                 durable: tool.promise == Promise::Durable,
                 command: plan.near.clone(),
                 listener: plan.listener.clone(),
                 runs: Vec::new(),
             };
-            planned.push((*tool, target, plan, record));
+            planned.push((tool, target, plan, record));
         }
         for round in 1..=self.settings.rounds {
             for (tool, target, plan, record) in &mut planned {
                 // What was too slow once is not waited for again.
                 let given_up = record.runs.iter().any(|run| run.outcome == Outcome::Timeout);
                 if !given_up {
-                    self.round(round, tool, target, plan, &mut record.runs)?;
+                    self.round(round, (tool, &record.tool), target, plan, &mut record.runs)?;
                 }
             }
         }
         Ok(planned.into_iter().map(|(.., record)| record).collect())
+    }
+
+    /// Each tool with its name in the table and the program haul that it runs: haul once for each build of it.
+    fn builds(&self, tools: &[&'static Tool]) -> Vec<(&'static Tool, String, &str)> {
+        let haul = self.settings.haul.as_deref().unwrap_or("haul");
+        let mut builds = Vec::new();
+        for tool in tools {
+            builds.push((*tool, tool.name.to_owned(), haul));
+            if let Some(before) = self.settings.before.as_deref().filter(|_| tool.is_haul()) {
+                builds.push((*tool, format!("{}, before", tool.name), before));
+            }
+        }
+        builds
     }
 
     /// The folder that holds the copies.
@@ -213,7 +227,7 @@ impl Runner<'_> {
         Ok(run)
     }
 
-    fn plan(&self, tool: &Tool, target: &Path) -> Result<Plan> {
+    fn plan(&self, tool: &Tool, haul: &str, target: &Path) -> Result<Plan> {
         let slow = self.scratch.join(SLOW);
         let source = match self.case.slow {
             Some(Slow::Source(_)) => slow.as_path(),
@@ -232,7 +246,7 @@ impl Runner<'_> {
             ssh: self.sshd.map(|sshd| &sshd.access),
             bucket: self.bucket.map(|bucket| &bucket.access),
             file: self.file,
-            haul: self.settings.haul.as_deref().unwrap_or("haul"),
+            haul,
             haul_args: &self.settings.haul_args,
         };
         (tool.plan)(&job).with_context(|| format!("{} cannot do the case {}", tool.name, self.case.name))
@@ -242,7 +256,7 @@ impl Runner<'_> {
     fn round(
         &self,
         round: usize,
-        tool: &Tool,
+        (tool, label): (&Tool, &str),
         target: &Path,
         plan: &Plan,
         runs: &mut Vec<RunRecord>,
@@ -280,7 +294,7 @@ impl Runner<'_> {
             if run.outcome == Outcome::Ok {
                 run.outcome = self.compare(tool, target)?;
             }
-            self.tell(tool, &run);
+            self.tell(label, &run);
             let ended_well = run.outcome == Outcome::Ok;
             runs.push(run);
             if !ended_well {
@@ -339,7 +353,7 @@ impl Runner<'_> {
         })
     }
 
-    fn tell(&self, tool: &Tool, run: &RunRecord) {
+    fn tell(&self, label: &str, run: &RunRecord) {
         let how = match &run.outcome {
             Outcome::Ok => String::new(),
             Outcome::Timeout => " TIMEOUT".to_owned(),
@@ -352,7 +366,7 @@ impl Runner<'_> {
             Pass::Prepare => " prepare",
         };
         let (case, seconds) = (self.case.name, show_seconds(run.seconds));
-        eprintln!("{case} round {} {}{pass}: {seconds} s{how}", run.round, tool.name);
+        eprintln!("{case} round {} {label}{pass}: {seconds} s{how}", run.round);
     }
 }
 
