@@ -48,6 +48,31 @@ impl Mount {
         Self { at, _scratch: Some(scratch) }
     }
 
+    /// FAT: by the kernel, or where that has none by fusefat, which takes small files only. Times in units of 2 s, and
+    /// names without their case.
+    #[must_use]
+    pub fn fat(bytes: u64) -> Self {
+        let by_kernel = fs::read_to_string("/proc/filesystems").is_ok_and(|known| known.contains("\tvfat\n"));
+        let mount: &[&str] = if by_kernel { &["mount", "-o", "loop"] } else { &["fusefat", "-o", "rw+"] };
+        Self::without_case(&["mkfs.vfat", "-F", "32"], mount, bytes)
+    }
+
+    /// NTFS, by lowntfs-3g: times in units of 100 ns, and names without their case.
+    #[must_use]
+    pub fn ntfs(bytes: u64) -> Self {
+        Self::without_case(&["mkfs.ntfs", "-q", "-F"], &["lowntfs-3g", "-o", "ignore_case"], bytes)
+    }
+
+    fn without_case(make: &[&str], mount: &[&str], bytes: u64) -> Self {
+        let scratch = Scratch::new();
+        let (at, image) = (scratch.join("mnt"), scratch.join("image"));
+        fs::create_dir(&at).unwrap();
+        File::create(&image).unwrap().set_len(bytes).unwrap();
+        tool(Command::new(make[0]).args(&make[1..]).arg(&image));
+        tool(Command::new(mount[0]).args(&mount[1..]).arg(&image).arg(&at));
+        Self { at, _scratch: Some(scratch) }
+    }
+
     /// Mounts a tmpfs of `bytes` over the folder `at`.
     #[must_use]
     pub fn tmpfs_at(at: &Path, bytes: u64) -> Self {

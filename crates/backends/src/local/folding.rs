@@ -2,15 +2,16 @@
 //!
 //! There an entry is found under a name that the file system does not list, and two entries may be one. Whether a
 //! folder is like that is tried with the first name in it that is there: under the same name in the other case there
-//! is the same file, or there is not. What this run has written or found to be right is remembered there, so that the
-//! second of two such names is refused, and none of them is removed under the other's name.
+//! is the same file, or one that is not listed, or there is none. What this run has written or found to be right is
+//! remembered there, so that the second of two such names is refused, and none of them is removed under the other's
+//! name.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use haul_core::{ErrorKind, RelPath, Result};
-use rustix::fs::Statx;
+use rustix::fs::{Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::root::{At, Root};
@@ -72,12 +73,29 @@ fn tried(at: &At, now: &Statx) -> Option<bool> {
     if other == at.name || !is_dir && now.stx_nlink != 1 {
         return None;
     }
-    match stat::statx(&at.sibling(&other)) {
-        Ok(found) => Some(stat::inode(&found) == stat::inode(now)),
+    let other = at.sibling(&other);
+    match stat::statx(&other) {
+        Ok(found) if stat::inode(&found) == stat::inode(now) => Some(true),
+        // Two files, which the folder lists both; or one, where inode numbers are made up from names.
+        Ok(_) if lists_both(at, &other)? => Some(false),
+        Ok(_) => (stat::statx(&other).is_ok() && stat::statx(at).is_ok()).then_some(true),
         // If it is gone itself, that tells nothing.
         Err(Errno::NOENT) => stat::statx(at).is_ok().then_some(false),
         Err(_) => None,
     }
+}
+
+/// Whether their folder lists both. `None` if it cannot be read.
+fn lists_both(one: &At, other: &At) -> Option<bool> {
+    let opened = one.sibling(b".").open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let mut found = [false; 2];
+    for entry in rustix::fs::Dir::read_from(&opened).ok()? {
+        let entry = entry.ok()?;
+        for (at, found) in [one, other].into_iter().zip(&mut found) {
+            *found |= entry.file_name().to_bytes() == at.name;
+        }
+    }
+    Some(found == [true; 2])
 }
 
 fn other_case(name: &[u8]) -> Vec<u8> {
