@@ -66,8 +66,7 @@ pub(crate) struct Result {
 pub(crate) struct Round<'a> {
     pub(crate) world: &'a World,
     pub(crate) random: Random,
-    scratch: Option<Scratch>,
-    path: PathBuf,
+    scratch: Scratch,
     result: Result,
     keep: bool,
 }
@@ -78,21 +77,12 @@ const LIMIT: Duration = Duration::from_secs(90);
 impl<'a> Round<'a> {
     pub(crate) fn new(world: &'a World, seed: u64, keep: bool) -> Self {
         let scratch = Scratch::inside(world.scratch.path());
-        let path = scratch.path().to_owned();
-        fs::create_dir(path.join("home")).unwrap();
-        Self {
-            world,
-
-            random: Random::new(seed),
-            scratch: Some(scratch),
-            path,
-            result: Result::default(),
-            keep,
-        }
+        fs::create_dir(scratch.join("home")).unwrap();
+        Self { world, random: Random::new(seed), scratch, result: Result::default(), keep }
     }
 
     pub(crate) fn join(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.scratch.join(name)
     }
 
     pub(crate) fn below(&mut self, high: u64) -> u64 {
@@ -178,10 +168,15 @@ impl<'a> Round<'a> {
     }
 
     /// What came of it. Its folder goes, unless it failed and is to stay.
-    pub(crate) fn end(mut self) -> Result {
+    pub(crate) fn end(self) -> Result {
         if self.keep && self.has_failed() {
-            eprintln!("kept: {}", self.path.display());
-            std::mem::forget(self.scratch.take());
+            // Out of the folder of the campaign, which goes with all that is in it.
+            let path = self.scratch.path();
+            let kept = std::env::temp_dir().join(path.file_name().unwrap_or_default());
+            match fs::rename(path, &kept) {
+                Ok(()) => eprintln!("kept: {}", kept.display()),
+                Err(error) => eprintln!("cannot keep {}: {error}", path.display()),
+            }
         }
         self.result
     }

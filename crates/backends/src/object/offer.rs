@@ -166,14 +166,15 @@ fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
     })
 }
 
-/// Whether there are objects below the name, besides a folder's own with `inside`.
+/// Whether there are objects below the name, besides a folder's own with `inside`. Objects, and not
+/// prefixes: SeaweedFS shows a prefix for a while after the last object below it is gone.
 fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
     let folder = sink.tree.folder(path);
-    let page = match sink.tree.client.list(&folder, true, None) {
+    let page = match sink.tree.client.list(&folder, false, None) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         page => page?,
     };
-    Ok(!page.prefixes.is_empty()
+    Ok(page.next.is_some()
         || page
             .objects
             .iter()

@@ -77,14 +77,16 @@ impl ObjectSource {
     /// What is known of a folder, asked of the store; remembered.
     pub(super) fn ask_folder(&self, path: &RelPath) -> Result<Option<Arc<Fact>>> {
         let folder = self.tree.folder(path);
-        if let Some(object) = self.tree.look_folder(path)? {
-            return self.learn(path, object, true).map(Some);
+        let own = self.tree.look_folder(path)?;
+        if let Some(own) = own.as_ref().filter(|own| notes::are_there(own)) {
+            return self.learn(path, own.clone(), true).map(Some);
         }
-        let page = self.tree.client.list(&folder, true, None)?;
-        if page.objects.is_empty() && page.prefixes.is_empty() && !folder.is_empty() {
+        // SeaweedFS shows a folder for a while after the last object in it is gone, but no object.
+        let page = self.tree.client.list(&folder, false, None)?;
+        if page.objects.is_empty() && page.next.is_none() && !folder.is_empty() {
             return Ok(None);
         }
-        self.learn(path, walk::implied(page.objects.first()), true).map(Some)
+        self.learn(path, own.unwrap_or_else(|| walk::implied(page.objects.first())), true).map(Some)
     }
 
     /// Remembers what an object says. Of one of several names of a giant the digest, by which it is told whether they still
