@@ -39,7 +39,7 @@ impl Direct {
         let credentials = Credentials { identity, peer: offer.key.clone(), congestion };
         let (near, address) = ssh_addresses();
         let ports = offer.ports.map(|(first, last)| Ports { first, last });
-        let listener = listen(offer, ports, address, &credentials, hub);
+        let listener = listen(offer, ports, (address, near), &credentials, hub);
         let (port, listener) = match listener {
             Ok(listener) => (Ok(listener.port()), Some(listener)),
             Err(error) => (Err(error.to_string()), None),
@@ -52,7 +52,7 @@ impl Direct {
 fn listen(
     offer: &DirectOffer,
     ports: Option<Ports>,
-    address: Option<IpAddr>,
+    (address, near): (Option<IpAddr>, Option<IpAddr>),
     credentials: &Credentials,
     hub: &Arc<Hub>,
 ) -> std::io::Result<Listener> {
@@ -62,7 +62,8 @@ fn listen(
         })?;
     }
     let hub = Arc::downgrade(hub);
-    Listener::open(address, ports, credentials.clone(), Box::new(move |streams| take(&hub, streams, None)))
+    let taken = Box::new(move |streams| take(&hub, streams, None));
+    Listener::open(address, ports, near.as_slice(), credentials.clone(), taken)
 }
 
 /// Takes a lane into the session, that of the near end or of a guest. What does not greet is dropped.

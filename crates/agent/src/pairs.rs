@@ -140,7 +140,7 @@ fn admit(hub: &Arc<Hub>, number: PairId, key: Vec<u8>, secret: [u8; 32]) -> Resu
     let guest = Arc::new(Guest { credentials: credentials.clone(), secret, at: Mutex::default() });
     let (weak, taken): (Weak<Hub>, _) = (Arc::downgrade(hub), guest.clone());
     let taken = Box::new(move |streams| direct::take(&weak, streams, Some(taken.clone())));
-    let listener = Listener::open(direct.answer.address, direct.ports, credentials, taken);
+    let listener = Listener::open(direct.answer.address, direct.ports, &[], credentials, taken);
     let (port, listener) = match listener {
         Ok(listener) => (Ok(listener.port()), Some(listener)),
         Err(error) => (Err(error.to_string()), None),
@@ -152,7 +152,7 @@ fn admit(hub: &Arc<Hub>, number: PairId, key: Vec<u8>, secret: [u8; 32]) -> Resu
 fn expect(hub: &Hub, number: PairId, key: Vec<u8>) -> Result<Response> {
     let (direct, credentials) = credentials(hub, key)?;
     let name = "the end of the source".to_owned();
-    let port = match Expected::listen(direct.answer.address, direct.ports, credentials, name) {
+    let port = match Expected::listen(direct.answer.address, direct.ports, &[], credentials, name) {
         Ok(expected) => {
             let port = expected.port();
             hub.pairs.put(number, Pair::Expected(expected));

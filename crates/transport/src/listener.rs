@@ -1,20 +1,19 @@
 //! Waiting for the other end on a port that anybody can connect to.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::door::{Door, Entry, PLACES};
 use crate::secure::Credentials;
 use crate::stream::Streams;
 
 /// How long somebody may take to prove who they are.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Strangers at the door at most. When there is one more, who has been there longest has to go: the other end proves
-/// itself within two round trips.
-const STRANGERS: usize = 64;
+/// Threads with somebody at the door: those who wait, and a few whose connection was ended just now.
+const THREADS: usize = 2 * PLACES + 32;
 
 /// Ports from the first to the last, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,19 +35,26 @@ pub struct Listener {
 
 impl Listener {
     /// Listens on `address` (every one of this machine if `None`), on a free port of `ports` or on any. Who proves
-    /// to be the other end is handed to `taken`; others get nothing.
+    /// to be the other end is handed to `taken`; others get nothing. Who comes from an address of `expected` takes no
+    /// place from others there, and they take none from him.
     ///
     /// # Errors
     /// If no port can be had.
     pub fn open(
         address: Option<IpAddr>,
         ports: Option<Ports>,
+        expected: &[IpAddr],
         credentials: Credentials,
         taken: Taken,
     ) -> io::Result<Self> {
         let socket = Arc::new(bind(address, ports)?);
         let own = Self { address: socket.local_addr()?, socket: socket.clone() };
-        let guard = Arc::new(Guard { credentials, taken, strangers: Mutex::default() });
+        let guard = Arc::new(Guard {
+            credentials,
+            taken,
+            guests: Mutex::new(Guests::new(expected)),
+            ended: Condvar::new(),
+        });
         thread::Builder::new().name("haul-listen".to_owned()).spawn(move || accept(&socket, &guard))?;
         Ok(own)
     }
@@ -89,13 +95,26 @@ fn bind(address: Option<IpAddr>, ports: Option<Ports>) -> io::Result<TcpListener
 struct Guard {
     credentials: Credentials,
     taken: Taken,
-    strangers: Mutex<VecDeque<Arc<TcpStream>>>,
+    guests: Mutex<Guests>,
+    /// A thread has nobody at the door any more.
+    ended: Condvar,
+}
+
+struct Guests {
+    door: Door<Arc<TcpStream>>,
+    threads: usize,
+}
+
+impl Guests {
+    fn new(expected: &[IpAddr]) -> Self {
+        Self { door: Door::new(expected), threads: 0 }
+    }
 }
 
 fn accept(listener: &TcpListener, guard: &Arc<Guard>) {
     loop {
         match listener.accept() {
-            Ok((socket, _)) => guard.meet(socket),
+            Ok((socket, from)) => guard.meet(socket, from.ip()),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             // Out of descriptors, mostly; it passes.
             Err(_) => thread::sleep(Duration::from_millis(100)),
@@ -104,32 +123,56 @@ fn accept(listener: &TcpListener, guard: &Arc<Guard>) {
 }
 
 impl Guard {
-    fn meet(self: &Arc<Self>, socket: TcpStream) {
-        let Ok(watched) = socket.try_clone().map(Arc::new) else { return };
-        let oldest = {
-            let mut strangers = self.lock();
-            strangers.push_back(watched.clone());
-            if strangers.len() > STRANGERS { strangers.pop_front() } else { None }
+    fn meet(self: &Arc<Self>, socket: TcpStream, from: IpAddr) {
+        let socket = Arc::new(socket);
+        let mut guests = self.lock();
+        let Entry::In(number, loser) = guests.door.enter(from, socket.clone(), Instant::now()) else {
+            return;
         };
-        if let Some(oldest) = oldest {
+        if let Some(loser) = loser {
             // Its thread sees the end of the stream.
-            let _ = oldest.shutdown(Shutdown::Both);
+            let _ = loser.shutdown(Shutdown::Both);
         }
+        // Only such threads are beyond the number of places.
+        let mut guests = self
+            .ended
+            .wait_while(guests, |guests| guests.threads >= THREADS)
+            .unwrap_or_else(PoisonError::into_inner);
+        guests.threads += 1;
+        drop(guests);
         let guard = self.clone();
         let spawned = thread::Builder::new().name("haul-guest".to_owned()).spawn(move || {
-            let proved = guard.credentials.accept(socket, PATIENCE);
-            guard.lock().retain(|stranger| !Arc::ptr_eq(stranger, &watched));
-            drop(watched);
-            if let Ok(streams) = proved {
+            let place = Place { guard: &guard, number };
+            let proved = guard.credentials.prove(&socket, PATIENCE);
+            drop(place);
+            // Held elsewhere: it had to go just now.
+            let Some(socket) = Arc::into_inner(socket) else { return };
+            if let Ok(streams) = proved.and_then(|proved| proved.on(socket)) {
                 (guard.taken)(streams);
             }
         });
         if spawned.is_err() {
-            self.lock().pop_back();
+            drop(Place { guard: self, number });
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a guest, given back on drop.
+struct Place<'a> {
+    guard: &'a Guard,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut guests = self.guard.lock();
+        guests.door.leave(self.number);
+        guests.threads -= 1;
+        drop(guests);
+        self.guard.ended.notify_one();
     }
 }

@@ -341,7 +341,8 @@ impl Credentials {
     /// # Errors
     /// If the other end is not who it should be, or takes longer than `patience`.
     pub fn connect(&self, socket: TcpStream, patience: Duration) -> io::Result<Streams> {
-        handshake(socket, Session::Client(self.identity.client(&self.peer).map_err(tls)?), self, patience)
+        let session = Session::Client(self.identity.client(&self.peer).map_err(tls)?);
+        handshake(&socket, session, self, patience)?.on(socket)
     }
 
     /// Makes a connection of a socket that was accepted.
@@ -349,23 +350,54 @@ impl Credentials {
     /// # Errors
     /// If the other end is not who it should be, or takes longer than `patience`.
     pub fn accept(&self, socket: TcpStream, patience: Duration) -> io::Result<Streams> {
-        handshake(socket, Session::Server(self.identity.server(&self.peer).map_err(tls)?), self, patience)
+        self.prove(&socket, patience)?.on(socket)
+    }
+
+    /// The same for a socket that is held elsewhere, too, until the other end has proved who it is.
+    pub(crate) fn prove(&self, socket: &TcpStream, patience: Duration) -> io::Result<Proved> {
+        let session = Session::Server(self.identity.server(&self.peer).map_err(tls)?);
+        handshake(socket, session, self, patience)
+    }
+}
+
+/// A connection whose ends have proved who they are.
+pub(crate) struct Proved {
+    session: Session,
+    /// Content that came early.
+    early: Vec<u8>,
+    /// What was received and not looked at yet.
+    rest: Vec<u8>,
+}
+
+impl Proved {
+    /// The streams of the connection, over its socket.
+    pub(crate) fn on(self, socket: TcpStream) -> io::Result<Streams> {
+        let own = socket.try_clone()?;
+        let state = Mutex::new(State { session: self.session, owed: Out::new(OWN) });
+        let shared = Arc::new(Shared { socket, state });
+        let mut reader = SecureReader::new(shared.clone());
+        reader.rest = self.early;
+        reader.end = self.rest.len();
+        reader.incoming[..reader.end].copy_from_slice(&self.rest);
+        let writer = SecureWriter { shared, out: Out::new(OUT) };
+        Ok(Streams { from: Receive::secure(reader), to: Transmit::secure(writer), socket: Some(own) })
     }
 }
 
 fn handshake(
-    socket: TcpStream,
+    socket: &TcpStream,
     mut session: Session,
     credentials: &Credentials,
     patience: Duration,
-) -> io::Result<Streams> {
-    set_nonblocking(&socket)?;
+) -> io::Result<Proved> {
+    set_nonblocking(socket)?;
     socket.set_nodelay(true)?;
     let pulse = Pulse::default();
     pulse.end_after(Some(patience));
     let mut incoming = vec![0; RECORD * 2];
     let mut end = 0;
-    let mut out = Out::new(OUT);
+    // Whoever comes to a port costs this much; a buffer for content is for who proved himself.
+    let mut out = Out::new(OWN);
     // What came in one packet with the end of the handshake.
     let mut early = Vec::new();
     loop {
@@ -377,7 +409,7 @@ fn handshake(
             continue;
         }
         if out.len > 0 {
-            let mut to = &socket;
+            let mut to = socket;
             write_all(&mut [IoSlice::new(out.filled())], &mut to, &pulse, |socket, _| {
                 wait(socket.as_fd(), PollFlags::OUT, &pulse)
             })?;
@@ -391,7 +423,7 @@ fn handshake(
         if end == incoming.len() {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        match (&socket).read(&mut incoming[end..]) {
+        match (&mut &*socket).read(&mut incoming[end..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => end += n,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -401,13 +433,7 @@ fn handshake(
             Err(error) => return Err(error),
         }
     }
-    suit(&socket, credentials.congestion.as_deref());
-    let own = socket.try_clone()?;
-    let shared = Arc::new(Shared { socket, state: Mutex::new(State { session, owed: Out::new(OWN) }) });
-    let mut reader = SecureReader::new(shared.clone());
-    reader.rest = early;
-    reader.incoming[..end].copy_from_slice(&incoming[..end]);
-    reader.end = end;
-    let writer = SecureWriter { shared, out };
-    Ok(Streams { from: Receive::secure(reader), to: Transmit::secure(writer), socket: Some(own) })
+    suit(socket, credentials.congestion.as_deref());
+    incoming.truncate(end);
+    Ok(Proved { session, early, rest: incoming })
 }

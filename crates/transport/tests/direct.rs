@@ -24,6 +24,11 @@ struct End {
 }
 
 fn end() -> End {
+    end_for(&[])
+}
+
+/// An end that expects the other one from these addresses.
+fn end_for(expected: &[IpAddr]) -> End {
     let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let credentials = |identity: &Identity, peer: &Identity| Credentials {
         identity: identity.clone(),
@@ -33,7 +38,7 @@ fn end() -> End {
     let (sender, lanes) = channel();
     let sender = std::sync::Mutex::new(sender);
     let taken = Box::new(move |streams| sender.lock().unwrap().send(streams).unwrap());
-    let listener = Listener::open(Some(HERE), None, credentials(&a, &b), taken).unwrap();
+    let listener = Listener::open(Some(HERE), None, expected, credentials(&a, &b), taken).unwrap();
     End { listener, lanes, other: credentials(&b, &a) }
 }
 
@@ -162,16 +167,50 @@ fn a_port_of_those_that_may_be_used() {
     let held = std::net::TcpListener::bind((HERE, 0)).unwrap();
     let first = held.local_addr().unwrap().port();
     let ports = Ports { first, last: first.saturating_add(20) };
-    let listener = Listener::open(Some(HERE), Some(ports), credentials.clone(), taken()).unwrap();
+    let listener = Listener::open(Some(HERE), Some(ports), &[], credentials.clone(), taken()).unwrap();
     assert!(listener.port() > first && listener.port() <= ports.last);
     let full = Ports { first, last: first };
-    assert!(Listener::open(Some(HERE), Some(full), credentials.clone(), taken()).is_err());
+    assert!(Listener::open(Some(HERE), Some(full), &[], credentials.clone(), taken()).is_err());
     let port = listener.port();
     drop(listener);
     let again = Ports { first: port, last: port };
     let free = (0..100).any(|_| {
         thread::sleep(Duration::from_millis(20));
-        Listener::open(Some(HERE), Some(again), credentials.clone(), taken()).is_ok()
+        Listener::open(Some(HERE), Some(again), &[], credentials.clone(), taken()).is_ok()
     });
     assert!(free, "a listener that is dropped gives its port back");
+}
+
+/// Connects so many times from each of these addresses, and says nothing.
+fn flood(to: SocketAddr, sources: std::ops::Range<u8>, each: usize) -> Vec<TcpStream> {
+    let from = |last| Some(IpAddr::from([127, 0, 1, last]));
+    let sources = sources.flat_map(|last| std::iter::repeat_n(from(last), each));
+    sources.map(|from| tcp::connect_any(&[to], from, PATIENCE).unwrap()).collect()
+}
+
+/// A proof takes two round trips. Over a distance many may come meanwhile.
+#[test]
+fn strangers_do_not_push_out_who_is_expected_from_where_it_comes() {
+    let end = end_for(&[HERE]);
+    for _ in 0..3 {
+        let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+        // As many as two floods of 550 a second bring within a proof at 60 ms, each from a place of its own.
+        let held = flood(end.address(), 1..141, 1);
+        let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
+        let far = end.lanes.recv_timeout(PATIENCE).expect("and is taken");
+        let ((_, mut near_out), (mut far_in, _)) = (reader(proved), reader(far));
+        send(&mut near_out, &[10]);
+        check(&mut far_in, &[10]);
+        drop(held);
+    }
+}
+
+#[test]
+fn strangers_of_a_few_places_do_not_push_out_one_of_another() {
+    let end = end();
+    let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+    let _held = flood(end.address(), 1..21, 15);
+    let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
+    drop(proved);
+    let _ = end.lanes.recv_timeout(PATIENCE).expect("and is taken");
 }

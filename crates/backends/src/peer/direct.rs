@@ -139,16 +139,17 @@ impl Finder {
             congestion: self.congestion.clone(),
         };
         let name = session.dialer.name();
+        let at = Reach {
+            addresses: answer.address.into_iter().collect(),
+            hosts: session.dialer.hosts(),
+            port: answer.port.clone().unwrap_or(0),
+        };
+        let at = addresses(&at);
         let there = match &answer.port {
             Err(why) => format!("it cannot listen ({why})"),
             Ok(port) => {
-                let at = Reach {
-                    addresses: answer.address.into_iter().collect(),
-                    hosts: session.dialer.hosts(),
-                    port: *port,
-                };
                 let forward =
-                    Arc::new(Forward::new(addresses(&at), self.bind, credentials.clone(), name.clone()));
+                    Arc::new(Forward::new(at.clone(), self.bind, credentials.clone(), name.clone()));
                 match forward.reach() {
                     Ok(time) => {
                         session.measured(time);
@@ -158,7 +159,8 @@ impl Finder {
                 }
             }
         };
-        let back = Back::listen(self.bind, self.ports, credentials, name.clone());
+        let from: Vec<IpAddr> = at.iter().map(SocketAddr::ip).collect();
+        let back = Back::listen(self.bind, self.ports, &from, credentials, name.clone());
         let back = back.map_err(|error| error.to_string());
         let here = match back {
             Err(why) => format!("no port here ({why})"),
@@ -268,13 +270,14 @@ impl Back {
     pub(super) fn listen(
         bind: Option<IpAddr>,
         ports: Option<Ports>,
+        from: &[IpAddr],
         credentials: Credentials,
         name: String,
     ) -> std::io::Result<Self> {
         let (tell, arrivals) = unbounded();
         let arrived = tell.clone();
         let taken = Box::new(move |streams| drop(arrived.send(Arrival::Lane(streams))));
-        let listener = Listener::open(bind, ports, credentials, taken)?;
+        let listener = Listener::open(bind, ports, from, credentials, taken)?;
         Ok(Self { session: OnceLock::new(), listener, bind, arrivals, tell, name })
     }
 

@@ -21,17 +21,18 @@ use super::{Peer, PeerConfig, Transport, Travelled, admit};
 pub struct Expected(Arc<Back>);
 
 impl Expected {
-    /// Listens for who has the key in `credentials`.
+    /// Listens for who has the key in `credentials`, who is expected to come from one of the addresses `from`.
     ///
     /// # Errors
     /// If no port can be had.
     pub fn listen(
         address: Option<IpAddr>,
         ports: Option<Ports>,
+        from: &[IpAddr],
         credentials: Credentials,
         name: String,
     ) -> std::io::Result<Self> {
-        Ok(Self(Arc::new(Back::listen(address, ports, credentials, name)?)))
+        Ok(Self(Arc::new(Back::listen(address, ports, from, credentials, name)?)))
     }
 
     /// The port.
