@@ -1,10 +1,12 @@
 //! Lanes that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
+use haul_transport::listener::Taken;
 use haul_transport::{Credentials, Identity, Listener, Ports, Streams, tcp};
 use haul_wire::{DirectAnswer, DirectOffer};
 
@@ -14,17 +16,19 @@ use crate::read_hello;
 
 /// How long connecting to the near end may take, and how long proving it.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Addresses that a near end may name.
+const ADDRESSES: usize = 16;
 
 /// What a session has for direct lanes.
 pub(crate) struct Direct {
     pub(crate) credentials: Credentials,
     /// The ports that may be listened on.
     pub(crate) ports: Option<Ports>,
-    /// Where ssh came from.
+    /// Where ssh came from, as far as that is known.
     near: Option<IpAddr>,
     pub(crate) answer: DirectAnswer,
     /// Listens for as long as the session lives.
-    _listener: Option<Listener>,
+    listener: Option<Listener>,
 }
 
 impl Direct {
@@ -37,33 +41,60 @@ impl Direct {
         let key = identity.public_key().clone();
         let congestion = offer.congestion.clone();
         let credentials = Credentials { identity, peer: offer.key.clone(), congestion };
-        let (near, address) = ssh_addresses();
+        let (near, address) = ssh_addresses(&std::env::var("SSH_CONNECTION").unwrap_or_default());
+        let near = near.or(offer.from);
+        let address = address.or_else(|| own_address(&offer.at));
         let ports = offer.ports.map(|(first, last)| Ports { first, last });
-        let listener = listen(offer, ports, (address, near), &credentials, hub);
-        let (port, listener) = match listener {
-            Ok(listener) => (Ok(listener.port()), Some(listener)),
-            Err(error) => (Err(error.to_string()), None),
-        };
-        let answer = DirectAnswer { key, port, address };
-        Ok(Self { credentials, ports, near, answer, _listener: listener })
+        let answer = DirectAnswer { key, port: Err(String::new()), address };
+        let mut own = Self { credentials, ports, near, answer, listener: None };
+        match own.listen_for(offer, hub) {
+            Ok(listener) => {
+                own.answer.port = Ok(listener.port());
+                own.listener = Some(listener);
+            }
+            Err(error) => own.answer.port = Err(error.to_string()),
+        }
+        Ok(own)
+    }
+
+    fn listen_for(&self, offer: &DirectOffer, hub: &Arc<Hub>) -> io::Result<Listener> {
+        if let Some(name) = &offer.congestion {
+            tcp::check_congestion(name).map_err(|error| {
+                io::Error::other(format!("congestion control `{name}` cannot be had there: {error}"))
+            })?;
+        }
+        // With `--bind` it may come from another address than ssh did.
+        let expected: Vec<IpAddr> = self.near.into_iter().chain(offer.from).collect();
+        let hub = Arc::downgrade(hub);
+        let taken = Box::new(move |streams| take(&hub, streams, None));
+        self.listen(&expected, self.credentials.clone(), taken)
+    }
+
+    /// Listens for who has the key in `credentials`, who is expected from one of these addresses.
+    pub(crate) fn listen(
+        &self,
+        expected: &[IpAddr],
+        credentials: Credentials,
+        taken: Taken,
+    ) -> io::Result<Listener> {
+        Listener::open(self.address()?, self.ports, expected, credentials, taken)
+    }
+
+    /// The address to listen on. Without one nothing is opened: all addresses of a machine may be more than those that
+    /// its users mean to show to others.
+    ///
+    /// # Errors
+    /// If it is not known.
+    pub(crate) fn address(&self) -> io::Result<IpAddr> {
+        let unknown = "it is not known which of its addresses ssh came to";
+        self.answer.address.ok_or_else(|| io::Error::other(unknown))
     }
 }
 
-fn listen(
-    offer: &DirectOffer,
-    ports: Option<Ports>,
-    (address, near): (Option<IpAddr>, Option<IpAddr>),
-    credentials: &Credentials,
-    hub: &Arc<Hub>,
-) -> std::io::Result<Listener> {
-    if let Some(name) = &offer.congestion {
-        tcp::check_congestion(name).map_err(|error| {
-            std::io::Error::other(format!("congestion control `{name}` cannot be had there: {error}"))
-        })?;
-    }
-    let hub = Arc::downgrade(hub);
-    let taken = Box::new(move |streams| take(&hub, streams, None));
-    Listener::open(address, ports, near.as_slice(), credentials.clone(), taken)
+/// The first of these that is an address of this machine.
+fn own_address(told: &[IpAddr]) -> Option<IpAddr> {
+    let is_own = |ip: &IpAddr| !ip.is_unspecified() && UdpSocket::bind((*ip, 0)).is_ok();
+    told.iter().take(ADDRESSES).copied().find(is_own)
 }
 
 /// Takes a lane into the session, that of the near end or of a guest. What does not greet is dropped.
@@ -96,9 +127,43 @@ pub(crate) fn connect(hub: &Arc<Hub>, address: Option<IpAddr>, port: u16) -> Res
 }
 
 /// Where ssh came from and which of our addresses it came to, as sshd tells it (`SSH_CONNECTION`, ssh(1)).
-fn ssh_addresses() -> (Option<IpAddr>, Option<IpAddr>) {
-    let told = std::env::var("SSH_CONNECTION").unwrap_or_default();
+fn ssh_addresses(told: &str) -> (Option<IpAddr>, Option<IpAddr>) {
     let mut words = told.split(' ');
     let near = words.next().and_then(|word| word.parse().ok());
     (near, words.nth(1).and_then(|word| word.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direct(address: Option<IpAddr>) -> Direct {
+        let identity = Identity::generate().unwrap();
+        let credentials = Credentials { identity, peer: Vec::new(), congestion: None };
+        let answer = DirectAnswer { key: Vec::new(), port: Err(String::new()), address };
+        Direct { credentials, ports: None, near: None, answer, listener: None }
+    }
+
+    #[test]
+    fn without_an_address_nothing_is_opened() {
+        let here: IpAddr = "127.0.0.3".parse().unwrap();
+        let open = |own: &Direct| own.listen(&[], own.credentials.clone(), Box::new(|_| {}));
+        let refused = open(&direct(None)).err().unwrap();
+        assert!(refused.to_string().contains("not known"), "{refused}");
+        assert!(open(&direct(Some(here))).is_ok());
+    }
+
+    #[test]
+    fn an_address_that_was_told_counts_if_it_is_one_of_this_machine() {
+        let all = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
+        assert_eq!(
+            own_address(&all(&["0.0.0.0", "::", "192.0.2.1", "127.0.0.3"])),
+            all(&["127.0.0.3"]).pop()
+        );
+        assert_eq!(own_address(&all(&["0.0.0.0", "::", "192.0.2.1"])), None);
+        assert_eq!(own_address(&[]), None);
+        let (near, at) = ssh_addresses("192.0.2.7 50022 192.0.2.8 22");
+        assert_eq!((near, at), (all(&["192.0.2.7"]).pop(), all(&["192.0.2.8"]).pop()));
+        assert_eq!(ssh_addresses(""), (None, None));
+    }
 }

@@ -3,7 +3,7 @@
 //! The near end introduced them. A guest may read what the near end made a ticket for, and nothing else.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -122,8 +122,8 @@ impl Pairs {
 /// Carries out a request that concerns another far end.
 pub(crate) fn serve(hub: &Arc<Hub>, request: Request) -> Response {
     let done = match request {
-        Request::Admit { pair, key, secret } => admit(hub, pair, key, secret),
-        Request::Expect { pair, key } => expect(hub, pair, key),
+        Request::Admit { pair, key, secret, from } => admit(hub, pair, key, secret, &from),
+        Request::Expect { pair, key, from } => expect(hub, pair, key, &from),
         Request::Visit { pair, at } => visit(hub, pair, &at),
         Request::Meet { pair, with, at } => meet(hub, pair, &with, at.as_ref()),
         Request::Rate { pair, rate } => hub.pairs.neighbour(pair).map(|neighbour| {
@@ -135,12 +135,18 @@ pub(crate) fn serve(hub: &Arc<Hub>, request: Request) -> Response {
     done.unwrap_or_else(Response::Failed)
 }
 
-fn admit(hub: &Arc<Hub>, number: PairId, key: Vec<u8>, secret: [u8; 32]) -> Result<Response> {
+fn admit(
+    hub: &Arc<Hub>,
+    number: PairId,
+    key: Vec<u8>,
+    secret: [u8; 32],
+    from: &[IpAddr],
+) -> Result<Response> {
     let (direct, credentials) = credentials(hub, key)?;
     let guest = Arc::new(Guest { credentials: credentials.clone(), secret, at: Mutex::default() });
     let (weak, taken): (Weak<Hub>, _) = (Arc::downgrade(hub), guest.clone());
     let taken = Box::new(move |streams| direct::take(&weak, streams, Some(taken.clone())));
-    let listener = Listener::open(direct.answer.address, direct.ports, &[], credentials, taken);
+    let listener = direct.listen(from, credentials, taken);
     let (port, listener) = match listener {
         Ok(listener) => (Ok(listener.port()), Some(listener)),
         Err(error) => (Err(error.to_string()), None),
@@ -149,10 +155,11 @@ fn admit(hub: &Arc<Hub>, number: PairId, key: Vec<u8>, secret: [u8; 32]) -> Resu
     Ok(Response::Listening(DirectAnswer { port, ..direct.answer.clone() }))
 }
 
-fn expect(hub: &Hub, number: PairId, key: Vec<u8>) -> Result<Response> {
+fn expect(hub: &Hub, number: PairId, key: Vec<u8>, from: &[IpAddr]) -> Result<Response> {
     let (direct, credentials) = credentials(hub, key)?;
     let name = "the end of the source".to_owned();
-    let port = match Expected::listen(direct.answer.address, direct.ports, &[], credentials, name) {
+    let listen = |address| Expected::listen(address, direct.ports, from, credentials, name);
+    let port = match direct.address().and_then(listen) {
         Ok(expected) => {
             let port = expected.port();
             hub.pairs.put(number, Pair::Expected(expected));
@@ -274,7 +281,7 @@ mod tests {
             Request::Root { root: 4 },
             Request::OpenSource { root: 9, place: place.clone() },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },
-            Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32] },
+            Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32], from: Vec::new() },
         ];
         for request in refused {
             assert!(guest.check(&request).is_err(), "{request:?}");

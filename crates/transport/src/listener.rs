@@ -1,7 +1,7 @@
 //! Waiting for the other end on a port that anybody can connect to.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,14 +34,14 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address` (every one of this machine if `None`), on a free port of `ports` or on any. Who proves
+    /// Listens on `address`, on a free port of `ports` or on any. Who proves
     /// to be the other end is handed to `taken`; others get nothing. Who comes from an address of `expected` takes no
     /// place from others there, and they take none from him.
     ///
     /// # Errors
     /// If no port can be had.
     pub fn open(
-        address: Option<IpAddr>,
+        address: IpAddr,
         ports: Option<Ports>,
         expected: &[IpAddr],
         credentials: Credentials,
@@ -73,20 +73,13 @@ impl Drop for Listener {
     }
 }
 
-fn bind(address: Option<IpAddr>, ports: Option<Ports>) -> io::Result<TcpListener> {
-    let addresses = match address {
-        Some(address) => vec![address],
-        // The second where the machine has no IPv6.
-        None => vec![IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
-    };
+fn bind(address: IpAddr, ports: Option<Ports>) -> io::Result<TcpListener> {
     let ports = ports.unwrap_or(Ports { first: 0, last: 0 });
     let mut last = io::Error::new(io::ErrorKind::AddrInUse, "there is no such port");
     for port in ports.first..=ports.last {
-        for address in &addresses {
-            match TcpListener::bind(SocketAddr::new(*address, port)) {
-                Ok(socket) => return Ok(socket),
-                Err(error) => last = error,
-            }
+        match TcpListener::bind(SocketAddr::new(address, port)) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
         }
     }
     Err(last)

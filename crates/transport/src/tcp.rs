@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
@@ -162,6 +162,16 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         buffer_limited: micros(info.tcpi_sndbuf_limited),
         path_mtu: info.tcpi_pmtu,
     })
+}
+
+/// The address of this machine that what goes to another one bears. Nothing is sent.
+#[must_use]
+pub fn source_to(to: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Connecting a datagram socket looks up the route; 9 is the port of the discard service.
+    socket.connect((to, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 #[cfg(test)]

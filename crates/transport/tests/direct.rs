@@ -38,7 +38,7 @@ fn end_for(expected: &[IpAddr]) -> End {
     let (sender, lanes) = channel();
     let sender = std::sync::Mutex::new(sender);
     let taken = Box::new(move |streams| sender.lock().unwrap().send(streams).unwrap());
-    let listener = Listener::open(Some(HERE), None, expected, credentials(&a, &b), taken).unwrap();
+    let listener = Listener::open(HERE, None, expected, credentials(&a, &b), taken).unwrap();
     End { listener, lanes, other: credentials(&b, &a) }
 }
 
@@ -167,16 +167,16 @@ fn a_port_of_those_that_may_be_used() {
     let held = std::net::TcpListener::bind((HERE, 0)).unwrap();
     let first = held.local_addr().unwrap().port();
     let ports = Ports { first, last: first.saturating_add(20) };
-    let listener = Listener::open(Some(HERE), Some(ports), &[], credentials.clone(), taken()).unwrap();
+    let listener = Listener::open(HERE, Some(ports), &[], credentials.clone(), taken()).unwrap();
     assert!(listener.port() > first && listener.port() <= ports.last);
     let full = Ports { first, last: first };
-    assert!(Listener::open(Some(HERE), Some(full), &[], credentials.clone(), taken()).is_err());
+    assert!(Listener::open(HERE, Some(full), &[], credentials.clone(), taken()).is_err());
     let port = listener.port();
     drop(listener);
     let again = Ports { first: port, last: port };
     let free = (0..100).any(|_| {
         thread::sleep(Duration::from_millis(20));
-        Listener::open(Some(HERE), Some(again), &[], credentials.clone(), taken()).is_ok()
+        Listener::open(HERE, Some(again), &[], credentials.clone(), taken()).is_ok()
     });
     assert!(free, "a listener that is dropped gives its port back");
 }

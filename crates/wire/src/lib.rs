@@ -133,7 +133,7 @@ pub use message::{
 };
 
 /// The version of the protocol.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Slices that are compared in one [`Request::Pages`] at most.
 pub const MAX_COMPARED: u32 = 64;

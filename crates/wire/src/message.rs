@@ -93,6 +93,11 @@ pub struct DirectOffer {
     pub ports: Option<(u16, u16)>,
     /// The congestion control to be asked for; the system's own if `None`.
     pub congestion: Option<String>,
+    /// Addresses that ssh goes to straight from the near end, as far as it knows them: for a far end that was told
+    /// none by sshd.
+    pub at: Vec<IpAddr>,
+    /// The near end's address on the way there, if it knows it.
+    pub from: Option<IpAddr>,
 }
 
 /// What the far end says about them.
@@ -293,6 +298,8 @@ pub enum Request {
         key: Vec<u8>,
         /// What the near end makes tickets with.
         secret: [u8; 32],
+        /// Addresses that the end of the sink may come from.
+        from: Vec<IpAddr>,
     },
     /// To the end of a sink: listens for the end of a source, where that could not be reached.
     Expect {
@@ -301,6 +308,8 @@ pub enum Request {
         /// The public key of the end of the source.
         #[serde(with = "serde_bytes")]
         key: Vec<u8>,
+        /// Addresses that the end of the source may come from.
+        from: Vec<IpAddr>,
     },
     /// To the end of a source: connects to the end of the sink for one lane.
     Visit {

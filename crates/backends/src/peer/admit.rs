@@ -9,6 +9,7 @@ use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
 use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
 
 use super::dial::{Dial, Greeted, Helper, Refused, Trouble, Way, greet};
+use super::direct::with_addresses;
 use super::lane::Lane;
 use super::reader::{self, COLLECT};
 use super::session::{Session, lost};
@@ -36,6 +37,7 @@ pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<()
     let link = session.dialer.dial(way)?;
     let asks = way == Way::First && session.dialer.asks_a_person();
     let patience = (!asks).then_some(session.timeout);
+    let hello = &if way == Way::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
     let mut greeted = greet(link, hello, patience, &session.dialer.name())?;
     let accepted = accept(session, &mut greeted, hello);
     let Greeted { reader, writer, pulse, helper, .. } = greeted;

@@ -98,6 +98,11 @@ pub trait Dial: Send + Sync {
         Vec::new()
     }
 
+    /// Whether what carries the lanes goes to one of [`Dial::hosts`] straight from this machine.
+    fn is_straight(&self) -> bool {
+        false
+    }
+
     /// The far end's name, for people.
     fn name(&self) -> String;
 }
@@ -125,6 +130,10 @@ impl<D: Dial + ?Sized> Dial for Arc<D> {
 
     fn hosts(&self) -> Vec<String> {
         (**self).hosts()
+    }
+
+    fn is_straight(&self) -> bool {
+        (**self).is_straight()
     }
 
     fn name(&self) -> String {

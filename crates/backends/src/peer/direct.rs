@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::tcp::{self, TcpInfo};
 use haul_transport::{Credentials, Identity, Listener, Ports, Streams};
-use haul_wire::{DirectAnswer, DirectOffer, Kind, Reach, Request, Response, decode_body, encode};
+use haul_wire::{DirectAnswer, DirectOffer, Hello, Kind, Reach, Request, Response, decode_body, encode};
 
 use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 use super::session::{Pick, Session};
@@ -23,6 +23,9 @@ use super::{PeerConfig, Transport};
 pub(super) const FIND: Duration = Duration::from_secs(1);
 /// How long it is waited for later, and how long the other end may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Addresses of one end that are told at most.
+pub(super) const ADDRESSES: usize = 16;
 
 /// Holds a search back until it is known whether it is needed.
 #[derive(Clone)]
@@ -117,6 +120,8 @@ impl Finder {
             key: self.identity.public_key().clone(),
             ports: self.ports.map(|ports| (ports.first, ports.last)),
             congestion: self.congestion.clone(),
+            at: Vec::new(),
+            from: self.bind,
         }
     }
 
@@ -139,11 +144,9 @@ impl Finder {
             congestion: self.congestion.clone(),
         };
         let name = session.dialer.name();
-        let at = Reach {
-            addresses: answer.address.into_iter().collect(),
-            hosts: session.dialer.hosts(),
-            port: answer.port.clone().unwrap_or(0),
-        };
+        let port = answer.port.clone().unwrap_or(0);
+        let at =
+            Reach { addresses: answer.address.into_iter().collect(), hosts: session.dialer.hosts(), port };
         let at = addresses(&at);
         let there = match &answer.port {
             Err(why) => format!("it cannot listen ({why})"),
@@ -160,12 +163,17 @@ impl Finder {
             }
         };
         let from: Vec<IpAddr> = at.iter().map(SocketAddr::ip).collect();
-        let back = Back::listen(self.bind, self.ports, &from, credentials, name.clone());
+        let own = self.bind.or_else(|| own_address(&*session.dialer, answer.address));
+        let back = own
+            .ok_or_else(|| {
+                std::io::Error::other("which address ssh goes out from is not known, `--bind` names it")
+            })
+            .and_then(|own| Back::listen(own, self.ports, &from, credentials, name.clone()));
         let back = back.map_err(|error| error.to_string());
         let here = match back {
             Err(why) => format!("no port here ({why})"),
             Ok(back) => {
-                back.asks(session);
+                back.asks(session, self.bind);
                 let port = back.port();
                 match back.reach() {
                     Ok(()) => {
@@ -178,6 +186,33 @@ impl Finder {
         };
         Err(format!("{there}; {here}"))
     }
+}
+
+/// Tells a far end, with the greeting, which addresses are at the two ends of the way that ssh takes, where that is known:
+/// sshd tells it nothing there under sudo. Looked up while ssh connects.
+pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
+    let mut hello = hello.clone();
+    if let Some(offer) = &mut hello.direct
+        && dialer.is_straight()
+    {
+        let at = addresses(&Reach { addresses: Vec::new(), hosts: dialer.hosts(), port: 0 });
+        offer.at = at.iter().map(SocketAddr::ip).take(ADDRESSES).collect();
+        offer.from = offer.from.or_else(|| offer.at.iter().copied().find_map(tcp::source_to));
+    }
+    hello
+}
+
+/// The address of this machine that ssh goes out from, where that is known: not where another machine or program carries
+/// it. `there` is the address that it came to, as the far end sees it.
+fn own_address(dialer: &dyn Dial, there: Option<IpAddr>) -> Option<IpAddr> {
+    if !dialer.is_straight() {
+        return None;
+    }
+    let at = addresses(&Reach { addresses: Vec::new(), hosts: dialer.hosts(), port: 0 });
+    let mut at: Vec<IpAddr> = at.iter().map(SocketAddr::ip).collect();
+    // Of several it is the one that ssh came to, or at least one of its kind.
+    at.sort_by_key(|ip| there.map(|there| (*ip != there, ip.is_ipv4() != there.is_ipv4())));
+    at.into_iter().find_map(tcp::source_to)
 }
 
 /// Where an end may be: what its system says that its addresses are, and what names it bears here.
@@ -252,10 +287,9 @@ impl Dial for Forward {
 
 /// Has the far end connect to us.
 pub(super) struct Back {
-    /// Where it asks for connections.
-    session: OnceLock<Weak<Session>>,
+    /// Where it asks for connections, and the address that it asks for them at, besides the one that ssh comes from.
+    session: OnceLock<(Weak<Session>, Option<IpAddr>)>,
     listener: Listener,
-    bind: Option<IpAddr>,
     arrivals: Receiver<Arrival>,
     tell: Sender<Arrival>,
     name: String,
@@ -268,7 +302,7 @@ enum Arrival {
 
 impl Back {
     pub(super) fn listen(
-        bind: Option<IpAddr>,
+        bind: IpAddr,
         ports: Option<Ports>,
         from: &[IpAddr],
         credentials: Credentials,
@@ -278,12 +312,14 @@ impl Back {
         let arrived = tell.clone();
         let taken = Box::new(move |streams| drop(arrived.send(Arrival::Lane(streams))));
         let listener = Listener::open(bind, ports, from, credentials, taken)?;
-        Ok(Self { session: OnceLock::new(), listener, bind, arrivals, tell, name })
+        Ok(Self { session: OnceLock::new(), listener, arrivals, tell, name })
     }
 
-    /// From now on connections are asked for by this session.
-    pub(super) fn asks(&self, session: &Arc<Session>) {
-        let _ = self.session.set(Arc::downgrade(session));
+    /// From now on connections are asked for by this session, at this address, too.
+    pub(super) fn asks(&self, session: &Arc<Session>, at: Option<IpAddr>) {
+        // Nobody connects to the word for all addresses.
+        let at = at.filter(|at| !at.is_unspecified());
+        let _ = self.session.set((Arc::downgrade(session), at));
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -314,8 +350,9 @@ impl Back {
     }
 
     fn ask(&self) -> std::result::Result<(), String> {
-        let session = self.session.get().and_then(Weak::upgrade).ok_or("the run has ended")?;
-        let request = Request::Connect { address: self.bind, port: self.listener.port() };
+        let (session, address) = self.session.get().ok_or("it was not prepared")?;
+        let session = session.upgrade().ok_or("the run has ended")?;
+        let request = Request::Connect { address: *address, port: self.listener.port() };
         let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
         let tell = self.tell.clone();
         let on_reply = Box::new(move |reply: Result<super::session::Reply>| {
@@ -365,5 +402,69 @@ impl Helper for Socket {
 
     fn tcp(&self) -> Option<TcpInfo> {
         tcp::info(&self.0).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Host {
+        straight: bool,
+        name: &'static str,
+    }
+
+    impl Dial for Host {
+        fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+            Err(refused(self.name, "not here".to_owned()))
+        }
+
+        fn hosts(&self) -> Vec<String> {
+            vec![self.name.to_owned()]
+        }
+
+        fn is_straight(&self) -> bool {
+            self.straight
+        }
+
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+    }
+
+    #[test]
+    fn an_address_is_known_where_nothing_carries_ssh() {
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        let straight = Host { straight: true, name: "127.0.0.1" };
+        let carried = Host { straight: false, name: "127.0.0.1" };
+        assert_eq!(own_address(&straight, None), Some(here));
+        assert_eq!(own_address(&straight, "192.0.2.1".parse().ok()), Some(here));
+        assert_eq!(own_address(&carried, Some(here)), None);
+
+        let offer = Finder::new(&config()).unwrap().map(|finder| finder.offer());
+        let hello = Hello { direct: offer, ..super::super::admit::hello(0, 1, 2) };
+        let told = |host: &Host| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
+        assert_eq!(told(&straight), Some((vec![here], Some(here))));
+        assert_eq!(told(&carried), Some((Vec::new(), None)));
+    }
+
+    fn config() -> PeerConfig {
+        PeerConfig {
+            transport: Transport::Auto,
+            ports: None,
+            bind: None,
+            congestion: None,
+            shell: Vec::new(),
+            shell_given: true,
+            remote_haul: String::new(),
+            streams: 1,
+            timeout: 2,
+            max_memory: 0,
+            iops: None,
+            pace: haul_core::Pace::default(),
+            compress: haul_core::Compress::Never,
+            hints: None,
+            defer: false,
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Expected {
     /// # Errors
     /// If no port can be had.
     pub fn listen(
-        address: Option<IpAddr>,
+        address: IpAddr,
         ports: Option<Ports>,
         from: &[IpAddr],
         credentials: Credentials,
@@ -86,7 +86,7 @@ impl Neighbour {
         let Expected(back) = expected;
         let finder = Finder::knows(back.clone(), credentials.identity.clone());
         let own = Self::over(with, back.clone(), finder, pool, max_memory)?;
-        back.asks(&own.peer.session);
+        back.asks(&own.peer.session, None);
         Ok(own)
     }
 

@@ -3,6 +3,7 @@
 //! The near end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
 //! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
 use haul_wire::{DirectAnswer, Kind, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket};
 
-use super::direct::Gate;
+use super::direct::{ADDRESSES, Gate, addresses};
 use super::session::{Note, OnReply, Pick, Session};
 use super::sink::{failed, fits};
 use super::{Peer, PeerConfig, Root, Transport, strange};
@@ -196,6 +197,13 @@ fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
     }
 }
 
+/// Where a far end may come from: its addresses as it and this machine know them.
+fn whence(end: &Session) -> Vec<IpAddr> {
+    let address = end.lock().answer.as_ref().and_then(|answer| answer.address);
+    let at = Reach { addresses: address.into_iter().collect(), hosts: end.dialer.hosts(), port: 0 };
+    addresses(&at).iter().map(SocketAddr::ip).take(ADDRESSES).collect()
+}
+
 /// Has a far end listen; gives its port and where that may be reached.
 fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String> {
     let failed = |why: String| format!("{} cannot listen ({why})", end.dialer.name());
@@ -227,7 +235,10 @@ impl Shared {
         let (streams, timeout) = (self.streams, self.timeout);
         let with = Neighbour { name: a.clone(), key: key.clone(), session, streams, timeout, rate };
         let meet = |at| ask(&self.to, &Request::Meet { pair, with: with.clone(), at });
-        let there = match listen(&self.from, &Request::Admit { pair, key: other, secret: self.secret }) {
+        let there = match listen(
+            &self.from,
+            &Request::Admit { pair, key: other, secret: self.secret, from: whence(&self.to) },
+        ) {
             Ok(at) => {
                 let port = at.port;
                 match meet(Some(at)) {
@@ -237,7 +248,8 @@ impl Shared {
             }
             Err(why) => why,
         };
-        let at = listen(&self.to, &Request::Expect { pair, key }).map_err(|why| format!("{there}; {why}"))?;
+        let at = listen(&self.to, &Request::Expect { pair, key, from: whence(&self.from) })
+            .map_err(|why| format!("{there}; {why}"))?;
         let port = at.port;
         ask(&self.from, &Request::Visit { pair, at })
             .and_then(|_| meet(None))

@@ -1,14 +1,17 @@
 //! Content that goes around ssh: over connections of our own.
 
+use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use haul_testkit::{Finished, Tree, assert_same_tree};
+use haul_testkit::process::joined;
+use haul_testkit::{Finished, SshdOptions, Tree, assert_same_tree};
 
-use crate::scene::{Scene, Way, events, summary};
+use crate::scene::{HAUL, Scene, Way, events, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -18,6 +21,9 @@ pub(crate) fn cases() -> Vec<Case> {
         the_far_end_connects_to_us_where_we_cannot_connect_to_it,
         without_a_port_it_goes_through_ssh_or_not_at_all,
         strangers_at_the_port_get_nothing_and_stop_nothing,
+        the_near_end_listens_where_ssh_goes_out,
+        a_far_end_that_sshd_told_nothing_listens_where_ssh_came_to,
+        where_it_is_not_known_who_is_reached_nobody_listens,
         words_that_cannot_be_obeyed_are_refused,
     ];
     all.extend(cases![crate::Need::Root; connections_that_are_cut_again_and_again]);
@@ -145,6 +151,66 @@ fn strangers_at_the_port_get_nothing_and_stop_nothing() {
         stop.store(true, Ordering::Relaxed);
         summary(&run.expect_success()).assert_accounted();
     });
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+/// A tree of some ten megabytes.
+fn small_tree(scene: &Scene) -> Tree {
+    Tree::mixed(scene.join("src"), 9, &[9 << 20], 50)
+}
+
+fn the_near_end_listens_where_ssh_goes_out() {
+    let lines = vec!["ListenAddress 127.0.0.2".to_owned()];
+    let scene = Scene::with_sshd(SshdOptions { lines, ..SshdOptions::default() });
+    let source = small_tree(&scene);
+    // The far end cannot listen where it was reached, and nobody can listen on all addresses.
+    let taken = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let alias = format!("{} -o HostKeyAlias=[127.0.0.1]:{}", scene.sshd().shell(), scene.sshd().port());
+    let run = scene.haul("copy").args(["-e", &alias, "--remote-haul", HAUL, "--json"]);
+    let run = run.args(["--ports", &port, "--transport", "tls"]).arg(slash(source.path()));
+    let run =
+        run.arg(joined(&[b"127.0.0.2:", slash(&scene.join("dst")).as_bytes()])).finish().expect_success();
+    assert!(notes(&run).contains(&format!("to our port {port}")), "{run}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+fn a_far_end_that_sshd_told_nothing_listens_where_ssh_came_to() {
+    let scene = Scene::new();
+    let source = small_tree(&scene);
+    // Nobody can listen on all addresses.
+    let taken = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    // As under sudo.
+    let program = format!("env -u SSH_CONNECTION {HAUL}");
+    let words = ["--remote-haul", &program, "--ports", &port, "--transport", "tls"];
+    let run = scene.copy(Way::Push, source.path(), &scene.join("dst")).args(words).finish().expect_success();
+    assert!(notes(&run).contains(&format!("over TLS connections to port {port} of")), "{run}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+fn where_it_is_not_known_who_is_reached_nobody_listens() {
+    let scene = Scene::new();
+    let source = small_tree(&scene);
+    let program = format!("env -u SSH_CONNECTION {HAUL}");
+    // Another machine carries ssh, so that this end does not know the addresses either.
+    let config = scene.sshd().client_config("gate");
+    let text = fs::read_to_string(&config).unwrap();
+    let jump = scene.join("jump");
+    fs::write(&jump, text.replace("Host gate", "Host jump")).unwrap();
+    fs::write(&config, format!("{text}  ProxyCommand ssh -F {} -W %h:%p jump\n", jump.display())).unwrap();
+    for (how, code) in [("auto", 0), ("tls", 4)] {
+        let run = scene.haul("copy").args(["-e", &format!("ssh -F {}", config.display()), "--json"]);
+        let run = run.args(["--remote-haul", &program, "--transport", how]).arg(slash(source.path()));
+        let run =
+            run.arg(joined(&[b"gate:", slash(&scene.join("dst")).as_bytes()])).finish().expect_code(code);
+        let said = if code == 0 { notes(&run) } else { run.out().to_owned() };
+        assert!(said.contains("it is not known which of its addresses ssh came to"), "{run}");
+        assert!(said.contains("which address ssh goes out from is not known"), "{run}");
+    }
     assert_same_tree(source.path(), &scene.join("dst"));
     scene.assert_all_gone();
 }

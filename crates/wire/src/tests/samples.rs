@@ -103,6 +103,8 @@ pub(super) fn hello() -> Hello {
             key: vec![1, 2, 3],
             ports: Some((40_000, 40_009)),
             congestion: Some("bbr".to_owned()),
+            at: vec![IpAddr::from([192, 0, 2, 7])],
+            from: Some(IpAddr::from([192, 0, 2, 8])),
         }),
     }
 }
@@ -171,8 +173,13 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Remove { root: 15, paths },
         Request::Finish { root: 16 },
         Request::Connect { address: Some(IpAddr::from([192, 0, 2, 8])), port: 40_002 },
-        Request::Admit { pair: 17, key: vec![6, 7], secret: [8; 32] },
-        Request::Expect { pair: 17, key: vec![6, 7] },
+        Request::Admit {
+            pair: 17,
+            key: vec![6, 7],
+            secret: [8; 32],
+            from: vec![IpAddr::from([192, 0, 2, 9])],
+        },
+        Request::Expect { pair: 17, key: vec![6, 7], from: Vec::new() },
         Request::Visit { pair: 17, at: reach() },
         Request::Meet { pair: 17, with: neighbour(), at: Some(reach()) },
         Request::Meet { pair: 17, with: neighbour(), at: None },

@@ -222,6 +222,10 @@ impl Dial for SshDialer {
         self.options.hostname.iter().cloned().collect()
     }
 
+    fn is_straight(&self) -> bool {
+        self.options.hostname.is_some() && !self.options.proxied
+    }
+
     fn asks_a_person(&self) -> bool {
         true
     }

@@ -21,6 +21,8 @@ pub(super) struct Options {
     pub(super) user_master: bool,
     /// The host that the name stands for.
     pub(super) hostname: Option<String>,
+    /// Whether something else than a connection from here to there carries ssh.
+    pub(super) proxied: bool,
 }
 
 impl Options {
@@ -68,7 +70,10 @@ impl Options {
             words.push(format!("-oCiphers={ciphers}"));
         }
         let user_master = value("controlpath").is_some_and(|path| path != "none");
-        Self { is_ssh: true, words, user_master, hostname: value("hostname").map(str::to_owned) }
+        let proxied =
+            ["proxyjump", "proxycommand"].iter().any(|key| value(key).is_some_and(|how| how != "none"));
+        let hostname = value("hostname").map(str::to_owned);
+        Self { is_ssh: true, words, user_master, hostname, proxied }
     }
 }
 
@@ -129,5 +134,16 @@ mod tests {
         assert_eq!(fast_first("aes256-gcm@openssh.com,aes128-ctr"), None);
         assert_eq!(fast_first(""), None);
         assert_eq!(fast_first("a,b"), None);
+    }
+
+    #[test]
+    fn a_proxy_is_seen() {
+        let of = |line: &str| Options::from_config(&format!("hostname db1\n{line}\n"), 30, true).proxied;
+        for proxied in ["proxyjump gate", "proxycommand nc -X 5 %h %p"] {
+            assert!(of(proxied), "{proxied}");
+        }
+        for straight in ["", "proxyjump none", "proxycommand none", "proxyusefdpass no"] {
+            assert!(!of(straight), "{straight}");
+        }
     }
 }
