@@ -1,11 +1,13 @@
 //! Putting this very program onto a machine that has no haul, for runs from here: `~/.cache/haul/haul-VERSION-DIGEST`.
 //!
-//! One ssh command does it, a fixed script for `sh`. It says which system it is on and whether the program is there
-//! and runs; if not, it takes the program from its standard input under a temporary name, has it hash itself, and
-//! renames it only if the digest is right. Nothing else there is touched.
+//! One ssh command does it, a fixed script for `sh`. It says which system it is on and whether the program is there; if
+//! not, it takes the program from its standard input under a temporary name. Before the program is run for the first
+//! time it is compared with this one, by tools of the far machine (`sha256sum`, `shasum` or `openssl`) or, without
+//! any, by sending it back; that holds for one that was there already, too. What does not run there gets no name. Other
+//! versions that nobody has started for a day are removed, and nothing else is touched.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
 use haul_core::location::SshHost;
@@ -29,7 +31,8 @@ pub fn bootstrap(host: &SshHost, config: &PeerConfig, note: &Note) -> Result<Str
     let program = std::fs::read("/proc/self/exe").map_err(|e| unread(&e))?;
     let digest = blake3::hash(&program).to_hex();
     let name = format!("haul-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
-    let errand = Errand::Command(script(&name, &digest));
+    let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &program);
+    let errand = Errand::Command(script(&name, &hex(sum.as_ref()), program.len()));
     let dialer = SshDialer::new(host, config, errand, note.clone())?;
     let pipes = dialer.start(Way::First).map_err(|refused| refused.error)?;
     let helper = pipes.helper.clone();
@@ -39,26 +42,58 @@ pub fn bootstrap(host: &SshHost, config: &PeerConfig, note: &Note) -> Result<Str
     put.map(|()| format!("~/.cache/haul/{name}"))
 }
 
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// What is run there. It holds no single quote, as it stands between two: login shells of all kinds leave alone what
-/// does.
-fn script(name: &str, digest: &str) -> String {
+/// does. `sum` is the SHA-256 of the program.
+fn script(name: &str, sum: &str, len: usize) -> String {
+    // Names that a program of ours, or what is left of one, has in the folder. A regular expression of `expr`.
+    let ours = r"haul-[0-9][0-9]*[.][0-9][0-9]*[.][0-9][0-9A-Za-z.+-]*-[0-9a-f]\{16\}";
     let script = format!(
         "say() {{ echo \"{MARK} $*\"; }}; \
+         right() {{ \
+         [ $(($(wc -c <\"$1\"))) -eq {len} ] || return 1; \
+         sum=\"$(sha256sum <\"$1\" 2>/dev/null || shasum -a 256 <\"$1\" 2>/dev/null \
+         || openssl dgst -sha256 -r <\"$1\" 2>/dev/null)\"; \
+         if [ -n \"$sum\" ]; then case \"$sum\" in {sum}*) return 0;; esac; return 1; fi; \
+         say content; cat \"$1\"; read -r answer && [ \"$answer\" = right ]; \
+         }}; \
+         tidy() {{ \
+         running=\"$(ls -l /proc/[0-9]*/exe 2>/dev/null)\"; \
+         for old in haul-*; do \
+         if [ \"$old\" = \"{name}\" ] || [ -L \"$old\" ]; then continue; fi; \
+         if expr \"$old\" : \"{ours}[.][0-9][0-9]*[.]part\\$\" >/dev/null; then \
+         pid=\"${{old%.part}}\"; kill -0 \"${{pid##*.}}\" 2>/dev/null && continue; \
+         else expr \"$old\" : \"{ours}\\$\" >/dev/null || continue; \
+         case \"$running\" in *\"/$old\"*) continue;; esac; fi; \
+         [ -n \"$(find \"./$old\" -prune -type f -mtime +0 2>/dev/null)\" ] && rm -f \"./$old\"; \
+         done; \
+         }}; \
+         well() {{ touch -c \"{name}\"; say ready; tidy; exit 0; }}; \
          say system $(uname -sm); \
+         umask 077; \
          dir=\"$HOME/.cache/haul\"; \
-         if \"$dir/{name}\" --version >/dev/null 2>&1; then say ready; exit 0; fi; \
+         if mkdir -p \"$dir\" && cd \"$dir\" && chmod 700 .; then :; \
+         else say \"~/.cache/haul cannot be made there\"; exit 1; fi; \
+         if [ -f \"{name}\" ]; then \
+         right \"{name}\" && chmod 700 \"{name}\" && ./\"{name}\" --version >/dev/null 2>&1 && well; rm -f \"{name}\"; fi; \
          say absent; \
          read -r go && [ \"$go\" = send ] || exit 0; \
-         umask 077; \
-         mkdir -p \"$dir\" && cd \"$dir\" || exit 1; \
          part=\"{name}.$$.part\"; \
          trap \"rm -f $part\" EXIT HUP PIPE TERM; \
-         cat >\"$part\" && chmod 700 \"$part\" || exit 1; \
-         case \"$(./\"$part\" hash -q ./\"$part\" 2>&1)\" in \
-         {digest}*) ;; \
-         *) said=\"$(./\"$part\" --version 2>&1 | head -n 1)\"; rm -f \"$part\"; say broken \"$said\"; exit 1;; \
-         esac; \
-         mv -f \"$part\" \"{name}\" && ./\"{name}\" --version >/dev/null && say ready"
+         rm -f \"$part\"; \
+         head -c {len} >\"$part\" || {{ say \"it could not be written there\"; exit 1; }}; \
+         right \"$part\" || {{ say \"it did not arrive as it was sent\"; exit 1; }}; \
+         chmod 700 \"$part\"; \
+         said=\"$(./\"$part\" --version 2>&1)\" || {{ say broken \"$said\"; exit 1; }}; \
+         mv -f \"$part\" \"{name}\" && well"
     );
     format!("exec sh -c '{script}'")
 }
@@ -74,8 +109,7 @@ fn talk(pipes: Pipes, program: &[u8], name: &str, note: &Note) -> Result<()> {
     };
     let ours = rustix::system::uname();
     let ours = format!("{} {}", ours.sysname().to_string_lossy(), ours.machine().to_string_lossy());
-    let mut next = || line(&mut lines, &*helper, &failed);
-    let theirs = next()?;
+    let theirs = line(&mut lines, &*helper, &failed)?;
     match theirs.strip_prefix("system ") {
         Some(system) if system == ours => {}
         Some(system) => {
@@ -83,24 +117,45 @@ fn talk(pipes: Pipes, program: &[u8], name: &str, note: &Note) -> Result<()> {
         }
         None => return Err(failed("it does not say what system it is")),
     }
-    match &next()?[..] {
-        "ready" => return Ok(()),
-        "absent" => {}
-        other => return Err(failed(other)),
-    }
-    note(&format!("haul is not installed at {name}: putting it into ~/.cache/haul there"));
     let mut to = File::from(to);
-    // If this fails, what is said there tells more.
-    let sent = to.write_all(b"send\n").and_then(|()| to.write_all(program));
-    drop(to);
-    match &next()?[..] {
-        "ready" => Ok(()),
-        other => match (sent, other.strip_prefix("broken ")) {
-            (Err(error), _) => Err(failed(&error.to_string())),
-            (Ok(()), Some(said)) => Err(failed(&format!("it does not run there as it does here ({said})"))),
-            (Ok(()), None) => Err(failed(other)),
-        },
+    let mut sent = None;
+    loop {
+        match (&line(&mut lines, &*helper, &failed)?[..], &sent) {
+            ("ready", _) => return Ok(()),
+            ("absent", None) => {
+                note(&format!("haul is not installed at {name}: putting it into ~/.cache/haul there"));
+                // If this fails, what is said there tells more.
+                sent = Some(to.write_all(b"send\n").and_then(|()| to.write_all(program)));
+            }
+            ("content", _) => {
+                note(&format!(
+                    "{name} has no sha256sum, shasum or openssl: haul reads its program back from there to compare it"
+                ));
+                let same = is(&mut lines, program).map_err(|error| failed(&error.to_string()))?;
+                let answer: &[u8] = if same { b"right\n" } else { b"wrong\n" };
+                // If this fails, the next line tells why.
+                let _ = to.write_all(answer);
+            }
+            (_, Some(Err(error))) => return Err(failed(&error.to_string())),
+            (other, _) => {
+                let broken = other.strip_prefix("broken ");
+                let cause = broken.map(|said| format!("it does not run there as it does here ({said})"));
+                return Err(failed(cause.as_deref().unwrap_or(other)));
+            }
+        }
     }
+}
+
+/// Whether the next bytes are these. It reads as many in any case.
+fn is(from: &mut impl Read, expected: &[u8]) -> io::Result<bool> {
+    let mut same = true;
+    let mut block = vec![0; 64 * 1024];
+    for expected in expected.chunks(block.len()) {
+        let read = &mut block[..expected.len()];
+        from.read_exact(read)?;
+        same &= *read == *expected;
+    }
+    Ok(same)
 }
 
 /// The next line of the script.
@@ -109,7 +164,7 @@ fn line(lines: &mut impl BufRead, helper: &dyn Helper, failed: &dyn Fn(&str) -> 
     // A login script there may print something first, but not for ever.
     for _ in 0..1000 {
         let mut line = Vec::new();
-        match io::Read::take(&mut *lines, 4096).read_until(b'\n', &mut line) {
+        match Read::take(&mut *lines, 4096).read_until(b'\n', &mut line) {
             Ok(0) => {
                 return Err(helper.explain().map_or(ended, |refused| refused.error));
             }
@@ -134,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_script_is_one_word_for_any_shell() {
-        let script = script("haul-1.2.3-0123456789abcdef", &"a".repeat(64));
+        let script = script("haul-1.2.3-0123456789abcdef", &"a".repeat(64), 22_000_000);
         assert_eq!(script.matches('\'').count(), 2);
         assert!(!script.contains(['\n', '!']));
         let parsed = std::process::Command::new("sh").args(["-n", "-c", &script]).status().unwrap();

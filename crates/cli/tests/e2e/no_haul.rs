@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use haul_testkit::process::joined;
 use haul_testkit::tree::list;
 use haul_testkit::{
-    Direction, Fault, FaultPlan, FileSystem, Mount, Need, SshdOptions, Which, assert_no_half_files,
+    Direction, Fault, FaultPlan, FileSystem, Mount, Need, Run, SshdOptions, Which, assert_no_half_files,
     assert_same_tree,
 };
 
@@ -21,6 +22,9 @@ pub(crate) fn cases() -> Vec<Case> {
         without_haul_there_it_goes_on_over_sftp,
         a_haul_that_was_named_and_is_missing_is_told,
         bootstrap_puts_haul_there_once,
+        bootstrap_does_not_run_what_was_changed_there,
+        bootstrap_removes_its_own_old_programs_only,
+        bootstrap_reads_back_where_nothing_there_hashes,
         bootstrap_replaces_no_haul_that_is_installed,
     ];
     all.extend(
@@ -94,6 +98,129 @@ fn bootstrap_puts_haul_there_once() {
     let run = run.finish().expect_code(4);
     assert!(run.err().contains("put haul onto"), "{run}");
     assert_eq!(list(&cache), [""; 0].map(PathBuf::from), "nothing is left");
+    scene.assert_all_gone();
+}
+
+/// `haul copy --bootstrap` to a far end without haul, whose programs are those of `path` if that is given.
+fn bootstrapped(scene: &Scene, source: &Path, copy: &Path, path: Option<&Path>) -> Run {
+    let plan = FaultPlan::new(scene.join("plan"));
+    let mut run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
+    if let Some(path) = path {
+        run = run.env("PATH", path);
+    }
+    run.arg(slash(source)).arg(joined(&[FAR.as_bytes(), b":", slash(copy).as_bytes()]))
+}
+
+/// The cache of the scene, which is made, and the place of the program in it.
+fn cache(scene: &Scene) -> (PathBuf, PathBuf) {
+    let cache = scene.home().join(".cache/haul");
+    fs::create_dir_all(&cache).unwrap();
+    let digest = blake3::hash(&fs::read(HAUL).unwrap()).to_hex();
+    let name = format!("haul-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
+    let program = cache.join(name);
+    (cache, program)
+}
+
+/// Puts a program in the place of another, which leaves a file when it is run. It has the same length.
+fn tamper(program: &Path, canary: &Path) {
+    let len = fs::metadata(HAUL).unwrap().len();
+    fs::write(program, format!("#!/bin/sh\ntouch {}\nexec {HAUL} \"$@\"\n", canary.display())).unwrap();
+    fs::OpenOptions::new().write(true).open(program).unwrap().set_len(len).unwrap();
+    fs::set_permissions(program, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+fn bootstrap_does_not_run_what_was_changed_there() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (_, program) = cache(&scene);
+    let canary = scene.join("canary");
+    tamper(&program, &canary);
+    let ran = std::process::Command::new(&program).arg("--version").output().unwrap();
+    assert!(ran.status.success() && canary.exists(), "it would be seen");
+    fs::remove_file(&canary).unwrap();
+    let again = bootstrapped(&scene, source.path(), &scene.join("dst"), None).finish().expect_success();
+    assert!(again.err().contains("putting it into ~/.cache/haul"), "{again}");
+    assert!(!canary.exists(), "it was run");
+    assert!(fs::read(&program).unwrap() == fs::read(HAUL).unwrap());
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+fn bootstrap_removes_its_own_old_programs_only() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (cache, program) = cache(&scene);
+    let days_ago = SystemTime::now() - Duration::from_secs(3 * 86_400);
+    let put = |name: &str, old: bool| {
+        fs::write(cache.join(name), "#!/bin/sh\n").unwrap();
+        let file = fs::OpenOptions::new().write(true).open(cache.join(name)).unwrap();
+        if old {
+            file.set_modified(days_ago).unwrap();
+        }
+    };
+    let gone = [
+        "haul-0.0.9-0123456789abcdef",
+        "haul-0.1.0-rc.1-0123456789abcdef",
+        "haul-0.0.9-0123456789abcdef.999999999.part",
+    ];
+    let foreign = [
+        "haul-0.0.9-0123456789abcde",
+        "haul-0.0.9-0123456789abcdef0",
+        "haul-0.0.9-0123456789abcdef.txt",
+        "haul-notes-0123456789abcdef",
+        "haul",
+        "my haul-0.0.9-0123456789abcdef",
+        "haul-0.0.9-0123456789abcdef and more",
+    ];
+    gone.iter().chain(&foreign).for_each(|name| put(name, true));
+    put("haul-0.0.8-0123456789abcdef", false);
+    std::os::unix::fs::symlink("haul", cache.join("haul-0.0.7-0123456789abcdef")).unwrap();
+    fs::create_dir(cache.join("haul-0.0.6-0123456789abcdef")).unwrap();
+    // One that runs.
+    let busy = cache.join("haul-0.0.5-0123456789abcdef");
+    fs::copy("/bin/sleep", &busy).unwrap();
+    fs::OpenOptions::new().write(true).open(&busy).unwrap().set_modified(days_ago).unwrap();
+    let mut running = std::process::Command::new(&busy).arg("600").spawn().unwrap();
+    let before = list(&cache).len();
+    let run = bootstrapped(&scene, source.path(), &scene.join("dst"), None).finish();
+    scene.assert_all_gone();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let run = run.expect_success();
+    for name in gone {
+        assert!(!cache.join(name).exists(), "{name}: {run}");
+    }
+    assert!(program.exists());
+    assert_eq!(list(&cache).len(), before - gone.len() + 1, "all others stay: {:?}", list(&cache));
+}
+
+fn bootstrap_reads_back_where_nothing_there_hashes() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    // The commands that the script uses, and nothing that hashes.
+    let tools = scene.join("tools");
+    fs::create_dir(&tools).unwrap();
+    for tool in "sh env uname wc cat mkdir chmod head mv rm touch ls expr find".split(' ') {
+        let place =
+            ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(tool)).find(|path| path.exists());
+        std::os::unix::fs::symlink(place.unwrap(), tools.join(tool)).unwrap();
+    }
+    let run = |to: &str| bootstrapped(&scene, source.path(), &scene.join(to), Some(&tools)).finish();
+    // One that was changed is not run, and sent again.
+    let ((cache, program), canary) = (cache(&scene), scene.join("canary"));
+    tamper(&program, &canary);
+    let first = run("dst").expect_success();
+    assert_eq!(first.err().matches("reads its program back").count(), 2, "{first}");
+    assert!(first.err().contains("putting it") && !canary.exists(), "{first}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    assert_eq!(list(&cache).len(), 1);
+    assert!(fs::read(&program).unwrap() == fs::read(HAUL).unwrap());
+    assert_eq!(fs::metadata(&program).unwrap().mode() & 0o777, 0o700);
+    let second = run("again").expect_success();
+    assert!(
+        second.err().contains("reads its program back") && !second.err().contains("putting it"),
+        "{second}"
+    );
     scene.assert_all_gone();
 }
 
