@@ -1,8 +1,9 @@
 //! Content that goes around ssh: over connections of our own.
 
+use std::collections::VecDeque;
 use std::fs;
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use haul_testkit::process::joined;
 use haul_testkit::{Finished, SshdOptions, Tree, assert_same_tree};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::scene::{HAUL, Scene, Way, events, slash, summary};
 use crate::{Case, cases};
@@ -21,6 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
         the_far_end_connects_to_us_where_we_cannot_connect_to_it,
         without_a_port_it_goes_through_ssh_or_not_at_all,
         strangers_at_the_port_get_nothing_and_stop_nothing,
+        strangers_do_not_push_out_who_takes_long_to_prove_himself,
         the_near_end_listens_where_ssh_goes_out,
         a_far_end_that_sshd_told_nothing_listens_where_ssh_came_to,
         where_it_is_not_known_who_is_reached_nobody_listens,
@@ -150,6 +153,90 @@ fn strangers_at_the_port_get_nothing_and_stop_nothing() {
         let run = scene.copy(Way::Push, source.path(), &scene.join("dst")).args(words).finish();
         stop.store(true, Ordering::Relaxed);
         summary(&run.expect_success()).assert_accounted();
+    });
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
+/// Connects from 200 addresses in turn, some 2,000 times a second, and keeps the newest.
+fn flood(to: SocketAddrV4, stop: &AtomicBool) {
+    let mut strangers = VecDeque::new();
+    for number in (0..10).cycle() {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        for more in 0..20 {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+            let from = Ipv4Addr::new(127, 0, 1, number * 20 + more + 1);
+            let _ = bind(&socket, &SocketAddrV4::new(from, 0));
+            let _ = connect(&socket, &to);
+            strangers.push_back(socket);
+        }
+        strangers.drain(..strangers.len().saturating_sub(300));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Relays connections to another address until `stop`. The first two blocks each way take 60 ms more: what proves who
+/// somebody is comes late, and content does not.
+fn relay(from: &TcpListener, to: SocketAddrV4, stop: &AtomicBool) {
+    from.set_nonblocking(true).unwrap();
+    let pump = |mut from: TcpStream, mut to: TcpStream| {
+        std::thread::spawn(move || {
+            let mut block = [0; 64 * 1024];
+            for number in 0.. {
+                let Ok(len @ 1..) = from.read(&mut block) else { break };
+                if number < 2 {
+                    std::thread::sleep(Duration::from_millis(60));
+                }
+                if to.write_all(&block[..len]).is_err() {
+                    break;
+                }
+            }
+            let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
+        })
+    };
+    let mut pumps = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((here, _)) = from.accept() else {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        let Ok(there) = TcpStream::connect(to) else { continue };
+        here.set_nonblocking(false).unwrap();
+        pumps.push(pump(here.try_clone().unwrap(), there.try_clone().unwrap()));
+        pumps.push(pump(there, here));
+    }
+    pumps.into_iter().for_each(|pump| pump.join().unwrap());
+}
+
+/// A way that takes as long as one over a distance: the far end connects back through a relay, which is where it takes
+/// ssh to have come from.
+fn strangers_do_not_push_out_who_takes_long_to_prove_himself() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 9, &[9 << 20], 100);
+    // The far end cannot listen.
+    let taken = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let program = format!("env 'SSH_CONNECTION=127.0.0.3 1 127.0.0.2 22' {HAUL}");
+    let gate = TcpListener::bind(("127.0.0.3", port)).unwrap();
+    let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(to, &stop));
+        scope.spawn(|| relay(&gate, to, &stop));
+        let words = ["--remote-haul", &program, "--ports", &port.to_string(), "--transport", "tls"];
+        let run = || scene.copy(Way::Push, source.path(), &scene.join("dst")).args(words).finish();
+        // A way is looked for during a second. On a busy machine that may be too short.
+        let mut last = run();
+        for _ in 0..2 {
+            if last.code() == Some(4) {
+                last = run();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(notes(&last.expect_success()).contains(&format!("to our port {port}")));
     });
     assert_same_tree(source.path(), &scene.join("dst"));
     scene.assert_all_gone();
