@@ -16,6 +16,8 @@ pub enum Need {
     Fuse,
     /// The programs of a PostgreSQL server.
     Postgres,
+    /// PAM, with a module that lets a program of the test judge passwords.
+    Pam,
     /// A program on the `PATH`.
     Program(&'static str),
 }
@@ -34,6 +36,7 @@ impl Need {
             Self::Fuse => (!is_root() || !Path::new("/dev/fuse").exists())
                 .then(|| "needs root and /dev/fuse to mount a file system in user space".to_owned()),
             Self::Postgres => postgres_bin().is_none().then(|| "needs PostgreSQL's initdb".to_owned()),
+            Self::Pam => crate::pam::missing(),
             Self::Program(name) => (!on_path(name)).then(|| format!("needs the program {name}")),
         }
     }

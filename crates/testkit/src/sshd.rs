@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::needs::tool;
+use crate::pam::{SERVICE, Secrets};
 use crate::process::{TAG, descendants, kill, wait_until};
 use crate::scratch::Scratch;
 
@@ -33,6 +34,16 @@ impl Sshd {
     /// Starts one whose sessions carry `tag`, and waits until it answers.
     #[must_use]
     pub fn start(tag: &str, options: &SshdOptions) -> Self {
+        Self::begin(tag, options, None)
+    }
+
+    /// The same for one that takes these secrets and no key. PAM judges them, which takes root.
+    #[must_use]
+    pub fn start_asking(tag: &str, secrets: &Secrets) -> Self {
+        Self::begin(tag, &SshdOptions::default(), Some(secrets))
+    }
+
+    fn begin(tag: &str, options: &SshdOptions, secrets: Option<&Secrets>) -> Self {
         let scratch = Scratch::new();
         for key in ["host_key", "client_key"] {
             tool(
@@ -49,7 +60,7 @@ impl Sshd {
         // Between choosing a free port and taking it, somebody else may.
         for _ in 0..5 {
             let port = free_port();
-            let mut child = spawn(&scratch, port, tag, options);
+            let mut child = spawn(&scratch, port, tag, options, secrets);
             let mut answers = false;
             wait_until("sshd answers", Duration::from_secs(20), || {
                 answers = greeted(port);
@@ -131,10 +142,16 @@ impl Sshd {
         fs::read_to_string(self.scratch.join("log")).unwrap_or_default()
     }
 
-    /// How many logins it has accepted.
+    /// How many logins with a key it has accepted.
     #[must_use]
     pub fn logins(&self) -> usize {
-        self.log().lines().filter(|line| line.contains("Accepted publickey")).count()
+        self.logged("Accepted publickey")
+    }
+
+    /// How many lines of its log hold these words.
+    #[must_use]
+    pub fn logged(&self, words: &str) -> usize {
+        self.log().lines().filter(|line| line.contains(words)).count()
     }
 }
 
@@ -152,10 +169,11 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions) -> Child {
+fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions, secrets: Option<&Secrets>) -> Child {
     let at = |name: &str| scratch.join(name).display().to_string();
     // First of a kind wins, so the lines of the test come first. The rest is the default.
     let mut config: String = options.lines.iter().map(|line| format!("{line}\n")).collect();
+    config.extend(secrets.map(Secrets::config));
     let _ = writeln!(
         config,
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile {}\nStrictModes no\n\
@@ -170,10 +188,21 @@ fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions) -> Chil
     }
     fs::write(scratch.join("sshd_config"), config).unwrap();
     let log = File::create(scratch.join("log")).unwrap();
-    let mut command = Command::new(program());
+    let mut command = match secrets {
+        None => Command::new(program()),
+        Some(secrets) => with_service(&secrets.write(scratch.path())),
+    };
     command.args(["-D", "-e", "-f"]).arg(scratch.join("sshd_config")).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(log);
     command.spawn().unwrap_or_else(|error| panic!("cannot start sshd: {error}"))
+}
+
+/// sshd with this file as PAM's service file for it, in a mount namespace of its own: nobody else sees it there.
+fn with_service(file: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+    command.args([&format!("mount --bind \"$0\" {SERVICE} && exec \"$@\"")]).arg(file).arg(program());
+    command
 }
 
 /// The SFTP server that comes with sshd.

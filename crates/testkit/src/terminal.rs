@@ -22,6 +22,8 @@ pub struct Terminal {
     screen: Arc<Mutex<Screen>>,
     reader: Option<JoinHandle<()>>,
     tag: String,
+    /// What was typed and must never be seen.
+    secrets: Vec<String>,
 }
 
 impl Terminal {
@@ -43,7 +45,7 @@ impl Terminal {
                 shown.lock().unwrap_or_else(PoisonError::into_inner).write(&bytes[..count]);
             }
         });
-        Self { child, keyboard, screen, reader: Some(reader), tag: tag.to_owned() }
+        Self { child, keyboard, screen, reader: Some(reader), tag: tag.to_owned(), secrets: Vec::new() }
     }
 
     /// What is on the screen: lines without the blanks at their ends.
@@ -94,6 +96,12 @@ impl Terminal {
         self.keyboard.write_all(format!("{line}\r").as_bytes()).and_then(|()| self.keyboard.flush()).unwrap();
     }
 
+    /// Types an answer that nobody may see: [`Self::finish`] fails if it was ever shown.
+    pub fn type_secret(&mut self, line: &str) {
+        self.secrets.push(line.to_owned());
+        self.type_line(line);
+    }
+
     /// Waits for the end of the program; gives its exit code and the screen.
     #[must_use]
     pub fn finish(mut self) -> (Option<i32>, String) {
@@ -107,6 +115,10 @@ impl Terminal {
         };
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
+        }
+        for secret in &self.secrets {
+            let screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+            assert!(!String::from_utf8_lossy(&screen.seen).contains(secret), "{secret:?} was shown");
         }
         (status.code(), self.lines().join("\n"))
     }
@@ -130,6 +142,8 @@ struct Screen {
     column: usize,
     /// A sequence or a character that has not come in full.
     partial: Vec<u8>,
+    /// Every byte that came, whatever has become of it.
+    seen: Vec<u8>,
 }
 
 impl Screen {
@@ -145,6 +159,7 @@ impl Screen {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        self.seen.extend_from_slice(bytes);
         self.partial.extend_from_slice(bytes);
         while !self.partial.is_empty() {
             let used = self.step();

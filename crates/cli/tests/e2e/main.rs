@@ -51,6 +51,7 @@ mod not_stores;
 mod objtrees;
 mod output;
 mod pagecache;
+mod passwords;
 mod paths;
 mod plan;
 mod postgres;
@@ -145,6 +146,7 @@ fn main() -> ExitCode {
         interrupts::cases(),
         signals::cases(),
         questions::cases(),
+        passwords::cases(),
         direct::cases(),
         durability::cases(),
         between::cases(),

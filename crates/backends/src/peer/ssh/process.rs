@@ -288,6 +288,8 @@ impl Helper for SshHelper {
     fn settled(&self) {
         let mut state = self.process.lock();
         state.settled = true;
+        // ssh asked again after that, and the answer was right: said now, it would be taken for a failure.
+        state.lines.retain(|line| !trouble::is_asked_again(line));
         Process::show(state);
     }
 }

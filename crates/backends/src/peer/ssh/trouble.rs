@@ -17,10 +17,13 @@ pub fn is_missing(error: &Error) -> bool {
 /// The status that ssh ends with for reasons of its own, as opposed to those of the command.
 const SSH_FAILED: i32 = 255;
 
+/// What ssh says before it asks for a password again.
+const AGAIN: &str = "Permission denied, please try again";
+
 /// In what ssh says when the login is refused.
 const LOGIN: [&str; 7] = [
     "Permission denied (",
-    "Permission denied, please try again",
+    AGAIN,
     "Too many authentication failures",
     "Host key verification failed",
     "No supported authentication methods",
@@ -30,6 +33,11 @@ const LOGIN: [&str; 7] = [
 
 /// In what ssh says when it does not take the key that a host has.
 const HOST_KEY: [&str; 2] = ["Host key verification failed", "host key has changed"];
+
+/// Whether ssh said this before it asked for a password again.
+pub(super) fn is_asked_again(line: &str) -> bool {
+    line.starts_with(AGAIN)
+}
 
 /// Whether ssh refused the key of the host.
 pub(super) fn is_host_key(lines: &[&str]) -> bool {
