@@ -136,7 +136,14 @@ fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
     let pulse = Arc::new(Pulse::default());
     pulse.end_after(Some(GREETING));
     let mut reader = FrameReader::new(input, pulse);
-    let (header, body) = reader.head().map_err(LinkError::into_error)?;
+    let (header, body) = reader.head().map_err(|error| match error {
+        LinkError::Closed => {
+            let why = "standard input ended before haul at the near end said anything; haul starts `haul agent` \
+                       by itself, over ssh";
+            Error::new(ErrorKind::Unreachable, Side::Wire, "talk to the near end", why)
+        }
+        error => error.into_error(),
+    })?;
     let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the near end", why);
     let Some((version, release)) = peek_version(&body).filter(|_| header.kind == Kind::Hello) else {
         return Err(bad("it did not greet".to_owned()));

@@ -33,7 +33,9 @@ impl Confined {
     /// If there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let failed = |error: &std::io::Error| {
-            Error::io(Side::Local, "open the folder of --root", error).on(folder.as_os_str().as_bytes())
+            let cause = error.to_string();
+            let error = Error::new(ErrorKind::Usage, Side::Local, "open the folder of --root", cause);
+            error.on(folder.as_os_str().as_bytes())
         };
         let real = folder.canonicalize().map_err(|error| failed(&error))?;
         let opened = rustix::fs::openat(CWD, &real, FOLDER, Mode::empty());

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::TransferArgs;
+use crate::settings::{MOST_ENTRIES, number};
 
 const COPY_EXAMPLES: &str = "\
 Examples:
@@ -52,7 +53,8 @@ pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
     /// Delete nothing if more than N entries would be deleted
-    #[arg(long, value_name = "N", help_heading = "What is removed")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| number::<u64>(text, "entries", 0, MOST_ENTRIES),
+          help_heading = "What is removed")]
     pub(crate) max_delete: Option<u64>,
     /// Delete even if SRC is empty or was unmounted since the last run, or more than half of DST would be deleted
     ///

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::settings::number;
+
 /// Where the streams of one backup are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FifoArgs {
@@ -11,7 +13,7 @@ pub(crate) struct FifoArgs {
     #[arg(long, value_name = "DIR", help_heading = "Several streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
     /// How many pipes there are, as the program that makes them was told [default: those that are there already]
-    #[arg(long, value_name = "N", requires = "fifo_dir", value_parser = clap::value_parser!(u16).range(1..=256),
+    #[arg(long, value_name = "N", requires = "fifo_dir", value_parser = |text: &str| number::<u16>(text, "pipes", 1, 256),
           help_heading = "Several streams")]
     pub(crate) fifo_streams: Option<u16>,
 }

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use crate::settings::parse_job;
+
 const EXAMPLES: &str = "\
 Examples:
   haul jobs                                    what runs, and the last hundred that ran
@@ -30,6 +32,7 @@ pub(crate) enum JobsAction {
     /// Print what is known of one job, and how it ended
     Show {
         /// Its number
+        #[arg(value_parser = parse_job)]
         id: u64,
         /// One JSON object on standard output, for programs
         #[arg(long)]
@@ -38,6 +41,7 @@ pub(crate) enum JobsAction {
     /// Give a running job another limit
     Limit {
         /// Its number
+        #[arg(value_parser = parse_job)]
         id: u64,
         /// A rate, `off`, or a timetable, as --bwlimit takes them
         #[arg(required = true, num_args = 1.., value_name = "RATE")]

@@ -4,7 +4,16 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 
-use crate::settings::Timetable;
+use crate::settings::{Timetable, number};
+
+/// More operations per second than any file system does.
+const MOST: i64 = 1_000_000_000;
+
+/// Reads a value of `--iops`.
+fn parse_iops(text: &str) -> Result<NonZeroU64, String> {
+    number::<u64>(text, "file-system operations per second", 1, MOST)
+        .map(|rate| NonZeroU64::new(rate).unwrap_or(NonZeroU64::MIN))
+}
 
 /// Options for limits.
 #[derive(Clone, Debug, Args)]
@@ -26,7 +35,7 @@ pub(crate) struct LimitArgs {
     /// 256 KiB), writing (each run of data), syncing, setting owner, mode, times or an attribute, reading attributes or
     /// a link, linking, renaming and removing. Closing counts nothing. A server may be asked more often than that: for
     /// the folders on the way, say.
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = parse_iops, help_heading = "Limits")]
     pub(crate) iops: Option<NonZeroU64>,
     /// Give way to whatever else the machines at both ends do
     ///

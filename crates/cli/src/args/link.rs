@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use haul_backends::peer::{Ports, Transport};
 
 use super::MissingHaulArgs;
-use crate::settings::{parse_ports, parse_size};
+use crate::settings::{DAY, number, parse_address, parse_memory, parse_ports};
 
 /// The words of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -43,7 +43,7 @@ pub(crate) struct LinkArgs {
     #[command(flatten)]
     pub(crate) missing: MissingHaulArgs,
     /// Connections to each other machine, at most [default: as many as help]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512),
+    #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "connections", 1, 512),
           help_heading = "Other machines")]
     pub(crate) streams: Option<u32>,
     /// How content travels to and from other machines: `tls` over TCP connections of haul's own, which need an open
@@ -54,17 +54,17 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "FROM-TO", value_parser = parse_ports, help_heading = "Other machines")]
     pub(crate) ports: Option<Ports>,
     /// The address of this machine that such connections use [default: as the system routes]
-    #[arg(long, value_name = "ADDRESS", help_heading = "Other machines")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Other machines")]
     pub(crate) bind: Option<IpAddr>,
     /// The congestion control of such connections [default: bbr over a distance, where the system has it]
     #[arg(long, value_name = "NAME", help_heading = "Other machines")]
     pub(crate) congestion: Option<String>,
     /// Give up a connection that shows no sign of life for so long; tell of a file system here that does not answer
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
-          value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Other machines")]
+          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Other machines")]
     pub(crate) timeout: u32,
     /// Memory for content, in each haul process
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size,
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_memory,
           help_heading = "Limits")]
     pub(crate) max_memory: u64,
 }

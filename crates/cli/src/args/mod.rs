@@ -31,6 +31,8 @@ mod trust;
 mod verify;
 
 #[cfg(test)]
+mod bad_values;
+#[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::settings::{parse_pair, parse_size};
+use crate::settings::{DAY, number, parse_pair, parse_size};
 
 /// Where a store is.
 #[derive(Clone, Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) struct StoreArgs {
     pub(crate) address: AddressArgs,
     /// Fail when nothing has gone through to or from a store for so long; until then each request is tried again
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
-          value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Object stores")]
+          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Object stores")]
     pub(crate) timeout: u32,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct StoreEndArgs {
     pub(crate) address: AddressArgs,
     /// Fail when nothing has gone through to or from a store for so long; until then each request is tried again
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
-          value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Object stores")]
+          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Object stores")]
     pub(crate) store_timeout: u32,
 }
 

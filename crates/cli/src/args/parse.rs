@@ -1,6 +1,8 @@
 //! Reading the command line.
 
+use std::any::TypeId;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser};
 
@@ -12,7 +14,7 @@ const READABLE: [&str; 10] = ["copy", "sync", "verify", "hash", "put", "get", "l
 
 /// The whole command line, as it is parsed and documented.
 pub(crate) fn command() -> Command {
-    let command = Cli::command();
+    let command = strict(Cli::command());
     READABLE.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |command| {
             let readable = Arg::new("human-readable").short('h').long("human-readable");
@@ -20,6 +22,22 @@ pub(crate) fn command() -> Command {
                 .arg(readable.action(ArgAction::SetTrue).overrides_with("human-readable").hide(true))
         })
     })
+}
+
+/// Whether a value of it must be something else than text or a path: then what does not suit is refused.
+pub(crate) fn is_checked(arg: &Arg) -> bool {
+    let free = [TypeId::of::<String>(), TypeId::of::<OsString>(), TypeId::of::<PathBuf>()];
+    arg.get_action().takes_values() && free.iter().all(|free| arg.get_value_parser().type_id() != *free)
+}
+
+/// With values that begin with `-` given to the option before them where it checks its values: so it can say what it
+/// takes, as of `--streams -1`, where the parser would not know an option `-1`.
+fn strict(command: Command) -> Command {
+    let strict_arg = |arg: Arg| {
+        let own = is_checked(&arg) && !arg.is_positional() && !arg.is_require_equals_set();
+        if own { arg.allow_hyphen_values(true) } else { arg }
+    };
+    command.mut_args(strict_arg).mut_subcommands(strict)
 }
 
 /// `-h` is help only when it stands alone, which [`parse`] sees to.
@@ -43,10 +61,14 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         let line = "`-h` comes too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(Refused::Line(line.to_owned()));
     }
-    let parsed = if alone {
-        Cli::try_parse_from(&words)
-    } else {
-        command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches))
-    };
+    let parsed = if alone { Cli::try_parse_from(&words) } else { attempt(&words) };
     parsed.map_err(|error| refused(error, &words))
+}
+
+/// What the parser itself makes of a command line.
+///
+/// # Errors
+/// As it puts them.
+pub(super) fn attempt(words: &[OsString]) -> Result<Cli, clap::Error> {
+    command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
 }

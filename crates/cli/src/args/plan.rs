@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use haul_plan::Target;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
-use crate::settings::parse_part;
+use crate::settings::{MOST_ENTRIES, number, parse_part};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,7 +70,7 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     /// How many of the largest, widest and deepest are named
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = |text: &str| number::<u32>(text, "names", 0, 10_000))]
     pub(crate) top: u32,
     /// Find names that a target of this kind could not hold
     #[arg(long, value_name = "KIND", value_enum)]
@@ -82,14 +82,15 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) probe: Option<OsString>,
     /// Cut it into N parts of about the same bytes and the same number of entries
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000),
+    #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "parts", 1, 1000),
           conflicts_with_all = ["part_size", "part_files"], help_heading = "Parts")]
     pub(crate) parts: Option<u32>,
     /// Cut it into parts of at most SIZE bytes; a larger file is a part of its own
     #[arg(long, value_name = "SIZE", value_parser = parse_part, help_heading = "Parts")]
     pub(crate) part_size: Option<u64>,
     /// Cut it into parts of at most N entries
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Parts")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| number::<u64>(text, "entries", 1, MOST_ENTRIES),
+          help_heading = "Parts")]
     pub(crate) part_files: Option<u64>,
     /// Write the paths of each part to PREFIX.0001, PREFIX.0002 and so on, as --files-from takes them (-0 if names
     /// hold newlines)

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
+use crate::settings::{DAY, number};
 
 const USAGE: &str = "haul probe [OPTIONS] SRC DST\n       haul probe --doctor [OPTIONS] SRC [DST]";
 
@@ -31,7 +32,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long)]
     pub(crate) doctor: bool,
     /// Count SRC for so long at most; what is said of it is then a lower bound
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY))]
     pub(crate) quick: Option<u32>,
     /// What is looked at.
     #[command(flatten)]

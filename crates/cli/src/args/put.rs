@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{EncodeArgs, FifoArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
-use crate::settings::parse_size;
+use crate::settings::{number, parse_size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +52,7 @@ pub(crate) struct PutArgs {
     pub(crate) resume: bool,
     /// Parts of one object that the store takes [default: 10000, at Azure 50000]
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Object stores")]
+          value_parser = |text: &str| number::<u32>(text, "parts", 1, 1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: Option<u32>,
     /// How it is stored.
     #[command(flatten)]

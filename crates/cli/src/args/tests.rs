@@ -25,14 +25,9 @@ fn sync(words: &[&str]) -> SyncArgs {
 }
 
 fn refused(words: &[&str]) -> ErrorKind {
-    match parse(words) {
-        Err(Refused::Parser(error)) => {
-            assert_eq!(error.exit_code(), 2, "{words:?}");
-            error.kind()
-        }
-        Err(other) => panic!("{other:?}"),
-        Ok(command) => panic!("{command:?}"),
-    }
+    assert!(!line(words).contains('\n'), "{words:?}");
+    let words: Vec<OsString> = std::iter::once(&"haul").chain(words).map(OsString::from).collect();
+    super::parse::attempt(&words).unwrap_err().kind()
 }
 
 /// The line that a refused command gets.
@@ -328,10 +323,7 @@ fn words_of_other_tools_are_answered_in_one_line() {
 
 #[test]
 fn a_guess_is_made_only_for_a_slip_of_the_hand() {
-    let text = |word: &str| match parse(&["copy", word, "a", "b"]) {
-        Err(Refused::Parser(error)) => error.to_string(),
-        other => panic!("{word}: {other:?}"),
-    };
+    let text = |word: &str| line(&["copy", word, "a", "b"]);
     for (word, meant) in
         [("--bwlimt=1M", "--bwlimit"), ("--excude=x", "--exclude"), ("--dry-rn", "--dry-run")]
     {

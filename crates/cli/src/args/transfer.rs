@@ -8,6 +8,10 @@ use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
     StoreEndArgs, StoredArgs, TrustArgs,
 };
+use crate::settings::number;
+
+/// The widest window for times: 31 years.
+const MOST_SECONDS: i64 = 1_000_000_000;
 
 /// When content counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -51,8 +55,7 @@ pub(crate) struct TransferArgs {
     #[arg(
         long,
         value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(i64).range(-1..),
+        value_parser = |text: &str| number::<i64>(text, "seconds", -1, MOST_SECONDS),
         help_heading = "What counts as the same"
     )]
     pub(crate) modify_window: Option<i64>,

@@ -18,6 +18,7 @@ use super::tty::Bottom;
 use super::{Diagnosis, Difference, Measurement, Planned, Start, Summary, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
+use crate::settings::of_option;
 
 /// When progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Console {
         let failures = match &settings.failed {
             None => Failures::default(),
             Some((path, nul)) => Failures::with_list(path, *nul).map_err(|error| {
-                Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes())
+                of_option(Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes()))
             })?,
         };
         let lines = Arc::new(super::Lines::stdout());

@@ -22,11 +22,15 @@ pub(crate) fn parse_compress(text: &str) -> Result<Compress, String> {
         _ => {}
     }
     let Some(level) = text.strip_prefix("zstd:") else {
-        return Err("it must be auto, none, lz4, zstd or zstd:LEVEL".to_owned());
+        return Err(format!("`{text}` is not one of auto, none, lz4, zstd and zstd:LEVEL"));
     };
     match level.parse() {
         Ok(level) if LEVELS.contains(&level) => Ok(Compress::Always(Method::Zstd(level))),
-        _ => Err(format!("a level of zstd is a number from {} to {}", LEVELS.start(), LEVELS.end())),
+        _ => Err(format!(
+            "`{text}` is no level of zstd; levels are from {} to {}",
+            LEVELS.start(),
+            LEVELS.end()
+        )),
     }
 }
 

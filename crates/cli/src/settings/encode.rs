@@ -4,7 +4,7 @@ use haul_core::{Compress, Result};
 use haul_object::keys::{Identities, Recipients, is_secret};
 use haul_object::put::Encode;
 
-use super::{parse_compress, usage};
+use super::{of_option, parse_compress, usage};
 use crate::args::{DecodeArgs, EncodeArgs, Frames};
 
 /// Reads a value of `put --compress`.
@@ -12,10 +12,12 @@ use crate::args::{DecodeArgs, EncodeArgs, Frames};
 /// # Errors
 /// A sentence for clap.
 pub(crate) fn parse_frames(text: &str) -> Result<Frames, String> {
-    match parse_compress(text)? {
-        Compress::Never => Ok(Frames(None)),
-        Compress::Always(method) => Ok(Frames(Some(method))),
-        Compress::Auto => Err("it must be none, lz4, zstd or zstd:LEVEL".to_owned()),
+    let bad = || format!("`{text}` is not one of none, lz4, zstd and zstd:LEVEL");
+    match parse_compress(text) {
+        Ok(Compress::Never) => Ok(Frames(None)),
+        Ok(Compress::Always(method)) => Ok(Frames(Some(method))),
+        Err(cause) if text.starts_with("zstd:") => Err(cause),
+        Ok(Compress::Auto) | Err(_) => Err(bad()),
     }
 }
 
@@ -31,7 +33,7 @@ pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
             if is_secret(text) { error } else { error.on(text) }
         })?;
     }
-    args.encrypt_file.iter().try_for_each(|path| recipients.add_file(path))?;
+    args.encrypt_file.iter().try_for_each(|path| recipients.add_file(path)).map_err(of_option)?;
     Ok(Encode { method: args.compress.and_then(|frames| frames.0), recipients })
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
             let error = usage("read the identity", "a key was given, and not the file that it is in");
             return Err(error.with_hint("others can see command lines: that key is no secret any more"));
         }
-        keys.add_file(path)?;
+        keys.add_file(path).map_err(of_option)?;
     }
     Ok(keys)
 }

@@ -18,7 +18,7 @@ pub(crate) fn parse_on_full(text: &str) -> Result<OnFull, String> {
         None if text == "fail" => Ok(OnFull::Fail),
         None if text == "pause" => Ok(OnFull::Pause(HOUR)),
         Some(("pause", time)) => parse_time(time).map(OnFull::Pause),
-        _ => Err(format!("`{text}` is none of pause, pause:TIME and fail")),
+        _ => Err(format!("`{text}` is not one of pause, pause:TIME and fail")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! How far ends are reached, from the words about it.
 
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Location, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 
-use super::{check_endpoint, store_end_settings, stored_options, usage, words::split_words};
+use super::{check_endpoint, parse_size, store_end_settings, stored_options, usage, words::split_words};
 use crate::address_space;
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
 
@@ -63,9 +64,6 @@ impl LinkSettings {
         };
         if args.remote_haul.trim().is_empty() {
             return Err(usage("read --remote-haul", "it is empty"));
-        }
-        if args.max_memory < MIN_MEMORY {
-            return Err(usage("obey --max-memory", "haul needs 32MiB at least"));
         }
         let given = [
             ("-e", args.rsh.is_some()),
@@ -155,13 +153,35 @@ pub(crate) fn parse_ports(text: &str) -> std::result::Result<Ports, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let port = |text: &str| match text.trim().parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("`{text}` is no port; say for example 40000-40100")),
+        _ => Err(format!("`{text}` is no port; ports are from 1 to 65535, as in 40000-40100 or 40000")),
     };
     let ports = Ports { first: port(first)?, last: port(last)? };
     if ports.first > ports.last {
-        return Err(format!("{last} comes before {first}"));
+        return Err(format!("`{text}` ends before it begins; the lower port comes first"));
     }
     Ok(ports)
+}
+
+/// Reads an IP address.
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_address(text: &str) -> std::result::Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no IP address; addresses are like 192.0.2.7 or 2001:db8::7"))
+}
+
+/// Reads the memory for content.
+///
+/// # Errors
+/// A sentence for clap.
+pub(crate) fn parse_memory(text: &str) -> std::result::Result<u64, String> {
+    let bytes = parse_size(text)?;
+    if bytes < MIN_MEMORY {
+        Err(format!("`{text}` is less than 32MiB, the least that haul needs"))
+    } else {
+        Ok(bytes)
+    }
 }
 
 #[cfg(test)]

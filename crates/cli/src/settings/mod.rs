@@ -5,6 +5,7 @@ mod encode;
 mod files_from;
 mod full;
 mod link;
+mod number;
 mod object;
 mod rate;
 mod records;
@@ -19,7 +20,8 @@ pub(crate) use compress::parse_compress;
 pub(crate) use encode::{encode, identities, parse_frames};
 pub(crate) use files_from::{Paths, listed, read_paths};
 pub(crate) use full::{parse_on_full, parse_time};
-pub(crate) use link::{LinkSettings, parse_ports};
+pub(crate) use link::{LinkSettings, parse_address, parse_memory, parse_ports};
+pub(crate) use number::{DAY, MOST_ENTRIES, number, parse_job};
 pub(crate) use object::{
     check_endpoint, content_memory, parse_object, parse_pair, parse_place, put_options, store_end_settings,
     store_settings, stored_options,
@@ -38,6 +40,16 @@ use crate::args::{FilterArgs, FilterWord};
 /// An error in what was asked for.
 pub(crate) fn usage(operation: &str, cause: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, Side::Local, operation, cause)
+}
+
+/// The error of a file or folder that an option names, and that was opened before anything else was done.
+pub(crate) fn of_option(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Io => {
+            usage(error.operation(), error.cause()).on(error.subject())
+        }
+        _ => error,
+    }
 }
 
 /// Refuses to read more than one list from standard input.

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use haul_core::{Error, Result, Side};
 
+use super::of_option;
+
 /// What ends a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
@@ -97,7 +99,8 @@ pub(crate) fn open_list(name: &OsStr) -> Result<Box<dyn BufRead + Send>> {
     if name == "-" {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let failed = |error: io::Error| Error::io(Side::Local, "open the list", &error).on(name.as_bytes());
+    let failed =
+        |error: io::Error| of_option(Error::io(Side::Local, "open the list", &error).on(name.as_bytes()));
     Ok(Box::new(BufReader::new(File::open(name).map_err(failed)?)))
 }
 

@@ -5,7 +5,11 @@
 /// # Errors
 /// A sentence for clap.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no size; sizes are like 100, 64K, 1.5GiB (of 1024) or 10MB (of 1000)");
+    let bad = || {
+        format!(
+            "`{text}` is no size; sizes are like 100, 64K, 1.5GiB (of 1024) or 10MB (of 1000), below 16EiB"
+        )
+    };
     let (text_value, offset) = match text.as_bytes() {
         [.., b'+', b'1'] => (&text[..text.len() - 2], 1),
         [.., b'-', b'1'] if text.len() > 2 => (&text[..text.len() - 2], -1),
@@ -33,7 +37,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 /// A sentence for clap.
 pub(crate) fn parse_part(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
-        0 => Err("a part cannot be empty".to_owned()),
+        0 => Err(format!("`{text}` is no size of a part, which has 1 byte at least")),
         bytes => Ok(bytes),
     }
 }

@@ -11,6 +11,9 @@ pub(crate) fn cases() -> Vec<Case> {
         a_missing_source_is_one_line_without_advice_to_go_on,
         a_directory_is_not_copied_to_where_a_file_is,
         sync_takes_one_source,
+        bad_values_are_one_line_and_exit_2,
+        a_file_that_an_option_names_and_is_not_there_is_exit_2,
+        an_agent_that_nobody_talks_to_says_so,
     ]
 }
 
@@ -68,4 +71,59 @@ fn sync_takes_one_source() {
     assert!(line(&run).contains("it takes one source"), "{run}");
     let run = scene.haul("sync").arg("a").finish().expect_code(2);
     assert!(line(&run).contains("the destination is missing"), "{run}");
+}
+
+fn bad_values_are_one_line_and_exit_2() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    for (word, option, value, taken) in [
+        ("copy", "--modify-window", "x", "seconds from -1 to 1000000000"),
+        ("sync", "--max-delete", "x", "entries from 0 to 1000000000000"),
+        ("copy", "--streams", "-1", "connections from 1 to 512"),
+        ("copy", "--bwlimit", "10Mb", "write 10MB or 10Mbit"),
+        ("copy", "--min-size", "", "sizes are like"),
+        ("copy", "--max-memory", "1M", "less than 32MiB"),
+        ("copy", "--on-full", "pause:5", "times are like 90s"),
+        ("copy", "--delta", "maybe", "auto, on, off"),
+    ] {
+        let run = scene.haul(word).args([option, value]).arg(slash(source.path())).arg(scene.join("dst"));
+        let run = run.finish().expect_code(2);
+        let said = line(&run);
+        assert!(said.starts_with(&format!("haul: {option}")) && said.contains(taken), "{said}");
+        assert!(run.out().is_empty() && !scene.join("dst").exists(), "nothing is done: {run}");
+    }
+}
+
+fn a_file_that_an_option_names_and_is_not_there_is_exit_2() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    let (from, to) = (source.path().display().to_string(), scene.join("dst").display().to_string());
+    let gone = scene.join("gone/file").display().to_string();
+    for words in [
+        ["copy", "--exclude-from", &gone, &from, &to].as_slice(),
+        &["copy", "--files-from", &gone, &from, &to],
+        &["copy", "--failed", &gone, &from, &to],
+        &["verify", "--manifest", &gone, &from],
+        &["plan", "--probe", &gone, &from],
+        &["plan", "--target-kind", "smb", "--unfit", &gone, &from],
+        &["plan", "--parts", "2", "--lists", &gone, &from],
+        &["get", "--identity", &gone, "s3://bucket/key"],
+        &["put", "--encrypt-file", &gone, "s3://bucket/key"],
+        &["agent", "--root", &gone],
+    ] {
+        let run = scene.haul(words[0]).args(&words[1..]).finish().expect_code(2);
+        let said = line(&run);
+        assert!(said.contains("gone") && said.contains("No such file"), "{said}");
+        assert!(!scene.join("dst").exists());
+    }
+}
+
+fn an_agent_that_nobody_talks_to_says_so() {
+    let scene = Scene::new();
+    for words in [[].as_slice(), &["--root", "/tmp"]] {
+        let run = scene.haul("agent").args(words).input("").finish().expect_code(4);
+        assert!(line(&run).contains("standard input ended before haul"), "{run}");
+    }
 }

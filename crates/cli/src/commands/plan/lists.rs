@@ -10,7 +10,7 @@ use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 use haul_plan::Output;
 
 use crate::render::Console;
-use crate::settings::{listed, usage};
+use crate::settings::{listed, of_option, usage};
 
 /// Bytes of lists that are kept before they are written.
 const PENDING: usize = 4 * 1024 * 1024;
@@ -46,7 +46,7 @@ impl Lists {
             refuse_mixing(prefix)?;
         }
         let make = |path: &Path| -> Result<(PathBuf, BufWriter<File>)> {
-            let file = File::create(path).map_err(|e| failed(&e, path))?;
+            let file = File::create(path).map_err(|e| of_option(failed(&e, path)))?;
             Ok((path.to_owned(), BufWriter::new(file)))
         };
         Ok(Self {
@@ -155,7 +155,7 @@ fn refuse_mixing(prefix: &Path) -> Result<()> {
         let number = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
         number.is_some_and(|digits| digits.len() >= 4 && digits.iter().all(u8::is_ascii_digit))
     };
-    for found in std::fs::read_dir(folder).map_err(|e| failed(&e, folder))? {
+    for found in std::fs::read_dir(folder).map_err(|e| of_option(failed(&e, folder)))? {
         let found = found.map_err(|e| failed(&e, folder))?;
         if is_list(&found.file_name()) {
             let error = usage("write lists", "there is a list of an earlier plan")

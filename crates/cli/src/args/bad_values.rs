@@ -1,0 +1,177 @@
+//! Every value that an option can have, tried with what it cannot be. The options come from the parser itself.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command};
+
+use super::parse::is_checked;
+use super::{Refused, command, parse};
+
+/// Values that suit few options: words, nothing, numbers that are negative, broken or too large.
+const BAD: [&str; 7] =
+    ["x y", "", "-1", "-5K", "1.2.3", "99999999999999999999999999", "99999999999999999999999999d"];
+/// Of these, those that an option takes.
+const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
+/// One of these is in each line: the words before what is taken.
+const TAKEN: [&str; 7] =
+    [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
+/// Options and arguments whose values are text or paths, of which any can be meant.
+const FREE: [&str; 33] = [
+    "rsh",
+    "remote_haul",
+    "congestion",
+    "index",
+    "failed",
+    "files_from",
+    "exclude",
+    "include",
+    "exclude-from",
+    "include-from",
+    "manifest",
+    "endpoint",
+    "region",
+    "storage_class",
+    "sse",
+    "sse_kms_key_id",
+    "encrypt",
+    "encrypt_file",
+    "identity",
+    "fifo_dir",
+    "unfit",
+    "probe",
+    "lists",
+    "root",
+    "ends",
+    "source",
+    "file",
+    "destinations",
+    "command",
+    "place",
+    "places",
+    "rate",
+    "dir",
+];
+
+/// Each command with its words, those below commands too.
+fn commands() -> Vec<(Vec<String>, Command)> {
+    let mut all = Vec::new();
+    let mut left = vec![(Vec::new(), command())];
+    while let Some((words, command)) = left.pop() {
+        for below in command.get_subcommands() {
+            let words = [words.as_slice(), &[below.get_name().to_owned()]].concat();
+            left.push((words, below.clone()));
+        }
+        all.push((words, command));
+    }
+    all
+}
+
+fn name(arg: &Arg) -> String {
+    let value = || arg.get_value_names().unwrap_or_default()[0].to_string();
+    match (arg.get_long(), arg.get_short()) {
+        (Some(long), _) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => value(),
+    }
+}
+
+/// The line for these words behind a command.
+fn line(command: &[String], words: &[&str]) -> Option<String> {
+    let all = ["haul"].into_iter().chain(command.iter().map(String::as_str)).chain(words.iter().copied());
+    match parse(all.map(OsString::from)) {
+        Err(refused @ Refused::Line(_)) if refused.exit_code() != 2 => panic!("{words:?}: {refused:?}"),
+        Err(Refused::Line(line)) => Some(line),
+        Err(Refused::Parser(error)) => panic!("{command:?} {words:?}: {error}"),
+        Ok(_) => None,
+    }
+}
+
+#[test]
+fn every_bad_value_is_answered_by_what_is_taken() {
+    let mut tried = 0;
+    for (words, command) in commands() {
+        for arg in command.get_arguments().filter(|arg| is_checked(arg)) {
+            let name = name(arg);
+            for value in BAD.into_iter().filter(|value| !GOOD.contains(&(&name, value))) {
+                let forms = match (arg.is_positional(), arg.get_long()) {
+                    (true, _) => vec![vec!["--".to_owned(), value.to_owned()]],
+                    (false, Some(_)) => {
+                        vec![vec![format!("{name}={value}")], vec![name.clone(), value.to_owned()]]
+                    }
+                    (false, None) => vec![vec![name.clone(), value.to_owned()]],
+                };
+                for form in forms {
+                    let form: Vec<&str> = form.iter().map(String::as_str).collect();
+                    let said = line(&words, &form).unwrap_or_else(|| panic!("{words:?} {form:?} is taken"));
+                    let sound = said.starts_with(&name) && said.contains(&format!("`{value}`"));
+                    assert!(sound && !said.contains('\n'), "{words:?} {form:?}: {said}");
+                    assert!(TAKEN.iter().any(|taken| said.contains(taken)), "{words:?} {form:?}: {said}");
+                    for foreign in ["invalid", "digit", "..", "too large", "target type"] {
+                        assert!(!said.contains(foreign), "{words:?} {form:?}: {said}");
+                    }
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "{tried} values were tried");
+}
+
+#[test]
+fn every_option_without_its_value_is_one_line() {
+    for (words, command) in commands() {
+        for arg in
+            command.get_arguments().filter(|arg| arg.get_action().takes_values() && !arg.is_positional())
+        {
+            if arg.get_num_args().is_some_and(|count| count.min_values() == 0) {
+                continue;
+            }
+            let name = name(arg);
+            let said = line(&words, &[&name]).unwrap_or_else(|| panic!("{words:?} {name} is taken"));
+            assert!(said.starts_with(&name) && !said.contains('\n'), "{words:?} {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn whether_the_values_of_an_option_can_be_wrong_was_decided() {
+    let mut seen = Vec::new();
+    for (words, command) in commands() {
+        for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values() && !is_checked(arg)) {
+            let id = arg.get_id().as_str();
+            assert!(FREE.contains(&id), "{words:?} {}: give it a parser, or add it to the list", name(arg));
+            seen.push(id.to_owned());
+        }
+    }
+    for id in FREE {
+        assert!(seen.iter().any(|seen| seen == id), "{id} is in the list, and no option");
+    }
+}
+
+#[test]
+fn what_is_missing_or_contradicts_itself_is_one_line() {
+    for (words, said) in [
+        ("copy --index-refresh 7d a b", "--index is missing"),
+        ("plan --unfit x s", "--target-kind is missing"),
+        ("agent --read-only", "--root is missing"),
+        ("copy -c --size-only a b", "--checksum cannot be used with --size-only"),
+        ("plan --parts 3 --part-size 4K s", "--parts cannot be used with --part-size"),
+        ("get --fifo-dir d s3://b/k file", "--fifo-dir cannot be used with FILE"),
+        ("jobs --json show 5", "cannot be used with '--json'"),
+        ("copy --nice=3 a b", "--nice: `3` is too much"),
+        ("hash a b", "`b` is one word too many"),
+        ("probe a b c", "`c` is one word too many"),
+        ("copy", "`haul copy [OPTIONS] SRC… DST`"),
+        ("hash", "`haul hash <SRC>`"),
+        ("jobs limit", "`haul jobs limit <ID> <RATE>...`"),
+        ("jobs foo", "`foo` is not a command of `haul jobs`"),
+        ("coppy a b", "a similar one is `copy`"),
+        ("copy --sizeonly a b", "a similar one is `--size-only`"),
+        ("copy --verbatim a b", "`haul copy --help` lists them"),
+        ("copy --ports a-1 a b", "--ports `a-1`: `a` is no port"),
+    ] {
+        let all: Vec<&str> = words.split(' ').collect();
+        let line = line(&[], &all).unwrap_or_else(|| panic!("{words} is taken"));
+        assert!(line.contains(said) && !line.contains('\n'), "{words}: {line}");
+    }
+}
