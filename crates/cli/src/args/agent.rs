@@ -7,19 +7,19 @@ use clap::Args;
 /// What a far end lets the near end do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
 #[derive(Debug, Default, Args)]
 pub(crate) struct AgentArgs {
-    /// Serve this folder only; no symbolic link in it is followed out of it
+    /// Serve only what is in this folder; symbolic links below it are not followed
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// Let the folder be read and nothing else
+    /// Allow reading only
     #[arg(long, requires = "root", group = "access")]
     pub(crate) read_only: bool,
 
-    /// Let new files be added; what is there is not replaced, changed or removed
+    /// Allow reading and adding; what exists is not replaced, changed or removed
     #[arg(long, requires = "root", group = "access")]
     pub(crate) append_only: bool,
 
-    /// Let nothing be removed; files may be replaced
+    /// Allow reading, adding and replacing; nothing is removed
     #[arg(long, requires = "root", group = "access")]
     pub(crate) no_delete: bool,
 }

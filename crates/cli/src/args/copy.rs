@@ -52,15 +52,18 @@ pub(crate) struct SyncArgs {
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// Delete nothing if more than N entries would be deleted
+    /// Delete nothing if more than N entries (files, directories, links) would be deleted
+    ///
+    /// haul then copies everything, deletes nothing and exits with 1. If at most N entries would be deleted, an empty
+    /// SRC and the deletion of more than half of DST are allowed too (see --force-delete).
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u64>(text, "entries", 0, MOST_ENTRIES),
           help_heading = "What is removed")]
     pub(crate) max_delete: Option<u64>,
-    /// Delete even if SRC is empty or was unmounted since the last run, or more than half of DST would be deleted
+    /// Delete even if SRC is empty or was unmounted since the last run, or if more than half of DST would be deleted
     ///
-    /// Without it or --max-delete, an empty SRC, and a deletion of more than half of a DST of more than 100 entries, is
-    /// refused with exit code 2. A SRC that was on a mounted file system at the last run and is not now is refused
-    /// unless this option is given.
+    /// By default haul takes these for mistakes, deletes nothing and exits with 2: SRC is empty and DST is not; DST had
+    /// more than 100 entries and more than half of them would be deleted; SRC, on this machine, was on a mounted file
+    /// system in the last run and is not now. --max-delete N also allows the first two, but not the third.
     #[arg(long, help_heading = "What is removed")]
     pub(crate) force_delete: bool,
     /// Delete even if parts of SRC could not be read

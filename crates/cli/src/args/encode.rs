@@ -35,13 +35,14 @@ pub(crate) struct DecodeArgs {
     /// Get what is stored: neither decrypted nor unpacked
     #[arg(long, help_heading = "How it is stored")]
     pub(crate) raw: bool,
-    /// The file with the key that decrypts it, of age-keygen or of ssh; may be repeated [default: AGE_IDENTITY]
+    /// A file with the key that decrypts the object, from age-keygen or ssh-keygen; may be repeated [default: the file
+    /// that AGE_IDENTITY names]
     ///
-    /// What is not encrypted is then refused with exit code 3: whoever may write to the bucket could have put it there. A
-    /// key from AGE_IDENTITY alone decrypts what is encrypted, and refuses nothing.
+    /// With this option haul refuses an object that is not encrypted, with exit code 3, because anyone who can write to
+    /// the bucket could have put it there. A key from AGE_IDENTITY decrypts what is encrypted and refuses nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "raw", help_heading = "How it is stored")]
     pub(crate) identity: Vec<PathBuf>,
-    /// With --identity: get what is not encrypted too
+    /// With --identity: get objects that are not encrypted, too
     #[arg(long, requires = "identity", help_heading = "How it is stored")]
     pub(crate) allow_plain: bool,
 }

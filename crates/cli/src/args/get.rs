@@ -11,13 +11,14 @@ const EXAMPLES: &str = "\
 Examples:
   haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
   haul get s3://backups/db1.xb db1.xb      interrupted? again: it goes on where it was
-  haul get s3://backups/db1 --fifo-dir /tmp/fifo & xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
+  haul get s3://backups/db1 --fifo-dir /tmp/fifo & \\
+    xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
   haul get --identity key.txt s3://backups/pg.tar | tar x -C /var/lib/postgresql/data
 
 What was stored packed or encrypted by `haul put` is unpacked and decrypted.
 
-The content is verified against what `haul put` recorded, or else against what the store keeps, before its last bytes
-are handed over: exit code 3 if it differs.";
+The content is verified against what `haul put` recorded, or else against what the store keeps, before its
+last bytes are handed over: exit code 3 if it differs.";
 
 /// One object to standard output or into a file, in order, fetched in parallel
 #[derive(Debug, Args)]

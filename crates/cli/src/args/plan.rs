@@ -14,13 +14,14 @@ Examples:
   haul plan nas:/srv/share/
   haul plan --target-kind smb --unfit rename.txt /srv/share/
   haul plan --parts 8 --lists part -0 /data/
-  haul copy -0 --files-from part.0001 /data/ host1:/data/       … and so on, or with any tool that takes lists
+  haul copy -0 --files-from part.0001 /data/ host1:/data/    … or any tool that takes lists
   haul probe --json /data/ nas:/data/ > figures; haul plan --probe figures /data/
 
-Lists name every file, link and special file once, and folders in which nothing was found; paths are below SRC.
+Lists name every file, link and special file once, and folders in which nothing was found; paths are below
+SRC.
 
-Exit codes: 0 all of it was looked at, and all names fit; 1 some entries could not be looked at, or names do not fit
-the target, or cannot be listed; 4 SRC could not be reached.";
+Exit codes: 0 all of it was looked at, and all names fit; 1 some entries could not be looked at, or names do
+not fit the target, or cannot be listed; 4 SRC could not be reached.";
 
 /// The words of `--target-kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -18,8 +18,8 @@ Examples:
 It reads a sample of SRC, writes at most 256 MiB in the folder of DST to files that are gone when it ends, and
 loads the link for some seconds each.
 
-Exit codes: 0 it was measured, and the doctor found nothing bad (warnings are fine); 1 something is bad, or SRC
-is not there; 4 an end could not be reached.";
+Exit codes: 0 it was measured, and the doctor found nothing bad (warnings are fine); 1 something is bad, or
+SRC is not there; 4 an end could not be reached.";
 
 /// Measure both ends and the link: what limits, and how long a copy will take
 #[derive(Debug, Args)]

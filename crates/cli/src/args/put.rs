@@ -14,11 +14,11 @@ Examples:
   haul put --compress zstd --encrypt age1… s3://backups/pg.tar -- pg_basebackup -D - -Ft -X fetch
   haul put s3://backups/db1.sql.gz -- 'mysqldump --all-databases | gzip'
   tar c /srv | haul put s3://backups/srv.tar gs://elsewhere/srv.tar
-  haul put s3://backups/db1 --fifo-dir /tmp/fifo --fifo-streams 4 -- \
+  haul put s3://backups/db1 --fifo-dir /tmp/fifo --fifo-streams 4 -- \\
     xtrabackup --backup --stream --fifo-streams=4 --fifo-dir=/tmp/fifo
 
-The words after -- are a command; a single word with a blank in it is a command line for bash with pipefail: if one
-of its commands fails, it fails. If it fails, no object is made and none is replaced.
+The words after -- are a command; a single word with a blank in it is a command line for bash with
+pipefail: if one of its commands fails, it fails. If it fails, no object is made and none is replaced.
 
 Of standard input haul sees only that it ends, not whether its writer did well: prefer --.";
 

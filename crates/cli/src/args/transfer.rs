@@ -49,9 +49,10 @@ pub(crate) struct TransferArgs {
     /// Do not create files that DST lacks
     #[arg(long, alias = "ignore-non-existing", help_heading = "What counts as the same")]
     pub(crate) existing: bool,
-    /// Take modification times that differ by at most N seconds for the same (-1: not even by a nanosecond)
+    /// Treat modification times that differ by at most N seconds as equal; -1: only if equal to the nanosecond
     ///
-    /// Without it, times are compared as precisely as DST keeps them: a disk that keeps seconds is compared by seconds.
+    /// Default: haul compares times with the precision that DST stores. If DST stores whole seconds, haul compares
+    /// whole seconds. N is a whole number.
     #[arg(
         long,
         value_name = "N",
@@ -77,25 +78,27 @@ pub(crate) struct TransferArgs {
     /// When content counts as written
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]
     pub(crate) verify: VerifyMode,
-    /// Do not wait until data is on the disk: a crash of the machine can lose what was copied
+    /// Do not wait until data is on disk: a crash of the destination machine can lose files, also after exit code 0
     ///
-    /// A large file or one with holes is still synced before it gets its name, since it has its length before its
-    /// content. After a crash other files can be missing, empty or too short, and rarely have zeros in them
-    /// with their size and time right: then run once with --checksum. What such a run has left of large files counts
-    /// only until the machine starts again, and is read back before.
+    /// haul still syncs files of more than 4 MiB and files with holes before it gives them their names. After a crash
+    /// other files can be missing, empty or too short; the next run copies these again. Rarely a file has the right
+    /// size and time, but zeros in place of content: run the command once with --checksum after a crash. If a run with
+    /// --no-fsync is interrupted, the next run continues its large files only if the machine was not restarted since,
+    /// and reads them back first.
     #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
     pub(crate) no_fsync: bool,
-    /// Do not read back what an interrupted run has left of large files before they get their names
+    /// Do not read back the parts of large files that an interrupted run left at DST
     ///
-    /// That is done beside the transfer, so it costs time only where little is left to be sent. What a run with
-    /// --no-fsync has left is read back in any case.
+    /// By default haul reads these parts from the disk and compares their digests before the file gets its name; a part
+    /// that differs is sent again. haul does this during the transfer, so it takes longer only if little is left to
+    /// send. Large files have more than 4 MiB. What a run with --no-fsync left is read back in any case.
     #[arg(long, help_heading = "Safety")]
     pub(crate) no_recheck: bool,
     /// Give every file its name only when it is complete, also on network file systems
     ///
-    /// On a local disk that is always so. On NFS, SMB, CephFS, FUSE and the like, where each request is a round trip,
-    /// a new small file is made under its own name; until its modification time is set, which comes last, it is not
-    /// complete.
+    /// On local disks haul always does this. On NFS, SMB, CephFS, FUSE and similar file systems, where each request is
+    /// a round trip, haul creates new small files under their final names; such a file is complete once its
+    /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
     /// Give files to the user and group of the same name at DST, not of the same number
