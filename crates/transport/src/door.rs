@@ -41,11 +41,12 @@ struct Waiting<T> {
 /// strangers takes a place from the other end, where its address is known.
 ///
 /// Within a room a newcomer takes the place of somebody of the source that has most there; who comes from the largest
-/// source himself takes one of his own. So 62 sources or fewer never push out who is alone at his address. Where all are alone, chance decides, and two rules give it to the slow as well as to the many:
-/// half of the places are kept for [`GRACE`] for who gets them, and in the other half somebody is picked at random. Of
-/// a flood of `r` connections a second, each from an address of its own, somebody whose proof takes `t` seconds
-/// survives with the chance `k + (1 - k)(1 - 1/64)^(rt)`, where `k = min(1, 64 / 0.5r)`, as long as `t` is within the
-/// grace. Pushing out who waited longest instead gives 0 once `rt` exceeds the number of places.
+/// source himself takes one of his own. So 62 sources or fewer never push out who is alone at his address. Where all
+/// are alone, chance decides, and two rules give it to the slow as well as to the many: half of the places are kept for
+/// [`GRACE`] for who gets them, and in the other half somebody is picked at random. Of a flood of `r` connections a
+/// second, each from an address of its own, somebody whose proof takes `t` seconds survives with the chance
+/// `k + (1 - k)(1 - 1/64)^(rt)`, where `k = min(1, 64 / 0.5r)`, as long as `t` is within the grace. Pushing out who
+/// waited longest instead gives 0 once `rt` exceeds the number of places.
 pub(crate) struct Door<T> {
     expected: Vec<IpAddr>,
     waiting: Vec<Waiting<T>>,

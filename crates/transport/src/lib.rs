@@ -2,7 +2,8 @@
 //!
 //! Read [`frames`] (frames over streams), then [`stream`] (what a stream may be: descriptors of ssh, or a TLS
 //! connection), [`identity`] (who may connect: keys that were exchanged over ssh), [`secure`] (TLS on a socket) and
-//! [`listener`] (waiting for the other end among strangers; the private module `door` says who may wait). [`pulse`] tells a stalled stream from an idle one.
+//! [`listener`] (waiting for the other end among strangers; the private module `door` says who may wait). [`pulse`] tells
+//! a stalled stream from an idle one.
 
 mod door;
 pub mod frames;
