@@ -62,3 +62,31 @@ fn same_file(options: &SinkOptions, offer: &Offer, entry: &Entry, now: &Attrs) -
     };
     if same { Verdict::Same } else { Verdict::Differs }
 }
+
+/// Whether two names may be one file. SFTP does not tell inodes: what one file has only once must be the same.
+pub(super) fn may_be_one_file(one: &Attrs, other: &Attrs) -> bool {
+    let modified = |attrs: &Attrs| attrs.times.map(|(_, modified)| modified);
+    one.mode.is_some()
+        && (one.mode, one.owner, one.size, modified(one))
+            == (other.mode, other.owner, other.size, modified(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_file_differ_in_nothing_that_is_told() {
+        let one = Attrs { size: Some(1), owner: Some((2, 3)), mode: Some(FILE | 0o644), times: Some((4, 5)) };
+        assert!(may_be_one_file(&one, &Attrs { times: Some((9, 5)), ..one }));
+        for other in [
+            Attrs { size: Some(2), ..one },
+            Attrs { owner: Some((2, 4)), ..one },
+            Attrs { mode: Some(FILE | 0o600), ..one },
+            Attrs { times: Some((4, 6)), ..one },
+            Attrs { mode: None, ..one },
+        ] {
+            assert!(!may_be_one_file(&one, &other), "{other:?}");
+        }
+    }
+}

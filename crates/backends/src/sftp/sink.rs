@@ -9,12 +9,13 @@ use haul_core::{
     Result, SLICE_LEN, Sink, SinkOptions, WriteDone,
 };
 
+use super::compare::may_be_one_file;
 use super::conn::{Conn, Fault};
 use super::giant::{self, Giant};
 use super::meta::{self, Change};
 use super::packet::{self, Request};
 use super::small::{self, Small, is_small};
-use super::tree::{FILE, KIND, Tree, is_dir};
+use super::tree::{Tree, is_dir};
 use super::wave::Wave;
 use super::{offer, walk};
 use crate::dirs::Dirs;
@@ -291,14 +292,7 @@ impl SftpSink {
             return no_first_name();
         }
         match found {
-            // SFTP does not tell inodes: the same length and time must do.
-            Some(now)
-                if now.mode.is_some_and(|mode| mode & KIND == FILE || mode == target.mode.unwrap_or(0))
-                    && (now.size, now.times.map(|times| times.1))
-                        == (target.size, target.times.map(|times| times.1)) =>
-            {
-                Some(Ok(Answer::Same))
-            }
+            Some(now) if may_be_one_file(now, target) => Some(Ok(Answer::Same)),
             Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(Left::Exists))),
             None if self.options.existing => Some(Ok(Answer::Left(Left::Missing))),
             _ if self.options.dry_run => Some(Ok(Answer::Made)),

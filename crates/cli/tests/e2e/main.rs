@@ -70,6 +70,7 @@ mod routes;
 mod scene;
 mod selection;
 mod sftp;
+mod sftp_links;
 mod shapes;
 mod signals;
 mod slow;
@@ -176,6 +177,7 @@ fn main() -> ExitCode {
         digests::cases(),
         compression::cases(),
         sftp::cases(),
+        sftp_links::cases(),
         no_haul::cases(),
         output::cases(),
         probe::cases(),
