@@ -54,6 +54,10 @@ pub trait Helper: Send + Sync {
     fn explain(&self) -> Option<Refused>;
     /// The lane is up: what is said from now on is for the person, not part of an error.
     fn settled(&self) {}
+    /// Whether a person is being asked for something.
+    fn is_asking(&self) -> bool {
+        false
+    }
     /// What the kernel knows of the connection, where it is one of ours.
     fn tcp(&self) -> Option<TcpInfo> {
         None

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
 
+use super::checks::{Checks, Expected, Held};
 use super::packet::{self, Attrs, Data, MAX_PACKET, Names, PLAIN_DATA, Request, Response};
 use super::pipe::{Life, Pipe};
 use super::wave::Wave;
@@ -17,6 +18,8 @@ use crate::peer::ssh::Pipes;
 
 /// The most data in one request. OpenSSH allows a little less than a packet.
 const MOST_DATA: u32 = 255 * 1024;
+/// The least data in one write, whatever the server says: with a few bytes in each no copy would come to its end.
+const LEAST_WRITE: u32 = 4 * 1024;
 /// Open files at a time, of a server that does not say how many it has.
 const FEW_HANDLES: usize = 64;
 /// A server may be silent for so many times longer while it waits for its disk.
@@ -61,10 +64,18 @@ impl Fault {
 }
 
 /// An answer, or why there is none.
-#[derive(Clone, Debug)]
-pub(super) struct Reply(pub(super) Result<Response>);
+#[derive(Debug)]
+pub(super) struct Reply(
+    pub(super) Result<Response>,
+    #[expect(dead_code, reason = "it counts as long as it is there")] Option<Held>,
+);
 
 impl Reply {
+    /// There is none.
+    pub(super) fn none(error: Error) -> Self {
+        Self(Err(error), None)
+    }
+
     fn take<T>(self, wanted: impl FnOnce(Response) -> Option<T>) -> Result<T, Fault> {
         match self.0 {
             Err(error) => Err(Fault::Lost(error)),
@@ -126,6 +137,7 @@ pub(super) struct Conn {
     writer: Mutex<Pipe>,
     pending: Mutex<Pending>,
     next: AtomicU32,
+    checks: Checks,
     /// Bytes that were asked for or sent and not yet answered.
     load: AtomicU64,
     life: Arc<Life>,
@@ -148,6 +160,7 @@ struct Waiting {
     to: Sender<(usize, Reply)>,
     at: usize,
     weight: u64,
+    expected: Expected,
     /// Whether the answer may take long though nothing is wrong.
     slow: bool,
 }
@@ -167,6 +180,7 @@ impl Conn {
         name: &str,
         life: Arc<Life>,
         ops: Arc<Ops>,
+        held: Arc<AtomicU64>,
     ) -> io::Result<(Self, Answers)> {
         let mut writer = Pipe::new(pipes.to, life.clone())?;
         let mut reader = BufReader::with_capacity(32 * 1024, Pipe::new(pipes.from, life.clone())?);
@@ -199,6 +213,7 @@ impl Conn {
             writer: Mutex::new(writer),
             pending: Mutex::default(),
             next: AtomicU32::new(0),
+            checks: Checks::new(held),
             load: AtomicU64::new(0),
             life,
             ops,
@@ -241,14 +256,14 @@ impl Conn {
         if let Some(Ok([longest, read, write, handles])) = told.map(|told| packet::decode_numbers::<4>(&told))
         {
             // Zero says that there is no limit, or that the server does not know it.
-            let data = |limit: u64| match u32::try_from(limit.min(u64::from(MOST_DATA))) {
-                Ok(0) | Err(_) => PLAIN_DATA,
-                Ok(limit) => limit,
-            };
+            let unknown = |limit: u64| if limit == 0 { u64::from(PLAIN_DATA) } else { limit };
+            let data =
+                |limit: u64, least: u32| u32::try_from(limit).unwrap_or(u32::MAX).clamp(least, MOST_DATA);
             // A write's packet has a head beside its data.
             let packet = if longest == 0 { u64::MAX } else { longest.saturating_sub(1024) };
-            self.server.max_read = data(read);
-            self.server.max_write = data(write.min(packet).max(1));
+            // Of more than it gives a server gives less, so that asking for it does no harm.
+            self.server.max_read = data(unknown(read), PLAIN_DATA);
+            self.server.max_write = data(unknown(write).min(packet), LEAST_WRITE);
             let handles = if handles == 0 {
                 FEW_HANDLES as u64
             } else {
@@ -278,12 +293,17 @@ impl Conn {
 
     fn answer(&self, packet: Vec<u8>) -> Result<()> {
         let strange = || lost(&self.name, "the server sent what is no answer to a request");
-        let (id, response) = packet::decode(packet).map_err(|_| strange())?;
+        let (id, mut response) = packet::decode(packet).map_err(|_| strange())?;
         let waiting = self.lock().waiting.remove(&id).ok_or_else(strange)?;
         self.load.fetch_sub(waiting.weight, Ordering::Relaxed);
+        let looked = self.checks.look(&mut response, waiting.expected, waiting.weight);
+        let (reply, answered) = match looked {
+            Ok(held) => (Reply(Ok(response), held), Ok(())),
+            Err(why) => (Reply::none(lost(&self.name, why)), Err(lost(&self.name, why))),
+        };
         // Who asked may have had enough.
-        let _ = waiting.to.send((waiting.at, Reply(Ok(response))));
-        Ok(())
+        let _ = waiting.to.send((waiting.at, reply));
+        answered
     }
 
     /// Registers a request whose answer goes to `to` with the number `at`. The request's own number; `None` if the
@@ -292,20 +312,23 @@ impl Conn {
         &self,
         to: &Sender<(usize, Reply)>,
         at: usize,
-        weight: u64,
-        slow: bool,
+        request: &Request<'_>,
+        more: u64,
     ) -> Option<u32> {
+        let weight = request.owes() + more;
+        let (expected, slow) = (Expected::of(request), matches!(request, Request::Fsync { .. }));
+        self.checks.asked(request);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut pending = self.lock();
         if let Some(error) = pending.lost.clone() {
-            let _ = to.send((at, Reply(Err(error))));
+            let _ = to.send((at, Reply::none(error)));
             return None;
         }
         if pending.waiting.is_empty() {
             self.life.heard();
         }
         self.load.fetch_add(weight, Ordering::Relaxed);
-        pending.waiting.insert(id, Waiting { to: to.clone(), at, weight, slow });
+        pending.waiting.insert(id, Waiting { to: to.clone(), at, weight, expected, slow });
         Some(id)
     }
 
@@ -328,7 +351,7 @@ impl Conn {
         self.life.end();
         self.helper.kill();
         for (_, waiting) in waiting {
-            let _ = waiting.to.send((waiting.at, Reply(Err(error.clone()))));
+            let _ = waiting.to.send((waiting.at, Reply::none(error.clone())));
         }
         // Who waits for a handle finds the connection lost when it asks.
         *self.lock_handles() = 0;

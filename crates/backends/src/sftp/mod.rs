@@ -9,6 +9,7 @@
 //! however many files it is about. What must be known before the next step ends a wave: a handle before it is
 //! written to, that all was written before a file gets its name.
 
+mod checks;
 mod compare;
 mod conn;
 mod giant;

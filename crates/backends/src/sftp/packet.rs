@@ -35,6 +35,13 @@ pub(super) const BAD_MESSAGE: u32 = 5;
 /// Status: the server cannot do this.
 pub(super) const OP_UNSUPPORTED: u32 = 8;
 
+/// The longest handle (draft, section 3).
+const MOST_HANDLE: usize = 256;
+/// Bytes that are kept of a server's words.
+const MOST_WORDS: usize = 1024;
+/// Bytes that are kept of the answer to an extension: those that haul uses have fewer.
+const MOST_REPLY: usize = 1024;
+
 const INIT: u8 = 1;
 const VERSION_IS: u8 = 2;
 const EXTENDED: u8 = 200;
@@ -329,9 +336,12 @@ pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, Response), Malformed> {
             let code = rest.u32()?;
             // Servers older than version 3 leave the words out.
             let words = if rest.0.is_empty() { &[][..] } else { rest.string()? };
-            Response::Status(code, words.to_vec())
+            Response::Status(code, words[..words.len().min(MOST_WORDS)].to_vec())
         }
-        102 => Response::Handle(rest.string()?.to_vec()),
+        102 => match rest.string()? {
+            handle if handle.len() > MOST_HANDLE => return Err(Malformed),
+            handle => Response::Handle(handle.to_vec()),
+        },
         103 => {
             let len = rest.string()?.len();
             Response::Data(Data { start: 9, len, packet })
@@ -348,10 +358,14 @@ pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, Response), Malformed> {
                 let _as_ls_has_it = rest.string()?;
                 names.push((name, rest.attrs()?));
             }
+            // Names that the count leaves out would be missed by nobody. Later versions have one byte after the last.
+            if rest.0.len() > 1 {
+                return Err(Malformed);
+            }
             Response::Names(names)
         }
         105 => Response::Attrs(rest.attrs()?),
-        201 => Response::Extended(rest.0.to_vec()),
+        201 => Response::Extended(rest.0[..rest.0.len().min(MOST_REPLY)].to_vec()),
         _ => return Err(Malformed),
     };
     Ok((id, response))

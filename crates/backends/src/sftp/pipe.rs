@@ -19,12 +19,19 @@ pub(super) struct Life {
     origin: Instant,
     /// Milliseconds after `origin` at which bytes came last.
     heard: AtomicU64,
+    /// Whether bytes came at all.
+    began: AtomicBool,
     ended: AtomicBool,
 }
 
 impl Life {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), heard: AtomicU64::new(0), ended: AtomicBool::new(false) })
+        Arc::new(Self {
+            origin: Instant::now(),
+            heard: AtomicU64::new(0),
+            began: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        })
     }
 
     fn now(&self) -> u64 {
@@ -34,6 +41,11 @@ impl Life {
     /// Bytes came, or it begins to be waited for them.
     pub(super) fn heard(&self) {
         self.heard.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Whether bytes came at all.
+    pub(super) fn was_heard(&self) -> bool {
+        self.began.load(Ordering::Relaxed)
     }
 
     pub(super) fn silent_for(&self) -> Duration {
@@ -104,6 +116,7 @@ impl Pipe {
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.patiently(PollFlags::IN, |file| file.read(buffer))?;
+        self.life.began.store(true, Ordering::Relaxed);
         self.life.heard();
         Ok(read)
     }

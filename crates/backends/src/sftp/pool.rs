@@ -1,5 +1,6 @@
 //! The connections to one server: opened as work comes, replaced when they die.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +26,11 @@ const RESTARTS: usize = 3;
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
 /// Over such a distance further connections are opened at once: logging in takes longer than most of what is asked.
 const FAR: Duration = Duration::from_millis(20);
+/// How often a greeting is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// A first login in which nobody is asked for anything may take so many timeouts: by default 150 seconds, where sshd gives
+/// 120.
+const LOGIN: u32 = 5;
 /// How long a process may take to end once its connection has.
 const COLLECT: Duration = Duration::from_millis(500);
 
@@ -37,6 +43,8 @@ pub(super) struct Pool {
     streams: u32,
     /// What lets requests through.
     ops: Arc<Ops>,
+    /// Bytes of listings that nobody has looked at yet, beyond what was expected.
+    held: Arc<AtomicU64>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -71,7 +79,8 @@ impl Pool {
     ) -> Result<Arc<Self>> {
         let state = State { may_grow: true, backoff: TICK, ..State::default() };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let pool = Arc::new(Self { dialer, note, timeout, streams, ops, state, changed });
+        let pool =
+            Arc::new(Self { dialer, note, timeout, streams, ops, held: Arc::default(), state, changed });
         pool.dial(Way::First).map_err(|refused| refused.error)?;
         if pool.server()?.round_trip >= FAR {
             pool.want();
@@ -186,22 +195,35 @@ impl Pool {
         self.add(conn, answers)
     }
 
-    /// Greets; nobody but a person at a password prompt may take longer than the timeout.
+    /// Greets. Nobody may take longer than the timeout, except to log in for the first time: then a person may be asked
+    /// for something, and where nobody is, sshd itself bounds it.
     fn greet(&self, pipes: Pipes, way: Way) -> Result<(Conn, Answers), Refused> {
         let helper = pipes.helper.clone();
         let life = Life::new();
         let greeted = thread::scope(|scope| {
             let (ready, waits) = crossbeam_channel::bounded::<()>(1);
-            if way != Way::First {
-                let life = life.clone();
-                let watch = move || {
-                    if waits.recv_timeout(self.timeout) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
-                        life.end();
+            let watched = (life.clone(), helper.clone());
+            let watch = move || {
+                let (life, helper) = watched;
+                let begun = Instant::now();
+                while waits.recv_timeout(LOOK) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+                    let given_up = match way {
+                        Way::First if life.was_heard() => life.silent_for() > self.timeout,
+                        Way::First => {
+                            if helper.is_asking() {
+                                life.heard();
+                            }
+                            life.silent_for() > self.timeout * LOGIN
+                        }
+                        Way::Again | Way::Further => begun.elapsed() > self.timeout,
+                    };
+                    if given_up {
+                        return life.end();
                     }
-                };
-                spawn(scope, "greet", watch).map_err(|error| std::io::Error::other(error.to_string()))?;
-            }
-            let greeted = Conn::greet(pipes, &self.name(), life.clone(), Arc::clone(&self.ops));
+                }
+            };
+            spawn(scope, "greet", watch).map_err(|error| std::io::Error::other(error.to_string()))?;
+            let greeted = Conn::greet(pipes, &self.name(), life.clone(), self.ops.clone(), self.held.clone());
             drop(ready);
             greeted
         });

@@ -1,17 +1,19 @@
 //! A walk over folders at the server: many listings side by side, many answers ahead.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, Timestamp, filter,
+    Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, ScanOptions, Side,
+    Timestamp, filter,
 };
 use haul_threads::together;
 
-use super::conn::{Conn, Fault};
+use super::checks::weight;
+use super::conn::{Conn, Fault, lost};
 use super::packet::{Attrs, Names, Request};
 use super::tree::{self, KIND, Tree};
 use super::wave::Wave;
@@ -27,6 +29,15 @@ const SIDE_BY_SIDE: usize = 32;
 /// Parts of one listing that are asked for at once: few at first, as most folders are small. OpenSSH gives up to a
 /// hundred names in each.
 const AHEAD: [usize; 4] = [2, 4, 16, 64];
+/// Memory for parts that one thread has asked for.
+const PARTS: u64 = 4 * 1024 * 1024;
+/// What a part takes in memory, if no larger one has come.
+const PART: u64 = 16 * 1024;
+/// Parts without names that may come one after the other.
+const EMPTY: u32 = 1000;
+/// Names of a folder that are remembered while it is listed; no folder of more can be listed again where the connection
+/// was lost.
+const TOLD: usize = 1 << 20;
 
 struct Walk<'a> {
     tree: &'a Tree,
@@ -112,9 +123,25 @@ impl Walk<'_> {
         let failed = self.tree.pool().on_one(|conn| {
             let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
             let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.iter().any(|told| told.len() >= TOLD) {
+                let why = "the connection was lost while a folder of a million names was listed";
+                return Err(lost(&self.tree.pool().name(), why).with_retry(Retry::Never));
+            }
             list(conn, &paths, &mut |at, mut names| {
-                names.retain(|(name, _)| told[at].insert(hasher.hash_one(name)));
-                self.names(conn, &dirs[at], names, &mut batch)?;
+                let mut now = HashSet::new();
+                names.retain(|(name, _)| {
+                    let hash = hasher.hash_one(name);
+                    let is_new = told[at].len() >= TOLD || told[at].insert(hash);
+                    if is_new {
+                        now.insert(hash);
+                    }
+                    is_new
+                });
+                if let Err(error) = self.names(conn, &dirs[at], names, &mut batch) {
+                    // They were not told, and are to be when the folder is listed again.
+                    told[at].retain(|hash| !now.contains(hash));
+                    return Err(error);
+                }
                 self.hand_over(&mut batch, BATCH);
                 Ok(!self.folders.is_stopped())
             })
@@ -180,14 +207,48 @@ fn start_excluded(options: &ScanOptions, entry: &Entry) -> bool {
     !entry.path.is_root() && filter::excludes(&options.rules, &entry.path, entry.is_dir())
 }
 
+/// Finds a listing that goes round and round: no two of its parts hold the same names.
+#[derive(Default)]
+struct Round {
+    parts: u64,
+    /// A part of before, a later one each time that there are twice as many.
+    kept: u64,
+    empty: u32,
+}
+
+impl Round {
+    /// Whether the listing will not end, now that this part has come.
+    fn goes_on_for_ever(&mut self, hasher: &RandomState, names: &Names) -> bool {
+        if names.is_empty() {
+            self.empty += 1;
+            return self.empty > EMPTY;
+        }
+        self.empty = 0;
+        let mut hash = hasher.build_hasher();
+        names.iter().for_each(|(name, _)| name.hash(&mut hash));
+        let hash = hash.finish();
+        if self.parts > 0 && hash == self.kept {
+            return true;
+        }
+        self.parts += 1;
+        if self.parts.is_power_of_two() {
+            self.kept = hash;
+        }
+        false
+    }
+}
+
 /// Takes a part of the listing of one of several folders; `false` ends all of them.
 pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, Names) -> Result<bool>;
 
 /// Lists folders side by side on one connection. The faults of those that could not be.
 pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result<Vec<Option<Fault>>> {
+    let hasher = RandomState::new();
     let mut failed = Vec::with_capacity(dirs.len());
     for (chunk, some) in dirs.chunks(conn.files_at_once().min(SIDE_BY_SIDE)).enumerate() {
         let first = chunk * conn.files_at_once().min(SIDE_BY_SIDE);
+        let mut rounds: Vec<Round> = some.iter().map(|_| Round::default()).collect();
+        let mut largest = PART;
         let _handles = conn.handles(some.len());
         let mut wave = Wave::new(conn);
         some.iter().for_each(|path| wave.ask(&Request::Opendir { path }));
@@ -204,7 +265,8 @@ pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result
         let mut round = 0;
         let mut go_on = true;
         while !open.is_empty() && go_on {
-            let ahead = AHEAD[round.min(AHEAD.len() - 1)];
+            let most = (PARTS / largest / open.len() as u64).max(1);
+            let ahead = AHEAD[round.min(AHEAD.len() - 1)].min(usize::try_from(most).unwrap_or(1));
             round += 1;
             let mut wave = Wave::new(conn);
             for (_, handle) in &open {
@@ -215,7 +277,15 @@ pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result
                 let mut ended = false;
                 for _ in 0..ahead {
                     match wave.expect().names() {
-                        Ok(Some(names)) if go_on => go_on = take(first + at, names)?,
+                        Ok(Some(names)) if rounds[at].goes_on_for_ever(&hasher, &names) => {
+                            let cause = "the server tells the same names again and again";
+                            let error = Error::new(ErrorKind::Protocol, Side::Wire, "list the folder", cause);
+                            return Err(error.on(&some[at]));
+                        }
+                        Ok(Some(names)) if go_on => {
+                            largest = largest.max(weight(&names));
+                            go_on = take(first + at, names)?;
+                        }
                         Ok(Some(_)) => {}
                         Ok(None) => ended = true,
                         Err(Fault::Lost(error)) => return Err(error),

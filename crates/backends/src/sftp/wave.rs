@@ -53,13 +53,12 @@ impl<'a> Wave<'a> {
     }
 
     fn enter(&mut self, request: &Request<'_>, more: u64) {
-        let slow = matches!(request, Request::Fsync { .. });
         if self.conn.ops.is_limited() && !matches!(request, Request::Close { .. }) {
             // What was asked must not look as if it were not answered.
             self.flush();
             self.conn.ops.one();
         }
-        let id = self.conn.register(&self.to, self.sent, request.owes() + more, slow);
+        let id = self.conn.register(&self.to, self.sent, request, more);
         self.sent += 1;
         if let Some(id) = id {
             request.encode(id, &mut self.buffer);
@@ -104,7 +103,7 @@ impl<'a> Wave<'a> {
 
     /// The next answer of many that were asked for; one that is missing counts as lost.
     pub(super) fn expect(&mut self) -> Reply {
-        let missing = || Reply(Err(lost(&self.conn.name, "an answer is missing")));
+        let missing = || Reply::none(lost(&self.conn.name, "an answer is missing"));
         self.next().unwrap_or_else(missing)
     }
 }

@@ -263,6 +263,10 @@ impl Helper for SshHelper {
         self.process.last_line()
     }
 
+    fn is_asking(&self) -> bool {
+        self.process.is_asking()
+    }
+
     fn explain(&self) -> Option<Refused> {
         if !self.process.wait(EXPLAIN) {
             return None;

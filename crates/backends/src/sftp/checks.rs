@@ -1,0 +1,144 @@
+//! What an answer may be, beyond its form: no more than was asked for, and no handle that is in use.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::packet::{Names, Request, Response};
+
+/// Bytes that names take in memory beside their letters.
+const NAME: u64 = 72;
+/// Bytes that all listings together may take in memory beyond what they were expected to, before somebody looks at them.
+const EXCESS: u64 = 24 * 1024 * 1024;
+
+/// What the answer to a request may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// So many bytes of content at most.
+    Data(u32),
+    /// Names of a listing.
+    Listing,
+    /// Something short; one name at most.
+    Short,
+}
+
+impl Expected {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        match *request {
+            Request::Read { len, .. } => Self::Data(len),
+            Request::Readdir { .. } => Self::Listing,
+            _ => Self::Short,
+        }
+    }
+}
+
+/// Memory that a part of a listing takes beyond what was expected, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    all: Arc<AtomicU64>,
+    excess: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.excess, Ordering::Relaxed);
+    }
+}
+
+/// What names take in memory.
+pub(super) fn weight(names: &Names) -> u64 {
+    names.iter().map(|(name, _)| NAME + name.len() as u64).sum()
+}
+
+/// The checks of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// Shared by all connections.
+    held: Arc<AtomicU64>,
+    /// Handles that were given and for which no close was sent.
+    open: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl Checks {
+    pub(super) fn new(held: Arc<AtomicU64>) -> Self {
+        Self { held, open: Mutex::default() }
+    }
+
+    /// A request is sent.
+    pub(super) fn asked(&self, request: &Request<'_>) {
+        if let Request::Close { handle } = request {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(*handle);
+        }
+    }
+
+    /// Looks at an answer, and drops what nobody asked for.
+    ///
+    /// # Errors
+    /// Why it cannot be taken.
+    pub(super) fn look(
+        &self,
+        response: &mut Response,
+        expected: Expected,
+        owed: u64,
+    ) -> Result<Option<Held>, &'static str> {
+        match (response, expected) {
+            (Response::Data(data), expected) if !matches!(expected, Expected::Data(most) if data.bytes().len() <= most as usize) => {
+                Err("the server sent more than it was asked for")
+            }
+            (Response::Names(names), Expected::Listing) => {
+                let excess = weight(names).saturating_sub(owed);
+                let before = self.held.fetch_add(excess, Ordering::Relaxed);
+                let held = Held { all: Arc::clone(&self.held), excess };
+                if before.saturating_add(excess) > EXCESS {
+                    return Err("the server sends more names than can be looked at");
+                }
+                Ok(Some(held))
+            }
+            (Response::Names(names), _) => {
+                names.truncate(1);
+                names.shrink_to_fit();
+                Ok(None)
+            }
+            (Response::Handle(handle), _) => {
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                if open.insert(handle.clone()) {
+                    Ok(None)
+                } else {
+                    Err("the server gave a handle that is in use")
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::{Attrs, OK};
+    use super::*;
+
+    #[test]
+    fn a_handle_is_given_once_until_it_is_closed() {
+        let checks = Checks::default();
+        let look = || checks.look(&mut Response::Handle(b"h".to_vec()), Expected::Short, 64).map(drop);
+        assert_eq!(look(), Ok(()));
+        assert!(look().is_err());
+        checks.asked(&Request::Close { handle: b"h" });
+        assert_eq!(look(), Ok(()));
+    }
+
+    #[test]
+    fn listings_that_nobody_looks_at_are_bounded() {
+        let checks = Checks::default();
+        let part = || Response::Names(vec![(vec![b'n'; 1000], Attrs::default()); 1000]);
+        let look = || checks.look(&mut part(), Expected::Listing, 0);
+        let held: Vec<_> = std::iter::repeat_with(look).take_while(Result::is_ok).take(1000).collect();
+        assert!((10..30).contains(&held.len()), "{}", held.len());
+        drop(held);
+        assert!(look().is_ok(), "what was looked at counts no more");
+        let mut names = part();
+        assert!(checks.look(&mut names, Expected::Short, 0).is_ok());
+        assert!(matches!(names, Response::Names(names) if names.len() == 1));
+        assert!(checks.look(&mut Response::Status(OK, vec![]), Expected::Data(1), 0).is_ok());
+    }
+}
