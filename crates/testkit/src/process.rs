@@ -139,6 +139,7 @@ pub struct Run {
     limit: Duration,
     tag: String,
     watch_memory: bool,
+    watch_far: bool,
 }
 
 impl Run {
@@ -153,6 +154,7 @@ impl Run {
             limit: Duration::from_secs(120),
             tag: tag.to_owned(),
             watch_memory: false,
+            watch_far: true,
         }
     }
 
@@ -205,6 +207,14 @@ impl Run {
         self
     }
 
+    /// Measures the peak memory of it alone.
+    #[must_use]
+    pub fn watch_own_memory(mut self) -> Self {
+        self.watch_memory = true;
+        self.watch_far = false;
+        self
+    }
+
     /// Starts it.
     #[must_use]
     pub fn start(mut self) -> Running {
@@ -216,7 +226,8 @@ impl Run {
         let copy = |file: &File| Stdio::from(file.try_clone().expect("a file can be duplicated"));
         self.command.stdin(copy(&input)).stdout(copy(&stdout)).stderr(copy(&stderr));
         let child = self.command.spawn().unwrap_or_else(|error| panic!("cannot run {text}: {error}"));
-        let memory = self.watch_memory.then(|| MemoryWatch::start(child.id(), &self.tag));
+        let memory =
+            self.watch_memory.then(|| MemoryWatch::start(child.id(), self.watch_far.then_some(&self.tag)));
         Running {
             child: Some(child),
             stdout,
@@ -425,16 +436,17 @@ struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    fn start(near_pid: u32, tag: &str) -> Self {
+    /// Of the far ends too, if their `tag` is told.
+    fn start(near_pid: u32, tag: Option<&String>) -> Self {
         let (stop, near, far) = (Arc::default(), Arc::default(), Arc::default());
-        let watch = (Arc::clone(&stop), Arc::clone(&near), Arc::clone(&far), tag.to_owned());
+        let watch = (Arc::clone(&stop), Arc::clone(&near), Arc::clone(&far), tag.cloned());
         let thread = thread::spawn(move || {
             let (stop, near, far, tag) = watch;
             let mut round = 0u32;
             let mut far_pids = Vec::new();
             while !AtomicBool::load(&stop, Ordering::Relaxed) {
-                if round.is_multiple_of(10) {
-                    far_pids = agents(&tag);
+                if let Some(tag) = tag.as_ref().filter(|_| round.is_multiple_of(10)) {
+                    far_pids = agents(tag);
                 }
                 AtomicU64::fetch_max(&near, peak(near_pid), Ordering::Relaxed);
                 for pid in &far_pids {

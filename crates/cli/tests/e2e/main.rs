@@ -2,7 +2,8 @@
 //!
 //! Every test is named after the promise that it holds the program to. A test that needs what this machine lacks
 //! says so and counts as skipped; with `E2E_NO_SKIPS=1` that is a failure. `TEST_SEED=N` repeats a run with random
-//! moments in it. Called with `--fault-shell`, this program is the remote shell that damages what passes.
+//! moments in it. Called with `--fault-shell`, this program is the remote shell that damages what passes;
+//! with `--lying-server`, an SFTP server that lies.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,6 +43,7 @@ mod kills;
 mod kit;
 mod limits;
 mod localstate;
+mod lying_sftp;
 mod lying_stores;
 mod memory;
 mod mistakes;
@@ -136,6 +138,9 @@ fn main() -> ExitCode {
     if arguments.next_if(|first| first == scene::FAULT_SHELL).is_some() {
         return haul_testkit::fault::relay(arguments);
     }
+    if arguments.next_if(|first| first == scene::LYING_SERVER).is_some() {
+        return haul_testkit::liar::serve(arguments);
+    }
     let cases = [
         kit::cases(),
         routes::cases(),
@@ -178,6 +183,7 @@ fn main() -> ExitCode {
         compression::cases(),
         sftp::cases(),
         sftp_links::cases(),
+        lying_sftp::cases(),
         no_haul::cases(),
         output::cases(),
         probe::cases(),

@@ -1,8 +1,8 @@
 //! What a test works in: a folder, a server where it is needed, and the program with the words to reach both.
 
-use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use haul_testkit::process::{assert_all_gone, joined};
@@ -15,6 +15,9 @@ pub(crate) const HAUL: &str = env!("CARGO_BIN_EXE_haul");
 
 /// The first argument that makes this test program the remote shell of a [`FaultPlan`].
 pub(crate) const FAULT_SHELL: &str = "--fault-shell";
+
+/// The first argument that makes this test program an SFTP server that tells a [`haul_testkit::Lie`].
+pub(crate) const LYING_SERVER: &str = "--lying-server";
 
 /// The host behind the remote shell of a [`FaultPlan`], which may go through the server of the scene.
 pub(crate) const FAR: &str = "127.0.0.1";
@@ -38,7 +41,7 @@ pub(crate) const WAYS: [Way; 4] = [Way::Local, Way::Push, Way::Pull, Way::Relay]
 /// A folder of its own, a tag for its processes, and a server once somebody asks for it.
 pub(crate) struct Scene {
     // Dropped first: what it started must not write into the folder any more.
-    sshd: OnceCell<Sshd>,
+    sshd: OnceLock<Sshd>,
     options: SshdOptions,
     tag: String,
     scratch: Scratch,
@@ -54,7 +57,7 @@ impl Scene {
         let scratch = Scratch::new();
         let tag = scratch.path().display().to_string();
         std::fs::create_dir(scratch.join("home")).unwrap();
-        Self { sshd: OnceCell::new(), options, tag, scratch }
+        Self { sshd: OnceLock::new(), options, tag, scratch }
     }
 
     pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
