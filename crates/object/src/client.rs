@@ -24,7 +24,7 @@ use crate::meter::Requests;
 use crate::payload::Payload;
 use crate::s3::S3;
 use crate::settings::StoreSettings;
-use crate::store::{Activity, Checksum, HeldPart, Object, PutOptions, Store, Tag, Upload};
+use crate::store::{Activity, Checksum, HeldPart, Known, Object, PutOptions, Store, Tag, Upload};
 
 pub(crate) use checked::RUN;
 use listing::Ends;
@@ -207,7 +207,7 @@ impl Client {
             Err(fault) if fault.is_bare() && fault.class != Class::NotFound => fault,
             other => return other,
         };
-        match self.store.get(key, 0..1, "", &mut |_| {}, at) {
+        match self.store.get(key, 0..1, Known::default(), &mut |_| {}, at) {
             Err(told) if !told.is_bare() && told.class != Class::Condition => Err(told),
             _ => Err(bare),
         }
@@ -219,7 +219,7 @@ impl Client {
     /// # Errors
     /// Always: that, or that there is no such object.
     pub fn missing(&self, key: &str, operation: &str) -> Error {
-        let asked = self.ask(|at| self.store.get(key, 0..1, "", &mut |_| {}, at));
+        let asked = self.ask(|at| self.store.get(key, 0..1, Known::default(), &mut |_| {}, at));
         match asked {
             Err(fault)
                 if !matches!(&fault.code[..], "" | "NoSuchKey" | "BlobNotFound") || fault.is_foreign() =>
@@ -259,7 +259,8 @@ impl Client {
     ) -> Result<()> {
         let request = |at: &Activity<'_>| {
             take(None);
-            self.store.get(&object.key, range.clone(), &object.etag, &mut |bytes| take(Some(bytes)), at)
+            let known = Known { etag: &object.etag, len: Some(object.len) };
+            self.store.get(&object.key, range.clone(), known, &mut |bytes| take(Some(bytes)), at)
         };
         self.patient(Some(unwanted), request).map_err(|fault| self.changed_or(&fault, "read", object))
     }

@@ -17,7 +17,7 @@ use reqwest::{Method, Response};
 use crate::fault::{Class, Fault};
 use crate::meter::{Kind, Requests};
 use crate::payload::Payload;
-use crate::store::{Activity, Answer, Take};
+use crate::store::{Activity, Answer, Known, Take};
 use crate::url::address;
 
 /// An answer that is read whole is no longer than this; a page of a listing has at most a few thousand keys of 1,024
@@ -290,12 +290,13 @@ impl Http {
         signer: &impl Signer,
         call: Call<'_>,
         range: Range<u64>,
-        etag: &str,
+        known: Known<'_>,
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()> {
         let wanted = range.end - range.start;
         let mut call = call.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
+        let etag = known.etag;
         if !etag.is_empty() {
             // Some listings tell marks without their quotes.
             let quoted = if etag.ends_with('"') { etag.to_owned() } else { format!("\"{etag}\"") };
@@ -306,7 +307,7 @@ impl Http {
             read += bytes.len() as u64;
             take(bytes);
         };
-        self.stream(signer, &call, &|head| is_of(head, &range, etag), &mut counted, wanted, at)?;
+        self.stream(signer, &call, &|head| is_of(head, &range, known), &mut counted, wanted, at)?;
         if read < wanted {
             return Err(Fault::new(Class::Again, format!("the answer ended after {read} of {wanted} bytes")));
         }
@@ -407,16 +408,21 @@ fn skewed(fault: Fault, headers: &HeaderMap) -> Fault {
 }
 
 /// Looks whether an answer is what was asked for: not all stores and proxies know conditions and ranges.
-fn is_of(head: &Head, range: &Range<u64>, etag: &str) -> Answer<()> {
+fn is_of(head: &Head, range: &Range<u64>, known: Known<'_>) -> Answer<()> {
+    let etag = known.etag;
     let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
     let same = etag.is_empty() || head.get("etag").is_none_or(|found| bare(found) == bare(etag));
     let wanted = format!("bytes {}-{}/", range.start, range.end.saturating_sub(1));
     let placed = match head.get("content-range") {
-        Some(found) => found.starts_with(&wanted),
+        // The length of the whole may be a star.
+        Some(found) => found.strip_prefix(&wanted).is_some_and(|whole| {
+            let whole = whole.trim().parse::<u64>().ok();
+            known.len.is_none_or(|len| whole.is_none_or(|whole| whole == len))
+        }),
         // The whole, in place of a range that is the whole.
         None => {
             let len = head.get("content-length").and_then(|text| text.parse().ok());
-            range.start == 0 && len == Some(range.end)
+            range.start == 0 && len == Some(range.end) && known.len.is_none_or(|known| len == Some(known))
         }
     };
     if same && placed {
@@ -462,9 +468,15 @@ mod tests {
             Head { status: 206, headers: pairs.collect::<HeaderMap>(), host: "h".to_owned() }
         };
         let part = ("content-range", "bytes 2-4/9");
-        let is = |headers: &[_], range: Range<u64>| is_of(&answer(headers), &range, "\"e\"").is_ok();
+        let is = |headers: &[_], range: Range<u64>| {
+            is_of(&answer(headers), &range, Known { etag: "\"e\"", len: Some(9) }).is_ok()
+        };
         assert!(is(&[part, ("etag", "\"e\"")], 2..5) && is(&[part, ("etag", "W/\"e\"")], 2..5));
         assert!(!is(&[part, ("etag", "\"f\"")], 2..5));
+        // Of an object of another length.
+        assert!(
+            !is(&[("content-range", "bytes 2-4/8")], 2..5) && is(&[("content-range", "bytes 2-4/*")], 2..5)
+        );
         assert!(!is(&[part], 2..6) && !is(&[part], 0..5) && !is(&[("content-length", "9")], 2..5));
         assert!(is(&[("content-length", "9")], 0..9) && !is(&[("content-length", "9")], 0..5));
     }

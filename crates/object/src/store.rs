@@ -243,6 +243,15 @@ impl<'a> Activity<'a> {
     }
 }
 
+/// What is known of an object of which a range is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// Its mark; empty where it is not known.
+    pub etag: &'a str,
+    /// Its length.
+    pub len: Option<u64>,
+}
+
 /// Takes the bytes of a range as they come. What it says to an error of its own ends the request.
 pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
@@ -265,8 +274,15 @@ pub(crate) trait Store: Send + Sync {
     /// What is there under `key`.
     fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object>;
 
-    /// Gives the bytes of `range`, if the object still bears `etag` (where one is given).
-    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()>;
+    /// Gives the bytes of `range`, if the object still is what is known of it.
+    fn get(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        known: Known<'_>,
+        take: Take<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<()>;
 
     /// What is there under `key` with all of its content, which is up to `limit` bytes.
     fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)>;

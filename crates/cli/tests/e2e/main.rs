@@ -43,6 +43,7 @@ mod kills;
 mod kit;
 mod limits;
 mod localstate;
+mod lying_answers;
 mod lying_sftp;
 mod lying_stores;
 mod memory;
@@ -184,6 +185,7 @@ fn main() -> ExitCode {
         sftp::cases(),
         sftp_links::cases(),
         lying_sftp::cases(),
+        lying_answers::cases(),
         no_haul::cases(),
         output::cases(),
         probe::cases(),

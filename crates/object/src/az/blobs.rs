@@ -11,7 +11,7 @@ use crate::fault::{Class, Fault};
 use crate::http::{Call, Head};
 use crate::meter::Kind;
 use crate::payload::{Payload, md5_in};
-use crate::store::{Activity, Answer, Checksum, Object, Page, PutOptions, Tag, Take};
+use crate::store::{Activity, Answer, Checksum, Known, Object, Page, PutOptions, Tag, Take};
 
 /// How often it is looked whether a copy is complete.
 const LOOK: Duration = Duration::from_millis(500);
@@ -35,12 +35,12 @@ impl Azure {
         &self,
         key: &str,
         range: Range<u64>,
-        etag: &str,
+        known: Known<'_>,
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()> {
         let call = Call::new(Kind::Get, Method::GET, Some(key));
-        self.http.range(&self.login, call, range, etag, take, at)
+        self.http.range(&self.login, call, range, known, take, at)
     }
 
     pub(super) fn put_blob(

@@ -22,8 +22,8 @@ use crate::meter::{Kind, Requests};
 use crate::payload::{Payload, crc64_le_of, md5_in};
 use crate::settings::StoreSettings;
 use crate::store::{
-    Activity, Answer, Checksum, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms, Upload,
-    Whole,
+    Activity, Answer, Checksum, HeldPart, Known, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms,
+    Upload, Whole,
 };
 use login::Login;
 
@@ -110,8 +110,15 @@ impl Store for Azure {
         self.head_blob(key, at)
     }
 
-    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()> {
-        self.get_range(key, range, etag, take, at)
+    fn get(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        known: Known<'_>,
+        take: Take<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        self.get_range(key, range, known, take, at)
     }
 
     fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {

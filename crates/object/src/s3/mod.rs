@@ -24,8 +24,8 @@ use crate::payload::Payload;
 use crate::profile::Profile;
 use crate::settings::StoreSettings;
 use crate::store::{
-    Activity, Answer, Checksum, Deleted, HeldPart, Object, Page, PartOf, PutOptions, Store, Tag, Take, Terms,
-    Upload, Whole,
+    Activity, Answer, Checksum, Deleted, HeldPart, Known, Object, Page, PartOf, PutOptions, Store, Tag, Take,
+    Terms, Upload, Whole,
 };
 pub(crate) use aws::Aws;
 use dialect::Dialect;
@@ -87,8 +87,15 @@ impl<D: Dialect> Store for S3<D> {
         self.head_object(key, at)
     }
 
-    fn get(&self, key: &str, range: Range<u64>, etag: &str, take: Take<'_>, at: &Activity<'_>) -> Answer<()> {
-        self.get_range(key, range, etag, take, at)
+    fn get(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        known: Known<'_>,
+        take: Take<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        self.get_range(key, range, known, take, at)
     }
 
     fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {

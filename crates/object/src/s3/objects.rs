@@ -10,7 +10,7 @@ use crate::fault::Class;
 use crate::http::{Call, Head};
 use crate::meter::Kind;
 use crate::payload::{Payload, base64};
-use crate::store::{Activity, Answer, Checksum, Deleted, Object, Page, PutOptions, Tag, Take};
+use crate::store::{Activity, Answer, Checksum, Deleted, Known, Object, Page, PutOptions, Tag, Take};
 use crate::url::encode;
 
 impl<D: Dialect> S3<D> {
@@ -62,12 +62,12 @@ impl<D: Dialect> S3<D> {
         &self,
         key: &str,
         range: Range<u64>,
-        etag: &str,
+        known: Known<'_>,
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()> {
         let call = Call::new(Kind::Get, Method::GET, Some(key));
-        self.http.range(&self.dialect, call, range, etag, take, at)
+        self.http.range(&self.dialect, call, range, known, take, at)
     }
 
     pub(super) fn put_object(
