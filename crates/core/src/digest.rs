@@ -186,4 +186,15 @@ mod tests {
         plain[0] = b'x';
         assert_eq!(hasher.finish().0, Digest::of(&plain).0);
     }
+
+    #[test]
+    fn slices_of_zeros_differ_by_their_place() {
+        // So what a hole proves has to be hashed: the number of each chunk is part of its value.
+        let proof = |index: u64| {
+            let mut hasher = SliceHasher::new(u64::MAX, index * SLICE_LEN);
+            hasher.update_zeros(SLICE_LEN);
+            hasher.finish()
+        };
+        assert!(proof(0) != proof(1) && proof(1) != proof(2));
+    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::MAX_FILE_LEN;
 use crate::path::RelPath;
-use crate::staging::is_staging_name;
+use crate::staging::has_staging_name;
 
 /// A point in time as file systems keep it: whole seconds since 1970 and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
@@ -134,7 +134,7 @@ impl Entry {
         if self.len > MAX_FILE_LEN {
             return Err("it is longer than 16 PiB, the longest file that haul can prove");
         }
-        if self.path.components().any(is_staging_name) {
+        if has_staging_name(&self.path) {
             return Err("its name is one of those under which haul stages files");
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The names under which a destination holds what is not complete yet, beside the final names.
 
+use crate::path::RelPath;
+
 /// What they begin with.
 const PREFIX: &[u8] = b".haul-";
 /// What the names of staged files end with.
@@ -20,6 +22,13 @@ pub fn is_staging_name(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let Some(hex) = rest.strip_suffix(PART).or_else(|| rest.strip_suffix(JOURNAL)) else { return false };
     hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
+}
+
+/// Whether one of a path's components is such a name.
+#[must_use]
+pub fn has_staging_name(path: &RelPath) -> bool {
+    // Paths can be long, and most have none.
+    memchr::memmem::find(path.as_bytes(), PREFIX).is_some() && path.components().any(is_staging_name)
 }
 
 #[cfg(test)]

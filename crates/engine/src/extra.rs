@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use haul_core::{Entry, Error, ErrorKind, RelPath, Result, ScanBatch, ScanOptions, Side, Source, filter};
 use haul_spool::{Sorter, Spool};
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 use crate::aside::Aside;
 use crate::copy::Run;
@@ -36,17 +37,23 @@ enum Place {
 }
 
 /// Sorted, folders come after all that is in them.
-type Sorted = Sorter<(Reverse<Vec<u8>>, Place)>;
+type Sorted = Sorter<(Reverse<ByteBuf>, Place)>;
 
 /// A key by which all that is in a folder comes right after the folder.
-fn key(path: &RelPath) -> Reverse<Vec<u8>> {
-    Reverse(path.as_bytes().iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect())
+fn key(path: &RelPath) -> Reverse<ByteBuf> {
+    Reverse(ByteBuf::from(swapped(path.as_bytes(), b'/', 0)))
 }
 
-fn path_of(key: &Reverse<Vec<u8>>) -> Result<RelPath> {
-    let bytes: Vec<u8> = key.0.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }).collect();
+fn path_of(key: &Reverse<ByteBuf>) -> Result<RelPath> {
+    let bytes = swapped(&key.0, 0, b'/');
     RelPath::new(&bytes)
         .map_err(|bad| Error::new(ErrorKind::Protocol, Side::Destination, "list", bad.to_string()).on(&bytes))
+}
+
+fn swapped(bytes: &[u8], from: u8, to: u8) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.iter_mut().for_each(|byte| *byte = if *byte == from { to } else { *byte });
+    bytes
 }
 
 fn is_below(key: &[u8], folder: &[u8]) -> bool {
@@ -87,7 +94,7 @@ pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Resu
         places.push((key(&path), Place::Waiting)).map_err(|e| spool_failed(&e))?;
     }
     let mut extra = Extra { files, ..Extra::default() };
-    let mut last_kept: Option<Vec<u8>> = None;
+    let mut last_kept: Option<ByteBuf> = None;
     for place in places.sorted().map_err(|e| spool_failed(&e))? {
         let (key, place) = place.map_err(|e| spool_failed(&e))?;
         // In this order nothing lies between a folder and what is in it.

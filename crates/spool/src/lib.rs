@@ -1,4 +1,7 @@
 //! Lists that may be longer than memory: a few MiB in memory, the rest in an unlinked temporary file.
+//!
+//! What is in the file is packed: paths share most of their bytes with those before, and in a deep tree all of them
+//! together would take more than the tree itself.
 
 mod sort;
 
@@ -14,15 +17,24 @@ pub use sort::{Sorted, Sorter};
 
 /// Bytes kept in memory before they are written out as one block.
 const BLOCK: usize = 2 * 1024 * 1024;
+/// How hard blocks are packed: the least that finds what is half a megabyte away, as long as a path may be.
+const LEVEL: i32 = 1;
 
 /// A list that is written first, then read, forwards or backwards.
 pub struct Spool<T> {
     tail: Vec<u8>,
     file: Option<File>,
-    /// Offset and length of the blocks in the file.
-    blocks: Vec<(u64, usize)>,
+    /// The blocks in the file.
+    blocks: Vec<Block>,
     len: u64,
     item: PhantomData<T>,
+}
+
+/// Where a block is in the file, and how long it is unpacked.
+struct Block {
+    offset: u64,
+    packed: usize,
+    len: usize,
 }
 
 impl<T> Default for Spool<T> {
@@ -56,9 +68,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
                 self.file = Some(tempfile::tempfile()?);
             }
             if let Some(file) = &self.file {
-                let offset = self.blocks.last().map_or(0, |(offset, len)| offset + *len as u64);
-                file.write_all_at(&self.tail, offset)?;
-                self.blocks.push((offset, self.tail.len()));
+                let offset = self.blocks.last().map_or(0, |last| last.offset + last.packed as u64);
+                let packed = zstd::bulk::compress(&self.tail, LEVEL)?;
+                file.write_all_at(&packed, offset)?;
+                self.blocks.push(Block { offset, packed: packed.len(), len: self.tail.len() });
                 self.tail.clear();
             }
         }
@@ -99,10 +112,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     fn block(&self, at: usize) -> io::Result<Vec<T>> {
         let read;
         let bytes = match (self.blocks.get(at), &self.file) {
-            (Some((offset, len)), Some(file)) => {
-                let mut block = vec![0; *len];
-                file.read_exact_at(&mut block, *offset)?;
-                read = block;
+            (Some(block), Some(file)) => {
+                let mut packed = vec![0; block.packed];
+                file.read_exact_at(&mut packed, block.offset)?;
+                read = zstd::bulk::decompress(&packed, block.len)?;
                 &read[..]
             }
             _ => &self.tail[..],

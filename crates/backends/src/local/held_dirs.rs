@@ -1,40 +1,25 @@
 //! Directory handles that are kept open, found by the longest part of a path that one is held for.
-//!
-//! A path can be as deep as its length allows, so nothing here costs more than one pass over it: the hash of every
-//! ancestor comes from that pass, and long paths are not kept.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use haul_core::RelPath;
-
 use super::root::Dir;
+use super::ways::{Step, Ways};
 
 /// A longer path is not kept: of it, the hash alone is known.
 const SHORT: usize = 512;
-
-/// An ancestor of a path, or the path itself.
-#[derive(Clone, Copy)]
-pub(super) struct Step {
-    /// How many bytes of the path it takes.
-    pub(super) end: usize,
-    /// Its hash, the same for every path below it. The keys are this process's own, so nobody can make two that fall
-    /// together, and 128 bits do not by chance.
-    pub(super) hash: u128,
-}
 
 struct Held {
     dir: Arc<Dir>,
     len: usize,
     /// Its path, if that is short.
-    path: Option<RelPath>,
+    path: Option<Box<[u8]>>,
     used: u64,
 }
 
 /// The held directories; those that were not used for longest go.
 pub(super) struct HeldDirs {
-    keys: [RandomState; 2],
+    ways: Ways,
     held: HashMap<u128, Held>,
     clock: u64,
     cap: usize,
@@ -42,31 +27,16 @@ pub(super) struct HeldDirs {
 
 impl HeldDirs {
     pub(super) fn new(cap: usize) -> Self {
-        Self { keys: [RandomState::new(), RandomState::new()], held: HashMap::new(), clock: 0, cap }
+        Self { ways: Ways::default(), held: HashMap::new(), clock: 0, cap }
     }
 
     pub(super) fn resize(&mut self, cap: usize) {
         self.cap = cap;
     }
 
-    /// The root, every folder on the way, and `path` itself.
-    pub(super) fn steps(&self, path: &RelPath) -> Vec<Step> {
-        let [mut one, mut two] = self.keys.each_ref().map(RandomState::build_hasher);
-        let mut both = |name: &[u8]| {
-            one.write_usize(name.len());
-            one.write(name);
-            two.write_usize(name.len());
-            two.write(name);
-            u128::from(one.finish()) << 64 | u128::from(two.finish())
-        };
-        let mut steps = vec![Step { end: 0, hash: both(b"") }];
-        let mut end = 0;
-        for name in path.components() {
-            // The slash that follows the one before.
-            end += usize::from(end > 0) + name.len();
-            steps.push(Step { end, hash: both(name) });
-        }
-        steps
+    /// The hash that `path` is known by.
+    pub(super) fn hash(&mut self, path: &[u8]) -> u128 {
+        self.ways.steps(path).last().map_or(0, |step| step.hash)
     }
 
     /// The directory that is held for this ancestor of a path.
@@ -77,19 +47,38 @@ impl HeldDirs {
         Some(held.dir.clone())
     }
 
-    /// The innermost of these ancestors that is held, and its place among them.
-    pub(super) fn nearest(&mut self, steps: &[Step]) -> Option<(usize, Arc<Dir>)> {
-        let found = steps.iter().enumerate().rev().find_map(|(at, step)| Some((at, self.get(*step)?)))?;
-        if found.0 + 2 < steps.len() {
-            // There is a way to go. What is held farther up is what the next such way begins at: it stays.
-            for step in &steps[..found.0] {
-                self.get(*step);
+    /// The innermost folder on the way to `path` that is held, and the steps from there to `path`; all of them where
+    /// none is held.
+    pub(super) fn nearest(&mut self, path: &[u8]) -> (Option<Arc<Dir>>, Vec<Step>) {
+        self.clock += 1;
+        let steps = self.ways.steps(path);
+        // Most often the last or the one before it is held.
+        for (at, step) in steps.iter().enumerate().rev().take(2) {
+            if let Some(held) = self.held.get_mut(&step.hash) {
+                held.used = self.clock;
+                return (Some(held.dir.clone()), steps[at..].to_vec());
             }
         }
-        Some(found)
+        // There is a way to go. What is held farther up is what the next such way begins at: it stays.
+        let mut nearest = None;
+        for (hash, held) in &mut self.held {
+            if let Ok(at) = steps.binary_search_by_key(&held.len, |step| step.end)
+                && steps[at].hash == *hash
+            {
+                self.clock += 1;
+                held.used = self.clock;
+                if nearest.as_ref().is_none_or(|(nearest, _)| *nearest < at) {
+                    nearest = Some((at, held.dir.clone()));
+                }
+            }
+        }
+        match nearest {
+            Some((at, dir)) => (Some(dir), steps[at..].to_vec()),
+            None => (None, steps.to_vec()),
+        }
     }
 
-    pub(super) fn put(&mut self, path: &RelPath, step: Step, dir: Arc<Dir>) {
+    pub(super) fn put(&mut self, path: &[u8], step: Step, dir: Arc<Dir>) {
         if self.held.len() >= self.cap {
             let mut ages: Vec<u64> = self.held.values().map(|held| held.used).collect();
             let middle = ages.len() / 2;
@@ -98,19 +87,18 @@ impl HeldDirs {
             self.held.retain(|_, held| held.used > median);
         }
         self.clock += 1;
-        let path = if step.end <= SHORT { path.ancestor(step.end) } else { None };
+        let path = (step.end <= SHORT).then(|| path.get(..step.end).map(Box::from)).flatten();
         self.held.insert(step.hash, Held { dir, len: step.end, path, used: self.clock });
     }
 
     /// Forgets directories at and below `path`; of those with a long path, all that can be below it.
-    pub(super) fn forget(&mut self, path: &RelPath) {
-        let gone = path.as_bytes();
+    pub(super) fn forget(&mut self, path: &[u8]) {
         self.held.retain(|_, held| match &held.path {
-            Some(path) => {
-                let rest = path.as_bytes().strip_prefix(gone);
-                !(gone.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/'))
+            Some(held) => {
+                let rest = held.strip_prefix(path);
+                !(path.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/'))
             }
-            None => held.len < gone.len(),
+            None => held.len < path.len(),
         });
     }
 }
@@ -126,19 +114,14 @@ mod tests {
         Arc::new(Dir::new(opened.into(), false, &Arc::new(Ops::default())))
     }
 
-    fn path(of: &str) -> RelPath {
-        RelPath::new(of.as_bytes()).unwrap()
-    }
-
     fn put(dirs: &mut HeldDirs, of: &str) {
-        let at = path(of);
-        let step = *dirs.steps(&at).last().unwrap();
-        dirs.put(&at, step, dir());
+        let step = Step { end: of.len(), hash: dirs.hash(of.as_bytes()) };
+        dirs.put(of.as_bytes(), step, dir());
     }
 
     fn nearest(dirs: &mut HeldDirs, of: &str) -> Option<usize> {
-        let steps = dirs.steps(&path(of));
-        dirs.nearest(&steps).map(|(at, _)| steps[at].end)
+        let (held, steps) = dirs.nearest(of.as_bytes());
+        held.map(|_| steps[0].end)
     }
 
     #[test]
@@ -148,10 +131,10 @@ mod tests {
         assert_eq!(nearest(&mut dirs, "a/b/c/d"), Some(3));
         assert_eq!(nearest(&mut dirs, "a/bcd"), Some(1));
         assert_eq!(nearest(&mut dirs, "x"), Some(0));
-        dirs.forget(&path("a/b"));
+        dirs.forget(b"a/b");
         assert_eq!(nearest(&mut dirs, "a/b/c/d"), Some(1));
         assert_eq!(nearest(&mut dirs, "a/bc"), Some(4));
-        dirs.forget(&path(""));
+        dirs.forget(b"");
         assert!(nearest(&mut dirs, "a").is_none());
     }
 
@@ -164,9 +147,9 @@ mod tests {
             put(&mut dirs, of);
         }
         assert_eq!(nearest(&mut dirs, &below), Some(below.len()));
-        dirs.forget(&path(&below));
+        dirs.forget(below.as_bytes());
         assert_eq!(nearest(&mut dirs, &below), Some(long.len()));
-        dirs.forget(&path("x/x"));
+        dirs.forget(b"x/x");
         assert_eq!(nearest(&mut dirs, &below), Some(1));
     }
 

@@ -48,6 +48,7 @@ mod times;
 mod underway;
 mod unlocked;
 mod walk;
+mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;

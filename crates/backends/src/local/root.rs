@@ -19,10 +19,11 @@ use super::ahead::Ahead;
 use super::descriptors;
 use super::devices::Devices;
 use super::folding::Folding;
-use super::held_dirs::{HeldDirs, Step};
+use super::held_dirs::HeldDirs;
 use super::place::{Above, Base};
 use super::underway::Underway;
 use super::unlocked::Unlocked;
+use super::ways::Step;
 use super::{ahead, distant, stage, stat};
 
 /// Milliseconds that the lock of a staged file is waited for at first.
@@ -61,8 +62,8 @@ pub(super) struct Root {
     doors: [Mutex<()>; DOORS],
     /// The file systems of a destination.
     pub(super) devices: Devices,
-    /// Directories that were made because something in them came first.
-    made: Mutex<HashSet<RelPath>>,
+    /// Directories that were made because something in them came first, by the hashes of their paths.
+    made: Mutex<HashSet<u128>>,
     /// Milliseconds that a lock is waited for.
     patience: AtomicU64,
     /// Whether the file system is far away; found out when it is first asked for.
@@ -317,34 +318,34 @@ impl Root {
     }
 
     fn find(&self, path: &RelPath, make: bool) -> rustix::io::Result<At> {
-        match path.parent() {
-            None => Ok(At { dir: self.held(make)?, name: self.base.name.clone() }),
-            Some(parent) => Ok(At { dir: self.dir(&parent, make)?, name: path.name().to_vec() }),
+        if path.is_root() {
+            return Ok(At { dir: self.held(make)?, name: self.base.name.clone() });
         }
+        let name = path.name();
+        let parent = path.as_bytes().len().saturating_sub(name.len() + 1);
+        Ok(At { dir: self.dir_of(&path.as_bytes()[..parent], make)?, name: name.to_vec() })
     }
 
     /// The directory at `path`, held open.
-    ///
-    /// It goes down from the innermost folder on the way that is held: by a loop, as the tree decides how deep it is.
     pub(super) fn dir(&self, path: &RelPath, make: bool) -> rustix::io::Result<Arc<Dir>> {
-        let (steps, nearest) = {
-            let mut dirs = self.lock_dirs();
-            let steps = dirs.steps(path);
-            let nearest = dirs.nearest(&steps);
-            (steps, nearest)
-        };
-        let (first, mut dir) = match nearest {
-            Some((at, dir)) => (at + 1, dir),
+        self.dir_of(path.as_bytes(), make)
+    }
+
+    /// Goes down from the innermost folder on the way that is held: by a loop, as the tree decides how deep it is.
+    fn dir_of(&self, path: &[u8], make: bool) -> rustix::io::Result<Arc<Dir>> {
+        let (nearest, steps) = self.lock_dirs().nearest(path);
+        let mut dir = match nearest {
+            Some(dir) => dir,
             None => {
                 let at = At { dir: self.held(make)?, name: self.base.name.clone() };
-                (1, self.enter(path, steps[0], &at, make, true)?)
+                self.enter(path, steps[0], &at, make, true)?
             }
         };
-        let stride = steps.len().saturating_sub(first) / KEPT + 1;
-        for at in first..steps.len() {
+        let stride = steps.len() / KEPT + 1;
+        for at in 1..steps.len() {
             let step = steps[at];
-            let start = steps[at - 1].end + usize::from(at > 1);
-            let below = At { dir, name: path.as_bytes()[start..step.end].to_vec() };
+            let start = steps[at - 1].end + usize::from(steps[at - 1].end > 0);
+            let below = At { dir, name: path[start..step.end].to_vec() };
             let keep = at + KEPT >= steps.len() || at % stride == 0;
             dir = self.enter(path, step, &below, make, keep)?;
         }
@@ -354,7 +355,7 @@ impl Root {
     /// Opens, or makes, one folder on the way to `path`.
     fn enter(
         &self,
-        path: &RelPath,
+        path: &[u8],
         step: Step,
         at: &At,
         make: bool,
@@ -385,8 +386,8 @@ impl Root {
             self.devices.note(&opened);
         }
         let opened = Arc::new(self.hold(opened, fresh));
-        if fresh && let Some(here) = path.ancestor(step.end) {
-            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(here);
+        if fresh {
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(step.hash);
         }
         if fresh || keep {
             self.lock_dirs().put(path, step, opened.clone());
@@ -406,12 +407,13 @@ impl Root {
 
     /// Whether the directory at `path` was made because something in it came first; forgets it.
     pub(super) fn was_made(&self, path: &RelPath) -> bool {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
+        let hash = self.lock_dirs().hash(path.as_bytes());
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash)
     }
 
     /// Forgets held directories at and below `path`, because it was replaced or removed.
     pub(super) fn forget(&self, path: &RelPath) {
-        self.lock_dirs().forget(path);
+        self.lock_dirs().forget(path.as_bytes());
     }
 
     fn lock_dirs(&self) -> MutexGuard<'_, HeldDirs> {

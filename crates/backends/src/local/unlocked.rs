@@ -70,7 +70,11 @@ impl Root {
 
     /// The folder at `path` has its own metadata now.
     pub(super) fn is_settled(&self, path: &RelPath) {
-        self.unlocked.lock().remove(path);
+        let mut unlocked = self.unlocked.lock();
+        // Most often there is none, and hashing a long path takes its time.
+        if !unlocked.is_empty() {
+            unlocked.remove(path);
+        }
     }
 
     /// Gives the folders that were opened up and not settled the modes that they had, innermost first.

@@ -20,8 +20,9 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// More than any path of one system call has, and more than a stack of 2 MiB held when each took a call.
-const LEVELS: u32 = 2600;
+/// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that what takes the square of
+/// it for each level is noticed.
+const LEVELS: u32 = 8000;
 
 fn below(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     openat(dir, "a", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
