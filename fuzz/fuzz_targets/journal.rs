@@ -4,10 +4,11 @@
 use haul_core::entry::Identity;
 use haul_core::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
 use haul_core::{ChainingValue, Timestamp};
+use haul_fuzz::{BASE, within};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Some((header, records)) = decode(bytes) {
+    if let Some((header, records)) = within(BASE, bytes.len(), || decode(bytes)) {
         // A header has one spelling, and each record that is believed has its bytes.
         assert_eq!(header.encode(), bytes[..HEADER_LEN]);
         assert!(records.len() <= (bytes.len() - HEADER_LEN) / RECORD_LEN);

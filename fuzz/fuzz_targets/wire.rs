@@ -1,6 +1,7 @@
 //! Arbitrary bytes as a stream of frames, and each body as each message.
 #![no_main]
 
+use haul_fuzz::{BASE, within};
 use haul_wire::{HEADER_LEN, Header, Hello, Kind, Request, Response, Welcome, check, decode_body, encode};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,10 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn message(body: &[u8], payload_len: usize) {
-    let _ = haul_wire::peek_version(body);
-    let _ = decode_body::<Hello>(body);
-    let _ = decode_body::<Welcome>(body);
-    if let Ok(request) = decode_body::<Request>(body) {
+    within(BASE, body.len(), || {
+        let _ = haul_wire::peek_version(body);
+        let _ = decode_body::<Hello>(body);
+        let _ = decode_body::<Welcome>(body);
+    });
+    if let Ok(request) = within(BASE, body.len(), || decode_body::<Request>(body)) {
         let _ = check::request(&request, payload_len);
         if let Request::Read { batch, .. } | Request::Write { batch, .. } = &request
             && check::batch(batch).is_ok()
@@ -33,7 +36,7 @@ fn message(body: &[u8], payload_len: usize) {
         }
         same(Kind::Request, &request);
     }
-    if let Ok(response) = decode_body::<Response>(body) {
+    if let Ok(response) = within(BASE, body.len(), || decode_body::<Response>(body)) {
         let _ = check::response(&response, None, payload_len);
         same(Kind::Response, &response);
     }

@@ -1,0 +1,20 @@
+//! Arbitrary bytes as the packets of an SFTP server.
+#![no_main]
+
+// The codec is a module of a crate that would bring all ends along.
+#[allow(dead_code)]
+#[path = "../../crates/backends/src/sftp/packet.rs"]
+mod packet;
+
+use haul_fuzz::{BASE, within};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    within(BASE, bytes.len(), || {
+        let _ = packet::decode_version(bytes);
+        let _ = packet::decode_numbers::<11>(bytes);
+        if let Ok((_, packet::Response::Data(data))) = packet::decode(bytes.to_vec()) {
+            assert!(data.bytes().len() <= bytes.len());
+        }
+    });
+});
