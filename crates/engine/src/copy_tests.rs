@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, FinishReport, HardLink, Offer,
-    RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SliceData, Source, WriteDone,
+    Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SliceData, Source, WriteDone,
 };
 
 use crate::{Cancel, CopyOptions, OnFull, Part, copy};
@@ -21,6 +21,8 @@ enum Panics {
     Write,
     /// No panic: the outcome of a write is never told.
     Forgets,
+    /// No panic: it says of whole files that a part of them is there.
+    Halves,
 }
 
 struct Fake(Panics);
@@ -70,8 +72,11 @@ impl Sink for Fake {
         Ok(offers.iter().map(|_| Ok(Answer::Need { new: true, have: Vec::new() })).collect())
     }
 
-    fn write(&self, _: BatchData, done: WriteDone) {
+    fn write(&self, data: BatchData, done: WriteDone) {
         self.panic_at(Panics::Write);
+        if self.0 == Panics::Halves {
+            return done(vec![Ok(Outcome::Stored); data.slices.len()]);
+        }
         assert!(self.0 == Panics::Forgets, "nothing is written in these tests");
         drop(done);
     }
@@ -132,5 +137,11 @@ fn a_thread_that_panics_ends_the_run_with_an_error() {
 #[test]
 fn a_batch_that_is_forgotten_has_failed() {
     let report = run(Panics::Forgets);
+    assert_eq!((report.totals.failed, report.fatal), (100, None));
+}
+
+#[test]
+fn a_file_of_one_slice_of_which_a_part_is_told_has_failed() {
+    let report = run(Panics::Halves);
     assert_eq!((report.totals.failed, report.fatal), (100, None));
 }

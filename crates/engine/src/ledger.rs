@@ -149,7 +149,13 @@ impl<'a, 'b> Ledger<'a, 'b> {
             totals.matched_bytes += matched;
         }
         match outcome {
-            Ok(Outcome::Stored) => {}
+            Ok(Outcome::Stored) if is_giant(entry) => {}
+            // Nothing more will be sent of it, and nothing more be told.
+            Ok(Outcome::Stored) => {
+                let cause = "the destination says that a part of it is there, and it has only one";
+                let error = Error::new(ErrorKind::Protocol, Side::Destination, "commit", cause);
+                self.failed(entry, slice, error.on(entry.path.as_bytes()));
+            }
             Ok(Outcome::Committed(_)) => {
                 // Several slices of a giant may tell that it is committed: those that were written when the last
                 // one was, and those that were sent again though they had arrived.
