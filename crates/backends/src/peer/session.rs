@@ -14,7 +14,7 @@ use super::lane::Lane;
 
 /// On how many lanes one request may be lost before it is given up: it may be what kills them. When all are cut at once it
 /// may meet one after the other before they are found dead, and the next cut may come meanwhile.
-const ATTEMPTS: u32 = 10;
+pub(super) const ATTEMPTS: u32 = 10;
 
 /// How long the far end's end is waited for when it has nothing to do any more.
 const GOODBYE: Duration = Duration::from_millis(20);

@@ -14,7 +14,7 @@ use haul_core::{
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
-use super::session::{OnReply, Pick, Reply};
+use super::session::{ATTEMPTS, OnReply, Pick, Reply};
 use super::{Peer, Root, Travelled, strange};
 
 /// Parts of a scan that are asked for at once: enough that the link's delay does not limit a walk.
@@ -40,7 +40,8 @@ impl Source for PeerSource {
         loop {
             let (sender, receiver) = crossbeam_channel::unbounded();
             let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
-            let mut scan = Scan { source: self, id, sender, next: 0, asked: 0 };
+            let lost = BTreeMap::new();
+            let mut scan = Scan { source: self, id, sender, next: 0, asked: 0, lost, waited: 0 };
             let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
             match self.root.peer.call(&start)? {
                 Response::Done => {}
@@ -169,6 +170,10 @@ struct Scan<'a> {
     next: u64,
     /// Parts that were asked for.
     asked: u64,
+    /// How often each part that is asked for was lost with its lane.
+    lost: BTreeMap<u64, u32>,
+    /// How often it was waited since a part came, for lanes that may be about to be found dead.
+    waited: u32,
 }
 
 impl Scan<'_> {
@@ -183,6 +188,8 @@ impl Scan<'_> {
             let answer = reply.and_then(|reply| self.source.root.peer.session.open_reply(reply, None));
             match answer {
                 Ok((Response::Scan(found), _)) => {
+                    self.lost.remove(&part);
+                    self.waited = 0;
                     early.insert(part, found);
                 }
                 // A part that could not be made ends the scan where it is; parts before it may be on their way, but
@@ -190,7 +197,7 @@ impl Scan<'_> {
                 Ok((Response::Failed(error), _)) => return Err(error),
                 Ok((Response::Gone, _)) => return Ok(Ended::Gone),
                 Ok(_) => return Err(strange()),
-                Err(error) if error.retry() == Retry::OtherStream => self.ask(part)?,
+                Err(error) if error.retry() == Retry::OtherStream => self.ask_again(part, error)?,
                 Err(error) => return Err(error),
             }
             while let Some(ready) = early.remove(&self.next) {
@@ -201,6 +208,21 @@ impl Scan<'_> {
                 }
             }
         }
+    }
+
+    /// Asks for a part that was lost, until it may be what kills the lanes.
+    fn ask_again(&mut self, part: u64, error: Error) -> Result<()> {
+        let lost = self.lost.entry(part).or_default();
+        *lost += 1;
+        if *lost == ATTEMPTS {
+            return Err(error.with_retry(Retry::Never));
+        }
+        // Parts that were lost together wait once.
+        if *lost > self.waited {
+            self.waited = *lost;
+            std::thread::sleep(Duration::from_millis(100) * self.waited);
+        }
+        self.ask(part)
     }
 
     fn ask(&self, part: u64) -> Result<()> {
