@@ -51,7 +51,7 @@ pub fn hash(
                 Ok(digest) => {
                     let mut totals = meter.totals();
                     totals.same += 1;
-                    totals.same_bytes += entry.len;
+                    totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
                     drop(totals);
                     drop(lines.send(HashLine { path: entry.path, digest }));
                 }

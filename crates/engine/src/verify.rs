@@ -103,7 +103,7 @@ fn compare(
             (Ok(here), Ok(there)) if here == there => {
                 let mut totals = meter.totals();
                 totals.same += 1;
-                totals.same_bytes += entry.len;
+                totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
             }
             (Ok(here), Ok(there)) => {
                 meter.count_corrupt();

@@ -12,7 +12,7 @@ use haul_core::{Batch, Entry, Failure, Packing, Pages, Result, SLICE_LEN, Slice,
 
 use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
-use crate::{MAX_COMPARED, MAX_NOTES, MAX_STUCK};
+use crate::{MAX_COMPARED, MAX_LANES, MAX_NOTES, MAX_STUCK};
 
 /// Entries in a part of a scan at most, and errors.
 pub const PART_LEN: usize = 2000;
@@ -73,6 +73,12 @@ pub fn response(
         (Response::Scan(part), None) if payload_len == 0 => scan_part(&part.found),
         (Response::Finish(report), None) if report.notes.len() > MAX_NOTES => {
             Err(FrameError::Rule("too many notes"))
+        }
+        // A batch is read once, into one buffer.
+        (Response::Fetched { wire_bytes, matched_bytes, streams, .. }, None)
+            if (*wire_bytes).max(*matched_bytes) > MAX_PAYLOAD as u64 || *streams > MAX_LANES =>
+        {
+            Err(FrameError::Rule("more content than a batch has, or more lanes than there can be"))
         }
         (Response::Stuck(stuck), None) if stuck.len() > MAX_STUCK => {
             Err(FrameError::Rule("too many operations"))

@@ -141,6 +141,9 @@ pub const MAX_COMPARED: u32 = 64;
 /// Kinds of metadata that are named in one [`Response::Finish`] at most.
 pub const MAX_NOTES: usize = 1000;
 
+/// Lanes between two far ends that one [`Response::Fetched`] may tell of.
+pub const MAX_LANES: u32 = 1024;
+
 /// Operations that are named in one [`Response::Stuck`] at most.
 pub const MAX_STUCK: usize = 100;
 

@@ -194,3 +194,15 @@ fn a_part_of_a_scan_is_no_larger_than_ours() {
     assert!(!part(check::PART_LEN + 1, 10));
     assert!(!part(3, 2 << 20));
 }
+
+#[test]
+fn what_was_fetched_is_no_more_than_a_batch() {
+    let most = MAX_PAYLOAD as u64;
+    let fetched = |wire_bytes, matched_bytes, streams| {
+        let outcomes = Vec::new();
+        let response = Response::Fetched { outcomes, wire_bytes, matched_bytes, method: None, streams };
+        check::response(&response, None, 0).is_ok()
+    };
+    assert!(fetched(most, 0, crate::MAX_LANES) && fetched(0, most, 0));
+    assert!(!fetched(most + 1, 0, 1) && !fetched(0, u64::MAX, 1) && !fetched(1, 1, crate::MAX_LANES + 1));
+}

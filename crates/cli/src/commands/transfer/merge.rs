@@ -21,7 +21,7 @@ fn add_notes(whole: &mut Vec<MetaNote>, part: Vec<MetaNote>) {
     for note in part {
         let same = |known: &&mut MetaNote| known.what == note.what && known.cause == note.cause;
         match whole.iter_mut().find(same) {
-            Some(known) => known.count += note.count,
+            Some(known) => known.count = known.count.saturating_add(note.count),
             None => whole.push(note),
         }
     }
