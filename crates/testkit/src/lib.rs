@@ -2,9 +2,9 @@
 //! real sshd, small file systems on loop devices, a disk that fails and loses power, a remote shell that damages
 //! what passes through it, and processes that are watched, killed and never left over.
 //!
-//! Nothing here knows how haul works inside. Everything here panics, with what the system said, when the machine
-//! refuses: a test has no use for an error that it cannot assert on. What a machine may lack is asked for first,
-//! through [`needs`].
+//! Nothing here knows how haul works inside; only [`lying_haul`] knows its messages. Everything here panics, with what the
+//! system said, when the machine refuses: a test has no use for an error that it cannot assert on. What a machine may
+//! lack is asked for first, through [`needs`].
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,9 @@ pub mod content;
 pub mod disk;
 pub mod facts;
 pub mod fault;
-pub mod liar;
+pub mod lying_haul;
+pub mod lying_sftp;
+pub mod measured;
 pub mod mount;
 pub mod needs;
 pub mod pam;
@@ -35,7 +37,6 @@ pub use content::Random;
 pub use disk::{CrashDisk, DiskCounts, DiskFault, DiskOp, Keep, Trigger};
 pub use facts::{Care, tree_differences};
 pub use fault::{Direction, Fault, FaultPlan, Which};
-pub use liar::{Field, Lie};
 pub use mount::{FileSystem, Mount};
 pub use needs::Need;
 pub use pam::Secrets;

@@ -13,8 +13,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use haul_testkit::compare::fingerprint;
+use haul_testkit::lying_sftp::Lie;
 use haul_testkit::process::{assert_all_gone, joined};
-use haul_testkit::{Finished, Lie, Run, Tree, tree_differences};
+use haul_testkit::{Finished, Run, Tree, tree_differences};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::scene::{FAR, HAUL, LYING_SERVER, Scene, slash};

@@ -44,6 +44,7 @@ mod kit;
 mod limits;
 mod localstate;
 mod lying_answers;
+mod lying_haul;
 mod lying_sftp;
 mod lying_stores;
 mod memory;
@@ -140,7 +141,13 @@ fn main() -> ExitCode {
         return haul_testkit::fault::relay(arguments);
     }
     if arguments.next_if(|first| first == scene::LYING_SERVER).is_some() {
-        return haul_testkit::liar::serve(arguments);
+        return haul_testkit::lying_sftp::serve(arguments);
+    }
+    if arguments.next_if(|first| first == haul_testkit::lying_haul::LIAR_SHELL).is_some() {
+        return haul_testkit::lying_haul::relay(arguments);
+    }
+    if arguments.next_if(|first| first == haul_testkit::measured::MEASURE).is_some() {
+        return haul_testkit::measured::measure(arguments);
     }
     let cases = [
         kit::cases(),
@@ -163,6 +170,7 @@ fn main() -> ExitCode {
         space::cases(),
         failures::cases(),
         hostile::cases(),
+        lying_haul::cases(),
         sync::cases(),
         threads::cases(),
         restricted::cases(),

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use relay::relay;
+pub(crate) use relay::{Call, complain, leave, start as start_far, until_hung_up};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
 
 /// What the command line of an ssh says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Call {
+pub(crate) struct Call {
     /// Asks about a control master, or only for one.
     control: bool,
     /// The command is the name of a subsystem.
@@ -33,7 +33,7 @@ struct Call {
 }
 
 impl Call {
-    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut call = Self::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -62,6 +62,11 @@ impl Call {
         }
         call
     }
+
+    /// Whether it is a command on a host.
+    pub(crate) fn is_command(&self) -> bool {
+        !self.control && !self.host.is_empty() && !self.command.is_empty()
+    }
 }
 
 /// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
@@ -75,7 +80,7 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return complain("the plan cannot be read");
     };
     let call = Call::parse(arguments);
-    if call.control || call.host.is_empty() || call.command.is_empty() {
+    if !call.is_command() {
         return complain("only commands on a host can be run");
     }
     let Some((number, note)) = take_number(dir) else { return complain("no number can be taken") };
@@ -83,13 +88,13 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if up.contains(&Fault::Refuse) || down.contains(&Fault::Refuse) {
         return complain("connection refused");
     }
-    match start(&plan, &call) {
+    match start(plan.through.as_deref(), &call) {
         Ok(child) => run(child, note, dir, &up, &down),
         Err(error) => complain(&error.to_string()),
     }
 }
 
-fn complain(why: &str) -> ExitCode {
+pub(crate) fn complain(why: &str) -> ExitCode {
     // Nobody is left to tell if even this cannot be written.
     let _ = writeln!(io::stderr(), "fault shell: {why}");
     ExitCode::from(NO_CONNECTION)
@@ -104,8 +109,8 @@ fn take_number(dir: &Path) -> Option<(u32, File)> {
     })
 }
 
-fn start(plan: &FaultPlan, call: &Call) -> io::Result<Child> {
-    let mut command = if let Some(ssh) = &plan.through {
+pub(crate) fn start(through: Option<&str>, call: &Call) -> io::Result<Child> {
+    let mut command = if let Some(ssh) = through {
         let mut words = ssh.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
         command.args(words);
@@ -164,7 +169,7 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
 }
 
 #[expect(clippy::exit, reason = "a cut connection must not wait for the threads that still hold its pipes")]
-fn leave() -> ! {
+pub(crate) fn leave() -> ! {
     std::process::exit(i32::from(NO_CONNECTION))
 }
 
@@ -266,7 +271,7 @@ impl Headers {
 }
 
 /// Waits until one of the outer ends has gone: both of the near end, and where the bytes would have gone.
-fn until_hung_up(to: &impl AsFd) {
+pub(crate) fn until_hung_up(to: &impl AsFd) {
     let (near_in, near_out) = (io::stdin(), io::stdout());
     let mut watched = [
         PollFd::new(&near_in, PollFlags::empty()),

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use haul_testkit::{Care, Field, Lie};
+use haul_testkit::Care;
+use haul_testkit::lying_sftp::{Field, Lie};
 
 use super::ESCAPE;
 

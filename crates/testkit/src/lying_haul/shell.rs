@@ -1,0 +1,240 @@
+//! The program behind `-e`: the far command as a child, and what it says changed on the way.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ExitCode};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use haul_core::digest::SliceHasher;
+use haul_core::{Digest, Outcome};
+use haul_wire::{Kind, MAX_BODY, Request, Response, decode_body, encode};
+
+use super::changes::{changes, replaced};
+use super::frame::{Frame, Told};
+use super::{Lie, name_of, parts_of};
+use crate::fault::{Call, complain, leave, start_far, until_hung_up};
+
+/// What is answered to content that never reached the far end.
+pub(crate) const CLAIMS: &[&str] = &["stored", "committed", "committed-as", "fewer", "more", "nothing"];
+
+/// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
+#[must_use]
+pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut arguments = arguments.into_iter();
+    let dir = PathBuf::from(arguments.next().unwrap_or_default());
+    let call = Call::parse(arguments);
+    if !call.is_command() {
+        return complain("only commands on a host can be run");
+    }
+    let lie: Option<Lie> = fs::read_to_string(dir.join("lie")).ok().and_then(|text| text.parse().ok());
+    let child = start_far(None, &call);
+    let Ok(mut child) = child else { return complain("the far command cannot be run") };
+    let (Some(far_in), Some(mut far_out)) = (child.stdin.take(), child.stdout.take()) else {
+        return complain("the far command has no pipes");
+    };
+    let liar = Arc::new(Liar { lie, dir, state: Mutex::default(), near: Mutex::new(Near::default()) });
+    let up = liar.clone();
+    // Detached: it must not hold up the end of the process while it waits for the near end.
+    thread::spawn(move || up.pass_up(far_in));
+    liar.pass_down(&mut far_out);
+    match child.wait() {
+        Ok(status) => ExitCode::from(status.code().map_or(255, |code| code as u8)),
+        Err(error) => complain(&error.to_string()),
+    }
+}
+
+struct Liar {
+    lie: Option<Lie>,
+    dir: PathBuf,
+    state: Mutex<State>,
+    near: Mutex<Near>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests that have no answer yet.
+    open: BTreeSet<u64>,
+    /// The last that has one.
+    answered: u64,
+    /// How many parts with the key of the lie have passed.
+    seen: u64,
+}
+
+/// What goes to the near end.
+#[derive(Default)]
+struct Near {
+    /// To be sent after the next frame.
+    held: Vec<u8>,
+}
+
+impl Near {
+    fn send(&mut self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        let held = std::mem::take(&mut self.held);
+        if out.write_all(bytes).and_then(|()| out.write_all(&held)).and_then(|()| out.flush()).is_err() {
+            leave();
+        }
+    }
+}
+
+impl Liar {
+    /// Passes what the near end says, except content that is only claimed to have arrived.
+    fn pass_up(&self, mut far: ChildStdin) {
+        let mut near = io::stdin().lock();
+        while let Ok(Some(frame)) = Frame::read(&mut near) {
+            if frame.kind == Kind::Request {
+                self.state.lock().unwrap().open.insert(frame.id);
+                if let Some(answer) = self.claim(&frame) {
+                    self.near.lock().unwrap().send(&answer);
+                    continue;
+                }
+            }
+            if far.write_all(&frame.bytes()).and_then(|()| far.flush()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn pass_down(&self, far: &mut impl Read) {
+        let mut messages = OpenOptions::new().append(true).create(true).open(self.dir.join("messages")).ok();
+        while let Ok(Some(frame)) = Frame::read(far) {
+            if self.lie.is_none() {
+                record(&mut messages, &frame);
+            }
+            let told = self.retell(frame);
+            let mut near = self.near.lock().unwrap();
+            match told {
+                Told::Bytes(bytes) => near.send(&bytes),
+                Told::Later(bytes) => near.held = bytes,
+                Told::Cut(bytes) => {
+                    near.send(&bytes);
+                    leave();
+                }
+                Told::Silence => {
+                    until_hung_up(&io::stdout());
+                    leave();
+                }
+                Told::Flood(bytes, times, end) => {
+                    (0..times).for_each(|_| near.send(&bytes));
+                    near.send(&end);
+                }
+            }
+        }
+        // What is still held is sent at the end.
+        self.near.lock().unwrap().send(&[]);
+    }
+
+    /// Whether the next part with the key is the one, or one of those, that is changed.
+    fn is_now(&self, lie: &Lie) -> bool {
+        let number = {
+            let mut state = self.state.lock().unwrap();
+            state.seen += 1;
+            state.seen - 1
+        };
+        // Once in a run, whichever connection it is on.
+        let tell = || OpenOptions::new().write(true).create_new(true).open(self.dir.join("told")).is_ok();
+        match lie.at {
+            None => {
+                tell();
+                true
+            }
+            Some(at) => at == number && tell(),
+        }
+    }
+
+    fn retell(&self, mut frame: Frame) -> Told {
+        let (old, other) = {
+            let mut state = self.state.lock().unwrap();
+            let known = state.open.remove(&frame.id);
+            let other = state.open.iter().copied().find(|id| *id != frame.id).unwrap_or(frame.id + 1);
+            let old = state.answered;
+            if known {
+                state.answered = frame.id;
+            }
+            (old, other)
+        };
+        let Some(lie) = &self.lie else { return Told::Bytes(frame.bytes()) };
+        let welcome = frame.kind == Kind::Welcome;
+        if !welcome && frame.kind != Kind::Response {
+            return Told::Bytes(frame.bytes());
+        }
+        let parts = parts_of(welcome, &frame.body);
+        if let Some(name) = lie.key.strip_prefix("Frame.") {
+            if name == name_of(welcome, &parts) && self.is_now(lie) {
+                return frame.told(&lie.change, old, other);
+            }
+            return Told::Bytes(frame.bytes());
+        }
+        let mut chosen: Vec<_> = parts.iter().filter(|part| part.key == lie.key).collect();
+        chosen.retain(|_| self.is_now(lie));
+        // From the last on, so that those before it stay where they are.
+        for part in chosen.into_iter().rev() {
+            let all = changes(part, &frame.body);
+            if let Some((_, bytes)) = all.iter().find(|(name, _)| *name == lie.change) {
+                // Larger ones have lies of their own; and this process is measured with the near end.
+                if frame.body.len() + bytes.len() <= MAX_BODY {
+                    frame.body = replaced(&frame.body, &part.at, bytes);
+                }
+            }
+        }
+        Told::Bytes(frame.bytes())
+    }
+
+    /// The answer to content that is dropped here, if that is the lie.
+    fn claim(&self, frame: &Frame) -> Option<Vec<u8>> {
+        let lie = self.lie.as_ref().filter(|lie| lie.key == "Claim.Write")?;
+        let Ok(Request::Write { slices, .. }) = decode_body(&frame.body) else { return None };
+        if !self.is_now(lie) {
+            return None;
+        }
+        let committed = |digest| vec![Ok(Outcome::Committed(digest)); slices.len()];
+        let mut outcomes = match &*lie.change {
+            "stored" => vec![Ok(Outcome::Stored); slices.len()],
+            "committed-as" => committed(Some(Digest([7; 32]))),
+            "nothing" => Vec::new(),
+            _ => committed(None),
+        };
+        match &*lie.change {
+            "fewer" => drop(outcomes.pop()),
+            "more" => outcomes.push(Ok(Outcome::Stored)),
+            _ => {}
+        }
+        self.state.lock().unwrap().open.remove(&frame.id);
+        encode(Kind::Response, frame.id, &Response::Write(outcomes), 0).ok()
+    }
+}
+
+fn record(messages: &mut Option<File>, frame: &Frame) {
+    let kind = match frame.kind {
+        Kind::Welcome => 2,
+        Kind::Response => 4,
+        Kind::Hello | Kind::Request | Kind::Ping => return,
+    };
+    let len = (frame.body.len() as u32).to_le_bytes();
+    if let Some(file) = messages {
+        let _ = file.write_all(&[&[kind], &len[..], &frame.body].concat());
+    }
+}
+
+/// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
+/// is packed and the slice is a whole small file without holes.
+pub(crate) fn other_content(frame: &Frame) -> Option<Vec<u8>> {
+    let Ok(Response::Read { mut slices, packing: None }) = decode_body(&frame.body) else { return None };
+    let first = slices.first_mut()?.as_mut().ok()?;
+    let [extent] = first.extents[..] else { return None };
+    let mut told = frame.clone();
+    let content =
+        told.payload.get_mut(..extent.len as usize).filter(|_| extent.start == 0 && !extent.same)?;
+    *content.first_mut()? ^= 1;
+    let mut hasher = SliceHasher::new(u64::from(extent.len), 0);
+    hasher.update(content);
+    first.value = hasher.finish();
+    told.body = encode(Kind::Response, 0, &Response::Read { slices, packing: None }, 0)
+        .ok()?
+        .split_off(haul_wire::HEADER_LEN);
+    Some(told.bytes())
+}
