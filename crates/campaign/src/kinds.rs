@@ -2,7 +2,7 @@
 
 use haul_testkit::Need;
 
-use crate::faults::{clock, disk, kill, limits, space, staged, wire};
+use crate::faults::{clock, disk, hostile, kill, limits, space, staged, wire};
 use crate::round::Round;
 use crate::sync;
 
@@ -44,6 +44,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("files", "few file descriptors", 2, &[Need::Program("prlimit")], limits::files),
     kind("memory", "little address space", 1, &[Need::Program("prlimit")], limits::address_space),
     kind("oom", "killed for memory in a cgroup", 1, &[Need::Root], limits::out_of_memory),
+    kind("hostile", "a far haul that lies", 4, NONE, hostile::lies),
     kind("clock", "the clock jumps during a run", 1, &[Need::Program("faketime")], clock::jumps),
     kind("power", "power cuts on ext4", 1, DISK, disk::power),
     kind("eio", "EIO of the disk in write-back, ext4", 1, DISK, disk::write_errors),

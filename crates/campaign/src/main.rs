@@ -40,6 +40,12 @@ fn main() -> ExitCode {
     if words.next_if(|word| word == FAULT_SHELL).is_some() {
         return haul_testkit::fault::relay(words);
     }
+    if words.next_if(|word| word == haul_testkit::lying_haul::LIAR_SHELL).is_some() {
+        return haul_testkit::lying_haul::relay(words);
+    }
+    if words.next_if(|word| word == haul_testkit::measured::MEASURE).is_some() {
+        return haul_testkit::measured::measure(words);
+    }
     let args = match Args::parse(words) {
         Ok(args) => args,
         Err(why) => {

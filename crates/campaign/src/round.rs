@@ -85,6 +85,10 @@ impl<'a> Round<'a> {
         self.scratch.join(name)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
     pub(crate) fn below(&mut self, high: u64) -> u64 {
         self.random.between(0, high)
     }

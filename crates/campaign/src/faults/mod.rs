@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod disk;
+pub(crate) mod hostile;
 pub(crate) mod kill;
 pub(crate) mod limits;
 pub(crate) mod space;

@@ -16,7 +16,7 @@ pub(crate) const HAUL: &str = env!("CARGO_BIN_EXE_haul");
 /// The first argument that makes this test program the remote shell of a [`FaultPlan`].
 pub(crate) const FAULT_SHELL: &str = "--fault-shell";
 
-/// The first argument that makes this test program an SFTP server that tells a [`haul_testkit::Lie`].
+/// The first argument that makes this test program an SFTP server that tells a [`haul_testkit::lying_sftp::Lie`].
 pub(crate) const LYING_SERVER: &str = "--lying-server";
 
 /// The host behind the remote shell of a [`FaultPlan`], which may go through the server of the scene.
