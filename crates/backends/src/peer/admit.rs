@@ -36,9 +36,8 @@ pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
 pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
     let link = session.dialer.dial(way)?;
     let asks = way == Way::First && session.dialer.asks_a_person();
-    let patience = (!asks).then_some(session.timeout);
     let hello = &if way == Way::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
-    let mut greeted = greet(link, hello, patience, &session.dialer.name())?;
+    let mut greeted = greet(link, hello, session.timeout, asks, &session.dialer.name())?;
     let accepted = accept(session, &mut greeted, hello);
     let Greeted { reader, writer, pulse, helper, .. } = greeted;
     if accepted.is_ok()

@@ -1,15 +1,24 @@
 //! How a lane comes to be: the contract of what opens one, and the greeting on it.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::RecvTimeoutError;
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
+use haul_threads::spawn;
 use haul_transport::tcp::TcpInfo;
 use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
 use haul_wire::{
     FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
 };
+
+/// How often it is asked whether a person is being asked for something.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
+/// A first login in which nobody is asked for anything may take so many timeouts: by default 150 seconds, where sshd gives
+/// 120.
+pub(crate) const LOGIN: u32 = 5;
 
 /// Which lane is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,15 +163,37 @@ pub(super) struct Greeted {
     pub(super) welcome: Welcome,
 }
 
-/// Sends Hello and waits for the Welcome, `patience` long; without it for as long as the process lives.
+/// Sends Hello and waits for the Welcome.
+///
+/// The other end may take `limit` for its answer; where `asks`, as in a first login, [`LOGIN`] times as long, and as long
+/// as a person is being asked for something.
 pub(super) fn greet(
     link: Link,
     hello: &Hello,
-    patience: Option<Duration>,
+    limit: Duration,
+    asks: bool,
     name: &str,
 ) -> Result<Greeted, Refused> {
     let helper = link.helper.clone();
-    let result = try_greet(link, hello, patience, name);
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(Some(limit));
+    let result = thread::scope(|scope| {
+        let (_greeted, waits) = crossbeam_channel::bounded::<()>(0);
+        if let Some(helper) = helper.clone().filter(|_| asks) {
+            let limit = limit.saturating_mul(LOGIN);
+            pulse.end_after(Some(limit));
+            let pulse = pulse.clone();
+            let watch = move || {
+                while waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                    if helper.is_asking() {
+                        pulse.end_after(Some(limit));
+                    }
+                }
+            };
+            spawn(scope, "ask", watch).map_err(|error| Refused { trouble: Trouble::Later, error })?;
+        }
+        try_greet(link, hello, pulse, name)
+    });
     if result.is_err()
         && let Some(helper) = &helper
     {
@@ -172,9 +203,7 @@ pub(super) fn greet(
     result
 }
 
-fn try_greet(link: Link, hello: &Hello, patience: Option<Duration>, name: &str) -> Result<Greeted, Refused> {
-    let pulse = Arc::new(Pulse::default());
-    pulse.end_after(patience);
+fn try_greet(link: Link, hello: &Hello, pulse: Arc<Pulse>, name: &str) -> Result<Greeted, Refused> {
     let refused = |trouble, error| Refused { trouble, error };
     let mut reader = FrameReader::new(link.streams.from, pulse.clone());
     let mut writer = FrameWriter::new(link.streams.to, pulse.clone());

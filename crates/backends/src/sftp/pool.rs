@@ -11,7 +11,7 @@ use haul_threads::spawn;
 use super::conn::{Answers, Conn, Server};
 use super::pipe::Life;
 use crate::peer::Note;
-use crate::peer::dial::{Dial, Refused, Trouble, Way};
+use crate::peer::dial::{Dial, LOGIN, LOOK, Refused, Trouble, Way};
 use crate::peer::ssh::{Pipes, SshDialer};
 
 /// How often connections are looked at.
@@ -26,11 +26,6 @@ const RESTARTS: usize = 3;
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
 /// Over such a distance further connections are opened at once: logging in takes longer than most of what is asked.
 const FAR: Duration = Duration::from_millis(20);
-/// How often a greeting is looked at.
-const LOOK: Duration = Duration::from_millis(250);
-/// A first login in which nobody is asked for anything may take so many timeouts: by default 150 seconds, where sshd gives
-/// 120.
-const LOGIN: u32 = 5;
 /// How long a process may take to end once its connection has.
 const COLLECT: Duration = Duration::from_millis(500);
 

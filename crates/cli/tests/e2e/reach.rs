@@ -12,6 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         a_missing_far_haul_is_told_with_the_way_out,
         something_else_in_the_place_of_the_far_haul_is_told,
+        a_far_haul_that_never_greets_is_not_waited_for,
         a_host_that_cannot_be_reached_is_exit_4,
         a_login_that_is_refused_is_exit_4,
         a_server_that_takes_one_login_at_a_time_is_enough,
@@ -60,6 +61,15 @@ fn something_else_in_the_place_of_the_far_haul_is_told() {
         assert!(!scene.join("dst").exists(), "{program}");
         scene.assert_all_gone();
     }
+}
+
+fn a_far_haul_that_never_greets_is_not_waited_for() {
+    let scene = Scene::new();
+    let source = source(&scene);
+    let run = copy_with(&scene, Way::Push, "sleep 15 #", &source).args(["--timeout", "1"]).finish();
+    let run = run.expect_code(4);
+    assert!(run.err().contains("did not answer in time"), "{run}");
+    scene.assert_all_gone();
 }
 
 fn a_host_that_cannot_be_reached_is_exit_4() {
