@@ -138,6 +138,8 @@ pub(crate) fn store(round: &mut Round) {
         haul_testkit::RandomTrees::new(seeds.0, shape).mutate(&from, 5);
         haul_testkit::RandomTrees::new(seeds.1, shape).mutate(&to, 3);
     }
+    // The store and the trees share one disk.
+    tool(Command::new("curl").args(["-sf", "-X", "DELETE"]).arg(format!("{place}/{bucket}")));
     round.all_gone();
 }
 

@@ -97,29 +97,14 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
     let is_new = now.is_none();
     match now {
         None => {
-            let is_folder = match seen.folder {
-                Ok(is_folder) => is_folder,
-                Err(Unknown) => below(sink, &entry.path, false)?,
-            };
-            if is_folder && options.ignore_existing {
-                return Ok(Answer::Left(Left::Exists));
-            }
-            if options.existing && !is_folder {
-                return Ok(Answer::Left(Left::Missing));
-            }
-            if is_folder {
-                clear_folder(sink, &entry.path)?;
+            if let Some(left) = no_object(sink, &entry.path, seen.folder)? {
+                return Ok(Answer::Left(left));
             }
         }
         Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
         Some(now) => {
             let there = notes::read(&entry.path, &now, false, None);
-            if options.update
-                && entry.is_file()
-                && there.is_file()
-                && there.mtime > entry.mtime
-                && !options.is_same_time(there.mtime, entry.mtime)
-            {
+            if is_newer(sink, &there, entry) {
                 return Ok(Answer::Left(Left::Newer));
             }
             if is_same(sink, offer, &now, &there)? {
@@ -142,6 +127,40 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
         write(sink, entry, &key, &Payload::from_bytes(content))?;
     }
     Ok(Answer::Made)
+}
+
+/// Makes way where there is no object: a folder in its place has to be empty. `folder` tells whether there is one, as far
+/// as that is known. Why nothing is to be made there, if so.
+pub(super) fn no_object(
+    sink: &ObjectSink,
+    path: &RelPath,
+    folder: std::result::Result<bool, Unknown>,
+) -> Result<Option<Left>> {
+    let options = &sink.options;
+    let is_folder = match folder {
+        Ok(is_folder) => is_folder,
+        Err(Unknown) => below(sink, path, false)?,
+    };
+    if is_folder && options.ignore_existing {
+        return Ok(Some(Left::Exists));
+    }
+    if options.existing && !is_folder {
+        return Ok(Some(Left::Missing));
+    }
+    if is_folder {
+        clear_folder(sink, path)?;
+    }
+    Ok(None)
+}
+
+/// Whether the file there is to be left alone, as it is newer.
+pub(super) fn is_newer(sink: &ObjectSink, there: &Entry, entry: &Entry) -> bool {
+    let options = &sink.options;
+    options.update
+        && entry.is_file()
+        && there.is_file()
+        && there.mtime > entry.mtime
+        && !options.is_same_time(there.mtime, entry.mtime)
 }
 
 /// Whether `now`, which stands for `there`, has the content that was offered.

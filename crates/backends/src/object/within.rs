@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::{
-    Answer, Batch, Digest, Entry, Error, ErrorKind, HardLink, Outcome, RelPath, Result, SLICE_LEN, WriteDone,
+    Answer, Batch, Digest, Entry, Error, ErrorKind, HardLink, Left, Outcome, RelPath, Result, SLICE_LEN,
+    WriteDone,
 };
 use haul_object::client::{joined_crc64, run_note};
 use haul_object::encoding::Encoding;
 use haul_object::uploads;
 use haul_object::{Object, PutOptions};
 
-use super::notes;
 use super::sink::ObjectSink;
 use super::tree::Tree;
+use super::{notes, offer};
 
 /// The ranges that objects are copied in which are larger than the store copies in one request.
 pub(super) const RANGE: u64 = 1 << 30;
@@ -150,11 +151,26 @@ pub(super) fn restate_with(
 /// Makes a further name of a file: a copy, as a store has no links, that bears the same note of being one.
 pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
     let (client, entry) = (&sink.tree.client, &*link.entry);
-    let there = client.look(&sink.tree.key(&entry.path))?;
-    if there.as_ref().is_some_and(|there| {
-        notes::is_same(there, entry) && notes::read(&entry.path, there, false, None).len == entry.len
-    }) {
-        return Ok(Answer::Same);
+    let Some(parent) = entry.path.parent() else {
+        return Err(Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)));
+    };
+    match client.look(&sink.tree.key(&entry.path))? {
+        None => {
+            let folder = sink.pages.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder;
+            if let Some(left) = offer::no_object(sink, &entry.path, folder)? {
+                return Ok(Answer::Left(left));
+            }
+        }
+        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        Some(object) => {
+            let there = notes::read(&entry.path, &object, false, None);
+            if offer::is_newer(sink, &there, entry) {
+                return Ok(Answer::Left(Left::Newer));
+            }
+            if notes::is_same(&object, entry) && there.len == entry.len {
+                return Ok(Answer::Same);
+            }
+        }
     }
     if sink.options.dry_run {
         return Ok(Answer::Made);

@@ -29,6 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         many_small_objects_take_hardly_more_than_a_request_each,
         sync_removes_what_is_too_much_on_both_sides,
         a_file_and_a_folder_change_places,
+        a_further_name_takes_the_place_of_a_folder,
         keys_that_are_no_names_are_refused_and_the_rest_arrives,
         a_store_copies_within_itself,
         between_ssh_and_a_store_all_passes_through_here,
@@ -313,6 +314,36 @@ fn a_file_and_a_folder_change_places() {
     names.retain(|name| !name.ends_with("/.haul"));
     names.sort();
     assert_eq!(names, ["t/was-empty", "t/was-file/now/deep", "t/was-full/inside"]);
+}
+
+fn a_further_name_takes_the_place_of_a_folder() {
+    let bucket = Bucket::made();
+    let source = bucket.scene.tree("src");
+    source.file("a", 100);
+    source.file("full/inside/deep", 10);
+    source.dir("empty");
+    source.file("other", 30);
+    let there = OsString::from(bucket.at("t/"));
+    let sync = || copy(bucket.haul("sync"), slash(source.path()), there.clone());
+    let _ = ends(sync());
+    let before = bucket.names();
+    for name in ["full", "empty"] {
+        fs::remove_dir_all(source.join(name)).unwrap();
+        fs::hard_link(source.join("a"), source.join(name)).unwrap();
+    }
+    fs::remove_file(source.join("other")).unwrap();
+    fs::hard_link(source.join("a"), source.join("other")).unwrap();
+    let _ = ends(copy(bucket.haul("copy"), slash(source.path()), there.clone()).arg("--ignore-existing"));
+    assert_eq!(bucket.names(), before, "what is there is left alone");
+    let run = push(&bucket, source.path(), "t/").finish().expect_code(1);
+    assert!(run.said().contains("a folder that is not empty is in its place"), "{run}");
+    let _ = ends(sync().arg("-n"));
+    let _ = ends(sync());
+    let back = bucket.scene.join("dst");
+    let _ = ends(pull(&bucket, "t/", &back));
+    assert_same_tree(source.path(), &back);
+    let again = ends(sync());
+    assert_eq!(again.of("same"), again.of("found"), "{again:?}");
 }
 
 fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
