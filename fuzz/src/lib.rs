@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What decoding may take besides what goes with the length of the input.
 pub const BASE: usize = 64 * 1024;
-/// What it may take for each byte of the input: an empty attribute is two bytes on the wire and 48 in memory, and a list
-/// that grows is there twice.
-const EACH: usize = 64;
+/// What it may take for each byte of the input: an entry that is not there is two bytes on the wire and some 250 in memory,
+/// and a list that grows is there twice while it moves, once in double length.
+const EACH: usize = 512;
 
 /// The system's allocator, which ends the program where decoding takes more than it may.
 struct Limited;
