@@ -167,8 +167,14 @@ impl Committer {
     /// Hands over what was written; waits while too much is waiting.
     pub(super) fn push(&self, item: Item) {
         let mut queue = self.lock();
-        while (queue.items.len() >= self.most || queue.busy >= self.most) && !queue.closed {
-            queue = self.wait(queue);
+        let is_over =
+            |queue: &Queue| (queue.items.len() >= self.most || queue.busy >= self.most) && !queue.closed;
+        if is_over(&queue) {
+            // Those who commit need the seats of those who wait for them.
+            let _lent = self.crew.lend();
+            while is_over(&queue) {
+                queue = self.wait(queue);
+            }
         }
         let first = queue.items.is_empty();
         queue.bytes += item.bytes;

@@ -82,6 +82,17 @@ impl Drop for Seat<'_> {
     }
 }
 
+/// A seat that its holder does without; its own again on drop.
+pub(crate) struct Lent<'a>(Option<&'a Crew>);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(crew) = self.0 {
+            crew.lock().taken += 1;
+        }
+    }
+}
+
 impl Crew {
     /// A crew of always `seats`, no more than there are processors.
     pub(crate) fn fixed(seats: usize) -> Self {
@@ -118,6 +129,16 @@ impl Crew {
     pub(crate) fn own_seat(&self) -> Seat<'_> {
         self.lock().taken += 1;
         Seat(self)
+    }
+
+    /// Who has a seat and has to wait for others of the crew leaves it to them meanwhile.
+    pub(crate) fn lend(&self) -> Lent<'_> {
+        let mut state = self.lock();
+        let has_one = state.taken > 0;
+        state.taken -= usize::from(has_one);
+        drop(state);
+        self.changed.notify_all();
+        Lent(has_one.then_some(self))
     }
 
     /// An operation has been done. Whether there are more at work than there should be.
