@@ -132,6 +132,18 @@ impl Report {
 }
 
 impl Totals {
+    /// An entry of so many bytes is there already. Lengths are what the other end says: their sum may be none.
+    pub fn same(&mut self, len: u64) {
+        self.same += 1;
+        self.same_bytes = self.same_bytes.saturating_add(len);
+    }
+
+    /// The content of a file of so many bytes was copied.
+    pub fn copied(&mut self, len: u64) {
+        self.copied += 1;
+        self.copied_bytes = self.copied_bytes.saturating_add(len);
+    }
+
     /// So many bytes that were counted as sent did not have to be.
     pub fn matched(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);

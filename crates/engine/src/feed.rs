@@ -237,8 +237,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
 pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
     let mut totals = run.meter.totals();
     let action = if entry.is_file() {
-        totals.copied += 1;
-        totals.copied_bytes += entry.len;
+        totals.copied(entry.len);
         if new { Action::Copied } else { Action::Replaced }
     } else {
         totals.made += 1;
@@ -277,13 +276,12 @@ fn settled(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
             return;
         }
         Ok(Answer::Same) => {
-            totals.same += 1;
-            totals.same_bytes += entry.len;
+            totals.same(entry.len);
             return;
         }
         Ok(Answer::Updated) => {
             totals.updated += 1;
-            totals.same_bytes += entry.len;
+            totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
             Action::Updated
         }
         Ok(Answer::Made) => {
@@ -315,10 +313,7 @@ fn cloned(run: &Run<'_>, entry: &Entry, action: Action) -> bool {
     };
     match cloned {
         Ok(Some(_)) => {
-            let mut totals = run.meter.totals();
-            totals.copied += 1;
-            totals.copied_bytes += entry.len;
-            drop(totals);
+            run.meter.totals().copied(entry.len);
             run.meter.entry(action, &entry.path, entry.len);
             true
         }

@@ -49,10 +49,7 @@ pub fn hash(
         for (entry, digest) in files.into_iter().zip(source.digest(&paths)?) {
             match digest {
                 Ok(digest) => {
-                    let mut totals = meter.totals();
-                    totals.same += 1;
-                    totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
-                    drop(totals);
+                    meter.totals().same(entry.len);
                     drop(lines.send(HashLine { path: entry.path, digest }));
                 }
                 Err(error) => meter.fail(&entry.path, error),

@@ -162,10 +162,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
                 if is_giant(entry) && !self.run.close_giant(&entry.path) {
                     return;
                 }
-                let mut totals = self.run.meter.totals();
-                totals.copied += 1;
-                totals.copied_bytes += entry.len;
-                drop(totals);
+                self.run.meter.totals().copied(entry.len);
                 let action = if self.run.replaced(&entry.path) { Action::Replaced } else { Action::Copied };
                 self.run.meter.entry(action, &entry.path, entry.len);
                 self.run.open.fetch_sub(1, Ordering::AcqRel);

@@ -102,11 +102,7 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
             Some(aside) => aside.put_link(link, &error).unwrap_or_else(|error| run.abort(error)),
             None => run.fail(path, error),
         },
-        Ok(Answer::Same) => {
-            let mut totals = run.meter.totals();
-            totals.same += 1;
-            totals.same_bytes += link.entry.len;
-        }
+        Ok(Answer::Same) => run.meter.totals().same(link.entry.len),
         Ok(Answer::Left(_)) => {
             run.meter.totals().left += 1;
             run.meter.entry(Action::Left, path, link.entry.len);

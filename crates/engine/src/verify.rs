@@ -100,11 +100,7 @@ fn compare(
     let (here, there) = (same_length(here?, paths.len())?, same_length(there?, paths.len())?);
     for ((entry, here), there) in to_hash.into_iter().zip(here).zip(there) {
         match (here, there) {
-            (Ok(here), Ok(there)) if here == there => {
-                let mut totals = meter.totals();
-                totals.same += 1;
-                totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
-            }
+            (Ok(here), Ok(there)) if here == there => meter.totals().same(entry.len),
             (Ok(here), Ok(there)) => {
                 meter.count_corrupt();
                 say(Checked::Differs(
