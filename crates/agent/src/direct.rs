@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::listener::Taken;
 use haul_transport::{Credentials, Identity, Listener, Ports, Streams, tcp};
-use haul_wire::{DirectAnswer, DirectOffer};
+use haul_wire::{DirectAnswer, DirectOffer, MAX_ADDRESSES};
 
 use crate::hub::Hub;
 use crate::pairs::Guest;
@@ -16,8 +16,6 @@ use crate::read_hello;
 
 /// How long connecting to the near end may take, and how long proving it.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Addresses that a near end may name.
-const ADDRESSES: usize = 16;
 
 /// What a session has for direct lanes.
 pub(crate) struct Direct {
@@ -94,7 +92,7 @@ impl Direct {
 /// The first of these that is an address of this machine.
 fn own_address(told: &[IpAddr]) -> Option<IpAddr> {
     let is_own = |ip: &IpAddr| !ip.is_unspecified() && UdpSocket::bind((*ip, 0)).is_ok();
-    told.iter().take(ADDRESSES).copied().find(is_own)
+    told.iter().take(MAX_ADDRESSES).copied().find(is_own)
 }
 
 /// Takes a lane into the session, that of the near end or of a guest. What does not greet is dropped.

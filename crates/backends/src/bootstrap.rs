@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
+use haul_core::digest::hex;
 use haul_core::location::SshHost;
 use haul_core::{Error, ErrorKind, Result, Side};
 
@@ -40,15 +41,6 @@ pub fn bootstrap(host: &SshHost, config: &PeerConfig, note: &Note) -> Result<Str
     helper.collect(if put.is_ok() { PATIENCE } else { Duration::ZERO });
     dialer.clean();
     put.map(|()| format!("~/.cache/haul/{name}"))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// What is run there. It holds no single quote, as it stands between two: login shells of all kinds leave alone what

@@ -190,14 +190,10 @@ pub(crate) fn md5_in(text: &str) -> Option<[u8; 16]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }
 
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haul_core::digest::hex;
     use std::io::Write;
 
     #[test]

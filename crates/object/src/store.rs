@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use haul_core::digest::hex;
 use haul_core::{Error, Result, Side};
 
 use crate::fault::Fault;
-use crate::payload::{Payload, hex};
+use crate::payload::Payload;
 
 /// Names on one page of a listing, at most: ten times as many as any provider gives.
 pub(crate) const MAX_PAGE: usize = 10_000;

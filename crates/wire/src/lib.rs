@@ -141,6 +141,9 @@ pub const MAX_COMPARED: u32 = 64;
 /// Kinds of metadata that are named in one [`Response::Finish`] at most.
 pub const MAX_NOTES: usize = 1000;
 
+/// Addresses of one end that a message names at most.
+pub const MAX_ADDRESSES: usize = 16;
+
 /// Lanes between two far ends that one [`Response::Fetched`] may tell of.
 pub const MAX_LANES: u32 = 1024;
 

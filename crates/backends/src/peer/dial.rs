@@ -14,8 +14,8 @@ use haul_wire::{
     FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
 };
 
-/// How often it is asked whether a person is being asked for something.
-pub(crate) const LOOK: Duration = Duration::from_millis(250);
+/// How often a greeting is looked at.
+const LOOK: Duration = Duration::from_millis(250);
 /// A first login in which nobody is asked for anything may take so many timeouts: by default 150 seconds, where sshd gives
 /// 120.
 pub(crate) const LOGIN: u32 = 5;
@@ -177,23 +177,22 @@ pub(super) fn greet(
     let helper = link.helper.clone();
     let pulse = Arc::new(Pulse::default());
     pulse.end_after(Some(limit));
-    let result = thread::scope(|scope| {
-        let (_greeted, waits) = crossbeam_channel::bounded::<()>(0);
-        if let Some(helper) = helper.clone().filter(|_| asks) {
+    let result = match helper.clone().filter(|_| asks) {
+        Some(helper) => {
             let limit = limit.saturating_mul(LOGIN);
             pulse.end_after(Some(limit));
-            let pulse = pulse.clone();
-            let watch = move || {
-                while waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                    if helper.is_asking() {
-                        pulse.end_after(Some(limit));
-                    }
+            let looked = pulse.clone();
+            let look = move || {
+                if helper.is_asking() {
+                    looked.end_after(Some(limit));
                 }
+                true
             };
-            spawn(scope, "ask", watch).map_err(|error| Refused { trouble: Trouble::Later, error })?;
+            watched(look, || try_greet(link, hello, pulse, name))
+                .unwrap_or_else(|error| Err(Refused { trouble: Trouble::Later, error }))
         }
-        try_greet(link, hello, pulse, name)
-    });
+        None => try_greet(link, hello, pulse, name),
+    };
     if result.is_err()
         && let Some(helper) = &helper
     {
@@ -201,6 +200,27 @@ pub(super) fn greet(
         helper.collect(Duration::ZERO);
     }
     result
+}
+
+/// Does the `work` of a greeting, and has it looked at from time to time until it is done or `look` has seen enough.
+///
+/// # Errors
+/// If the system refuses a thread.
+pub(crate) fn watched<T>(
+    mut look: impl FnMut() -> bool + Send,
+    work: impl FnOnce() -> T,
+) -> haul_core::Result<T> {
+    thread::scope(|scope| {
+        let (_done, waits) = crossbeam_channel::bounded::<()>(0);
+        spawn(
+            scope,
+            "greet",
+            move || {
+                while waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && look() {}
+            },
+        )?;
+        Ok(work())
+    })
 }
 
 fn try_greet(link: Link, hello: &Hello, pulse: Arc<Pulse>, name: &str) -> Result<Greeted, Refused> {

@@ -12,7 +12,9 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::tcp::{self, TcpInfo};
 use haul_transport::{Credentials, Identity, Listener, Ports, Streams};
-use haul_wire::{DirectAnswer, DirectOffer, Hello, Kind, Reach, Request, Response, decode_body, encode};
+use haul_wire::{
+    DirectAnswer, DirectOffer, Hello, Kind, MAX_ADDRESSES, Reach, Request, Response, decode_body, encode,
+};
 
 use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 use super::session::{Pick, Session};
@@ -23,9 +25,6 @@ use super::{PeerConfig, Transport};
 pub(super) const FIND: Duration = Duration::from_secs(1);
 /// How long it is waited for later, and how long the other end may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Addresses of one end that are told at most.
-pub(super) const ADDRESSES: usize = 16;
 
 /// Holds a search back until it is known whether it is needed.
 #[derive(Clone)]
@@ -195,8 +194,8 @@ pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
     if let Some(offer) = &mut hello.direct
         && dialer.is_straight()
     {
-        let at = addresses(&Reach { addresses: Vec::new(), hosts: dialer.hosts(), port: 0 });
-        offer.at = at.iter().map(SocketAddr::ip).take(ADDRESSES).collect();
+        offer.at = hosts_of(dialer, None);
+        offer.at.truncate(MAX_ADDRESSES);
         offer.from = offer.from.or_else(|| offer.at.iter().copied().find_map(tcp::source_to));
     }
     hello
@@ -208,11 +207,16 @@ fn own_address(dialer: &dyn Dial, there: Option<IpAddr>) -> Option<IpAddr> {
     if !dialer.is_straight() {
         return None;
     }
-    let at = addresses(&Reach { addresses: Vec::new(), hosts: dialer.hosts(), port: 0 });
-    let mut at: Vec<IpAddr> = at.iter().map(SocketAddr::ip).collect();
+    let mut at = hosts_of(dialer, None);
     // Of several it is the one that ssh came to, or at least one of its kind.
     at.sort_by_key(|ip| there.map(|there| (*ip != there, ip.is_ipv4() != there.is_ipv4())));
     at.into_iter().find_map(tcp::source_to)
+}
+
+/// The addresses of the machine that a dialer reaches: the one that it told, and those of the names that it bears here.
+pub(super) fn hosts_of(dialer: &dyn Dial, told: Option<IpAddr>) -> Vec<IpAddr> {
+    let at = Reach { addresses: told.into_iter().collect(), hosts: dialer.hosts(), port: 0 };
+    addresses(&at).iter().map(SocketAddr::ip).collect()
 }
 
 /// Where an end may be: what its system says that its addresses are, and what names it bears here.
@@ -407,6 +411,7 @@ impl Helper for Socket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::neighbour::config;
     use super::*;
 
     struct Host {
@@ -441,30 +446,11 @@ mod tests {
         assert_eq!(own_address(&straight, "192.0.2.1".parse().ok()), Some(here));
         assert_eq!(own_address(&carried, Some(here)), None);
 
-        let offer = Finder::new(&config()).unwrap().map(|finder| finder.offer());
+        let offer =
+            Finder::new(&config(1, 2, 0, haul_core::Pace::default())).unwrap().map(|finder| finder.offer());
         let hello = Hello { direct: offer, ..super::super::admit::hello(0, 1, 2) };
         let told = |host: &Host| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
         assert_eq!(told(&straight), Some((vec![here], Some(here))));
         assert_eq!(told(&carried), Some((Vec::new(), None)));
-    }
-
-    fn config() -> PeerConfig {
-        PeerConfig {
-            transport: Transport::Auto,
-            ports: None,
-            bind: None,
-            congestion: None,
-            shell: Vec::new(),
-            shell_given: true,
-            remote_haul: String::new(),
-            streams: 1,
-            timeout: 2,
-            max_memory: 0,
-            iops: None,
-            pace: haul_core::Pace::default(),
-            compress: haul_core::Compress::Never,
-            hints: None,
-            defer: false,
-        }
     }
 }

@@ -51,6 +51,27 @@ pub struct Neighbour {
     fetched: Condvar,
 }
 
+/// What is to be said of lanes that no ssh carries.
+pub(super) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) -> PeerConfig {
+    PeerConfig {
+        transport: Transport::Tls,
+        ports: None,
+        bind: None,
+        congestion: None,
+        shell: Vec::new(),
+        shell_given: true,
+        remote_haul: String::new(),
+        streams,
+        timeout,
+        max_memory,
+        iops: None,
+        pace,
+        compress: Compress::Never,
+        hints: None,
+        defer: false,
+    }
+}
+
 impl Neighbour {
     /// Connects to a far end that listens at some place, and greets it.
     ///
@@ -99,23 +120,7 @@ impl Neighbour {
     ) -> Result<Self> {
         let pace = Pace::default();
         pace.set(with.rate);
-        let config = PeerConfig {
-            transport: Transport::Tls,
-            ports: None,
-            bind: None,
-            congestion: None,
-            shell: Vec::new(),
-            shell_given: true,
-            remote_haul: String::new(),
-            streams: with.streams,
-            timeout: with.timeout,
-            max_memory,
-            iops: None,
-            pace,
-            compress: Compress::Never,
-            hints: None,
-            defer: false,
-        };
+        let config = config(with.streams, with.timeout, max_memory, pace);
         let hello = admit::hello(max_memory, with.streams, with.timeout);
         let hello = Hello { session: Some(with.session), fresh: false, ..hello };
         // The near end says what there is to say.

@@ -3,16 +3,18 @@
 //! The near end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
 //! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
-use haul_wire::{DirectAnswer, Kind, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket};
+use haul_wire::{
+    DirectAnswer, Kind, MAX_ADDRESSES, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket,
+};
 
-use super::direct::{ADDRESSES, Gate, addresses};
+use super::direct::{Gate, hosts_of};
 use super::session::{Note, OnReply, Pick, Session};
 use super::sink::{failed, fits};
 use super::{Peer, PeerConfig, Root, Transport, strange};
@@ -200,8 +202,9 @@ fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
 /// Where a far end may come from: its addresses as it and this machine know them.
 fn whence(end: &Session) -> Vec<IpAddr> {
     let address = end.lock().answer.as_ref().and_then(|answer| answer.address);
-    let at = Reach { addresses: address.into_iter().collect(), hosts: end.dialer.hosts(), port: 0 };
-    addresses(&at).iter().map(SocketAddr::ip).take(ADDRESSES).collect()
+    let mut at = hosts_of(&*end.dialer, address);
+    at.truncate(MAX_ADDRESSES);
+    at
 }
 
 /// Has a far end listen; gives its port and where that may be reached.

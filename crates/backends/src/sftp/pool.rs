@@ -6,12 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
-use haul_threads::spawn;
 
 use super::conn::{Answers, Conn, Server};
 use super::pipe::Life;
 use crate::peer::Note;
-use crate::peer::dial::{Dial, LOGIN, LOOK, Refused, Trouble, Way};
+use crate::peer::dial::{Dial, LOGIN, Refused, Trouble, Way, watched};
 use crate::peer::ssh::{Pipes, SshDialer};
 
 /// How often connections are looked at.
@@ -195,33 +194,26 @@ impl Pool {
     fn greet(&self, pipes: Pipes, way: Way) -> Result<(Conn, Answers), Refused> {
         let helper = pipes.helper.clone();
         let life = Life::new();
-        let greeted = thread::scope(|scope| {
-            let (ready, waits) = crossbeam_channel::bounded::<()>(1);
-            let watched = (life.clone(), helper.clone());
-            let watch = move || {
-                let (life, helper) = watched;
-                let begun = Instant::now();
-                while waits.recv_timeout(LOOK) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
-                    let given_up = match way {
-                        Way::First if life.was_heard() => life.silent_for() > self.timeout,
-                        Way::First => {
-                            if helper.is_asking() {
-                                life.heard();
-                            }
-                            life.silent_for() > self.timeout * LOGIN
-                        }
-                        Way::Again | Way::Further => begun.elapsed() > self.timeout,
-                    };
-                    if given_up {
-                        return life.end();
+        let (begun, watching, looked) = (Instant::now(), life.clone(), helper.clone());
+        let look = move || {
+            let given_up = match way {
+                Way::First if watching.was_heard() => watching.silent_for() > self.timeout,
+                Way::First => {
+                    if looked.is_asking() {
+                        watching.heard();
                     }
+                    watching.silent_for() > self.timeout * LOGIN
                 }
+                Way::Again | Way::Further => begun.elapsed() > self.timeout,
             };
-            spawn(scope, "greet", watch).map_err(|error| std::io::Error::other(error.to_string()))?;
-            let greeted = Conn::greet(pipes, &self.name(), life.clone(), self.ops.clone(), self.held.clone());
-            drop(ready);
-            greeted
-        });
+            if given_up {
+                watching.end();
+            }
+            !given_up
+        };
+        let greet = || Conn::greet(pipes, &self.name(), life.clone(), self.ops.clone(), self.held.clone());
+        let greeted =
+            watched(look, greet).unwrap_or_else(|error| Err(std::io::Error::other(error.to_string())));
         greeted.map_err(|error| {
             let refused = |why: &str| Refused {
                 trouble: Trouble::Later,

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use haul_core::digest::hex;
 use haul_core::{Error, ErrorKind, Result};
 use md5::{Digest, Md5};
 
 use super::Client;
 use super::patience::Patience;
 use crate::fault::{Class, Fault};
-use crate::payload::{Payload, hex};
+use crate::payload::Payload;
 use crate::store::{Activity, Checksum, PartOf, PutOptions, Tag, Upload, Whole, md5_of};
 
 /// The note by which an object is known to be of one run, when the answer that it was made is lost.

@@ -1,11 +1,11 @@
 //! What a stream is checked against as it comes: the best of what is recorded of it.
 
 use crc_fast::CrcAlgorithm;
+use haul_core::digest::hex;
 use haul_core::{Digest, Error, ErrorKind, Side};
 use md5::{Digest as _, Md5};
 
 use crate::companion::Proof;
-use crate::payload::hex;
 use crate::store::Object;
 
 /// What content was checked by.

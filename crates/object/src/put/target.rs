@@ -299,5 +299,5 @@ pub(crate) fn run_name() -> String {
         let number = now.as_nanos() ^ (u128::from(std::process::id()) << 96);
         bytes = number.to_le_bytes();
     }
-    crate::payload::hex(&bytes)
+    haul_core::digest::hex(&bytes)
 }

@@ -1,12 +1,10 @@
 //! The bytes of each message. If this fails, the protocol has changed: raise [`crate::VERSION`] and take the new
 //! bytes over.
 
+use haul_core::digest::hex;
+
 use super::samples;
 use crate::{HEADER_LEN, Hello, Kind, Request, Response, Welcome, decode_body, encode, encode_ping};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
 
 #[test]
 fn each_message_has_its_bytes() {

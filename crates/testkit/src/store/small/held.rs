@@ -1,5 +1,6 @@
 //! What a store holds: content, objects, uploads.
 
+use haul_core::digest::hex;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -133,8 +134,4 @@ pub(super) fn crc64_text(crc64: u64) -> String {
 /// An MD5 as headers carry it.
 pub(super) fn md5_text(md5: [u8; 16]) -> String {
     STANDARD.encode(md5)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
