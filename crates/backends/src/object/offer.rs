@@ -185,19 +185,17 @@ fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
     })
 }
 
-/// Whether there are objects below the name, besides a folder's own with `inside`. Objects, and not
-/// prefixes: SeaweedFS shows a prefix for a while after the last object below it is gone.
+/// Whether there are objects below the name, besides a folder's own with `inside`.
 fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
     let folder = sink.tree.folder(path);
-    let page = match sink.tree.client.list(&folder, false, None) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        page => page?,
+    let found = match sink.tree.below_prefix(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        found => found?,
     };
-    Ok(page.next.is_some()
-        || page
-            .objects
-            .iter()
-            .any(|object| !inside || object.key != folder && object.key != companion::key_of(&folder)))
+    let own = [&companion::key_of(&folder), &folder];
+    Ok(found.is_some_and(|page| {
+        page.next.is_some() || !inside || page.objects.iter().any(|object| !own.contains(&&object.key))
+    }))
 }
 
 /// An empty folder in the way of something else gives way; one with something in it does not.

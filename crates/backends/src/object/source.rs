@@ -81,12 +81,12 @@ impl ObjectSource {
         if let Some(own) = own.as_ref().filter(|own| notes::are_there(own)) {
             return self.learn(path, own.clone(), true).map(Some);
         }
-        // SeaweedFS shows a folder for a while after the last object in it is gone, but no object.
-        let page = self.tree.client.list(&folder, false, None)?;
-        if page.objects.is_empty() && page.next.is_none() && !folder.is_empty() {
+        let found = self.tree.below_prefix(&folder)?;
+        if found.is_none() && !folder.is_empty() {
             return Ok(None);
         }
-        self.learn(path, own.unwrap_or_else(|| walk::implied(page.objects.first())), true).map(Some)
+        let first = found.as_ref().and_then(|page| page.objects.first());
+        self.learn(path, own.unwrap_or_else(|| walk::implied(first)), true).map(Some)
     }
 
     /// Remembers what an object says. Of one of several names of a giant the digest, by which it is told whether they still

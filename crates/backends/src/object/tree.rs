@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::{Digest, Error, ErrorKind, Place, PlaceRoot, RelPath, Result, SLICE_LEN, Side};
-use haul_object::{Client, Object, companion};
+use haul_object::{Client, Object, Page, companion};
 
 use super::names::{BadKey, decode, encode};
 use super::notes;
@@ -74,12 +74,19 @@ impl Tree {
         if self.root.is_empty() {
             return Ok(true);
         }
-        match self.client.list(&format!("{}/", self.root), true, None) {
-            Ok(page) => Ok(!page.objects.is_empty() || !page.prefixes.is_empty()),
+        match self.below_prefix(&format!("{}/", self.root)) {
+            Ok(found) => Ok(found.is_some()),
             // A bucket that is not there: who writes to it hears of it.
             Err(error) if error.kind() == ErrorKind::NotFound && self.side == Side::Destination => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// The first of the objects whose keys begin with `prefix`, if there are any. They are asked for themselves, and not
+    /// prefixes: SeaweedFS shows a folder for a while after the last object in it is gone.
+    pub(super) fn below_prefix(&self, prefix: &str) -> Result<Option<Page>> {
+        let page = self.client.list(prefix, false, None)?;
+        Ok(Some(page).filter(|page| !page.objects.is_empty() || page.next.is_some()))
     }
 
     /// A path or a name as the end of a key.

@@ -13,6 +13,7 @@ use haul_object::encoding::Encoding;
 use haul_object::uploads;
 use haul_object::{Object, PutOptions};
 
+use super::pages::Unknown;
 use super::sink::ObjectSink;
 use super::tree::Tree;
 use super::{notes, offer};
@@ -151,12 +152,12 @@ pub(super) fn restate_with(
 /// Makes a further name of a file: a copy, as a store has no links, that bears the same note of being one.
 pub(super) fn link(sink: &ObjectSink, link: &HardLink) -> Result<Answer> {
     let (client, entry) = (&sink.tree.client, &*link.entry);
-    let Some(parent) = entry.path.parent() else {
-        return Err(Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)));
-    };
     match client.look(&sink.tree.key(&entry.path))? {
         None => {
-            let folder = sink.pages.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder;
+            let folder = match entry.path.parent() {
+                Some(parent) => sink.pages.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder,
+                None => Err(Unknown),
+            };
             if let Some(left) = offer::no_object(sink, &entry.path, folder)? {
                 return Ok(Answer::Left(left));
             }
