@@ -18,6 +18,7 @@ pub mod content;
 pub mod disk;
 pub mod facts;
 pub mod fault;
+pub mod harm;
 pub mod lying_haul;
 pub mod lying_sftp;
 pub mod measured;

@@ -1,10 +1,8 @@
 //! How a run beside a liar is judged.
 
 use super::Lie;
+use crate::harm::harm;
 use crate::process::Finished;
-
-/// What a process may take beside what `--max-memory` says, in bytes.
-const BESIDES: u64 = 64 << 20;
 
 /// What is wrong with the end of a run beside a liar: a code that no document names, a panic, control characters, memory.
 #[must_use]
@@ -13,20 +11,7 @@ pub fn problems(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
     if !matches!(run.code(), Some(0..=5)) {
         found.push(format!("it ended with {}", run.status));
     }
-    let said = [&run.stdout[..], &run.stderr].concat();
-    let text = String::from_utf8_lossy(&said);
-    let acts = |c: char| {
-        c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if let Some(c) = text.chars().find(|c| acts(*c)) {
-        found.push(format!("it printed {c:?}"));
-    }
-    if text.contains("panicked at") || text.contains("a thread panicked") {
-        found.push("it panicked".to_owned());
-    }
-    if peak > max_memory + BESIDES {
-        found.push(format!("it took {} MiB of memory", peak >> 20));
-    }
+    found.extend(harm(run, peak, max_memory));
     found
 }
 

@@ -12,9 +12,20 @@ use std::path::Path;
 
 pub use relay::serve;
 
-/// What of an answer is changed. `number` and `bytes` are those of the [`Lie`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+/// A [`Field`], and the list of all, by which one is found by its name.
+macro_rules! fields {
+    ($($(#[$what:meta])* $field:ident,)*) => {
+        /// What of an answer is changed. `number` and `bytes` are those of the [`Lie`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Field {
+            $($(#[$what])* $field,)*
+        }
+
+        const FIELDS: &[Field] = &[$(Field::$field),*];
+    };
+}
+
+fields! {
     /// The length field of the packet is `number`.
     Length,
     /// The length field is larger by `number` than what follows.
@@ -100,54 +111,6 @@ pub enum Field {
     /// The request is not carried out, and answered with the status `number`.
     Pretend,
 }
-
-const FIELDS: &[Field] = {
-    use Field::*;
-    &[
-        Length,
-        LengthBeyond,
-        Kind,
-        Id,
-        FormerId,
-        Never,
-        Twice,
-        Cut,
-        Tail,
-        End,
-        Status,
-        WordsLength,
-        NoNames,
-        Handle,
-        FormerHandle,
-        StringLength,
-        MoreData,
-        LessData,
-        FlippedData,
-        Count,
-        Name,
-        NameLength,
-        Shown,
-        MoreFile,
-        MoreFolder,
-        MoreLink,
-        Again,
-        Nothing,
-        Others,
-        Stuffed,
-        Flags,
-        Bare,
-        Size,
-        Owner,
-        Mode,
-        Times,
-        Extended,
-        Version,
-        Extension,
-        Extensions,
-        Numbers,
-        Pretend,
-    ]
-};
 
 /// One lie of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
