@@ -9,7 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SinkOptions, WriteDone};
+use haul_core::{
+    Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, SinkOptions, WriteDone,
+};
 use rustix::fs::Advice;
 
 use super::commit_giant::GiantWork;
@@ -22,6 +24,7 @@ use super::recheck::Rechecks;
 use super::root::Root;
 use super::stage::{self, Staged};
 use super::sync::{Disk, Synced, Syncer};
+use super::unsynced::Unsynced;
 use super::{descriptors, digest, direct};
 
 /// How long a group is collected before it is synced.
@@ -112,6 +115,8 @@ pub(super) struct Committer {
     /// What interrupted runs have left, as far as it is to be read back.
     pub(super) rechecks: Rechecks,
     pub(super) durable: bool,
+    /// What runs without syncs may have left here.
+    pub(super) unsynced: Unsynced,
     pub(super) verify_disk: bool,
     /// Items that wait at most.
     most: usize,
@@ -138,6 +143,7 @@ impl Committer {
         crew: Crew,
         options: &SinkOptions,
         disk: Box<dyn Disk>,
+        unsynced: Unsynced,
     ) -> Self {
         Self {
             syncer: Syncer::new(disk, Arc::clone(&root.ops)),
@@ -151,6 +157,7 @@ impl Committer {
             committed: Mutex::new(crate::cache::Cache::new(4096)),
             bases: Bases::new(),
             durable: options.durable,
+            unsynced,
             verify_disk: options.verify_disk,
             most: descriptors::share(WAITING_SHARE).min(MAX_WAITING),
         }
@@ -412,6 +419,13 @@ impl Committer {
     }
 
     pub(super) fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
+        if !self.durable
+            && entry.len <= SLICE_LEN
+            && !self.root.is_distant()
+            && let Err(cause) = self.unsynced.begin(staged.dev)
+        {
+            self.metadata.note_cause("record of --no-fsync", cause, &entry.path);
+        }
         if self.verify_disk {
             self.read_back(&staged.file, entry, digest)?;
         }

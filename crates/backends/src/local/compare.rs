@@ -1,6 +1,6 @@
 //! Is it there already?
 
-use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result};
+use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result, SLICE_LEN};
 use rustix::fs::{FileType, Statx};
 
 use super::root::At;
@@ -72,7 +72,9 @@ fn same_file(sink: &LocalSink, offer: &Offer, at: &At, now: &Statx) -> Result<bo
     if now.stx_size != entry.len {
         return Ok(false);
     }
+    let is_suspect = || entry.len <= SLICE_LEN && !entry.is_sparse() && sink.is_suspect(now);
     Ok(match sink.options().compare {
+        Compare::SizeOnly | Compare::SizeAndTime if is_suspect() => false,
         Compare::SizeOnly => true,
         Compare::SizeAndTime => sink.metadata().times.is_same(entry.mtime, at, now),
         Compare::Checksum => match offer.digest {

@@ -239,7 +239,7 @@ impl Metadata {
         Ok(())
     }
 
-    fn note_cause(&self, what: &str, cause: String, path: &RelPath) {
+    pub(super) fn note_cause(&self, what: &str, cause: String, path: &RelPath) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let note = notes.entry((what.to_owned(), cause.clone())).or_insert_with(|| MetaNote {
             what: what.to_owned(),

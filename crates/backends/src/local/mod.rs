@@ -4,7 +4,7 @@
 //! there), `read` (slices and their proofs) and `changed` (of them only what differs), `pagecache` (what is left in
 //! memory). Writing: `compare` (what is needed), `delta` and `rebuild` (what of it is there already), `stage`, `giant`
 //! `journal`, `mark` and `recheck` (content under a staging name, and which slices of it are durable), `commit`, `commit_giant` and `sync`
-//! (sync, then rename), `meta` (owners, modes, times, attributes), and `crate::dirs` (folders last).
+//! (sync, then rename), `unsynced` (what `--no-fsync` leaves to chance), `meta` (owners, modes, times, attributes), and `crate::dirs` (folders last).
 
 mod ahead;
 mod changed;
@@ -47,6 +47,7 @@ mod sync;
 mod times;
 mod underway;
 mod unlocked;
+mod unsynced;
 mod walk;
 mod ways;
 

@@ -23,6 +23,7 @@ use super::giant::Giant;
 use super::meta::{Expected, Metadata, On};
 use super::root::{At, Root};
 use super::sync::{Disk, Kernel};
+use super::unsynced::Unsynced;
 use super::{clone, digest, direct, offer, recheck, stage, stat};
 use crate::dirs::Dirs;
 
@@ -57,12 +58,13 @@ pub(super) struct LocalSink {
 
 impl LocalSink {
     pub(super) fn new(root: Root, options: SinkOptions, pool: BufferPool) -> Result<Self> {
-        Self::on(Box::new(Kernel::default()), root, options, pool)
+        Self::on(Box::new(Kernel::default()), Unsynced::of_this_user(), root, options, pool)
     }
 
     /// One whose files `disk` makes durable.
     pub(super) fn on(
         disk: Box<dyn Disk>,
+        unsynced: Unsynced,
         root: Root,
         options: SinkOptions,
         pool: BufferPool,
@@ -74,7 +76,7 @@ impl LocalSink {
             (Crew::fixed(1), Crew::fixed(COMPARERS))
         };
         let direct = direct::is_for(&root, &options);
-        let committer = Arc::new(Committer::new(root, metadata, writers, &options, disk));
+        let committer = Arc::new(Committer::new(root, metadata, writers, &options, disk, unsynced));
         let thread = {
             let committer = committer.clone();
             std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
@@ -109,6 +111,11 @@ impl LocalSink {
 
     pub(super) fn dirs(&self) -> &Dirs {
         &self.dirs
+    }
+
+    /// Whether a small file may lack content that its size and time promise: see [`super::unsynced`].
+    pub(super) fn is_suspect(&self, file: &Statx) -> bool {
+        !self.root().is_distant() && self.committer.unsynced.is_suspect(file)
     }
 
     pub(super) fn claims(&self) -> &Claims {
@@ -377,6 +384,8 @@ impl Sink for LocalSink {
             if self.options.durable {
                 self.sync_all()?;
             }
+            let is_synced = |device| self.options.durable && self.root().devices.has(device);
+            self.committer.unsynced.finish(is_synced);
         }
         Ok(FinishReport { notes: self.metadata().notes() })
     }

@@ -12,6 +12,7 @@ use haul_core::{
 use super::super::place::Base;
 use super::super::root::Root;
 use super::super::sink::LocalSink;
+use super::super::unsynced::Unsynced;
 use super::*;
 
 /// A disk that loses what is written to files of some lengths.
@@ -60,7 +61,7 @@ fn sink(disk: &Arc<Losing>, dir: &Path) -> LocalSink {
 fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink {
     let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
     let pool = BufferPool::new(1 << 26);
-    LocalSink::on(Box::new(Arc::clone(disk)), root, options, pool).unwrap()
+    LocalSink::on(Box::new(Arc::clone(disk)), Unsynced::nowhere(), root, options, pool).unwrap()
 }
 
 fn entry(name: &str, len: u64) -> Arc<Entry> {

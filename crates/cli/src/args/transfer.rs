@@ -81,10 +81,12 @@ pub(crate) struct TransferArgs {
     /// Do not wait until data is on disk: a crash of the destination machine can lose files, also after exit code 0
     ///
     /// haul still syncs files of more than 4 MiB and files with holes before it gives them their names. After a crash
-    /// other files can be missing, empty or too short; the next run copies these again. Rarely a file has the right
-    /// size and time, but zeros in place of content: run the command once with --checksum after a crash. If a run with
-    /// --no-fsync is interrupted, the next run continues its large files only if the machine was not restarted since,
-    /// and reads them back first.
+    /// other files can be missing, empty or too short; rarely one has the right size and time, but zeros in place of
+    /// content. haul remembers on the destination machine when it ran with --no-fsync: if that machine was restarted
+    /// since, and no run without --no-fsync came before the restart, the next run copies again all small files that
+    /// were changed in that time. It remembers nothing of network file systems and of servers reached by SFTP: after a
+    /// crash of these, run the command once with --checksum. If a run with --no-fsync is interrupted, the next run
+    /// continues its large files only if the machine was not restarted since, and reads them back first.
     #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
     pub(crate) no_fsync: bool,
     /// Do not read back the parts of large files that an interrupted run left at DST

@@ -31,7 +31,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
 
@@ -191,26 +191,37 @@ impl CrashDisk {
     }
 
     /// A program that runs another one, whose words follow, on a machine that was booted when the power last came
-    /// back: `/proc/sys/kernel/random/boot_id` says so. Ends with 255 while the power is off. It takes the right to mount.
+    /// back: `/proc/sys/kernel/random/boot_id` and `/proc/stat` say so. Ends with 255 while the power is off. It takes
+    /// the right to mount.
     #[must_use]
     pub fn booted(&self) -> PathBuf {
         self.scratch.join("booted")
     }
 
-    /// Makes the boot id another one.
+    /// Makes the boot id another one, and this moment the time of the boot.
     fn boot(&mut self) {
         self.boots += 1;
         let random = content::key(self.boots, self.scratch.path().as_os_str().as_bytes());
-        let (id, new) = (self.scratch.join("boot_id"), self.scratch.join("boot_id.new"));
-        // Programs of an earlier boot keep their id.
-        fs::write(&new, format!("{random:08x}-0000-4000-8000-{:012x}\n", self.boots)).unwrap();
-        fs::rename(&new, &id).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let (id, stat) = (self.scratch.join("boot_id"), self.scratch.join("stat"));
+        let texts = [
+            (&id, format!("{:08x}-0000-4000-8000-{:012x}\n", random as u32, self.boots)),
+            (&stat, format!("btime {now}\n")),
+        ];
+        for (path, text) in texts {
+            // Programs of an earlier boot keep theirs.
+            let new = path.with_extension("new");
+            fs::write(&new, text).unwrap();
+            fs::rename(&new, path).unwrap();
+        }
         let script = format!(
             "#!/bin/sh\nhead -c 1 {} >/dev/null 2>&1 || exit 255\n\
              exec unshare --mount --propagation slave sh -c \
-             'mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$@\"' sh \"$@\"\n",
+             'mount --bind {} /proc/sys/kernel/random/boot_id && mount --bind {} /proc/stat && exec \"$@\"' \
+             sh \"$@\"\n",
             self.file().display(),
             id.display(),
+            stat.display(),
         );
         fs::write(self.booted(), script).unwrap();
         fs::set_permissions(self.booted(), fs::Permissions::from_mode(0o755)).unwrap();
