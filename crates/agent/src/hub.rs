@@ -1,8 +1,9 @@
 //! One session: its lanes, and what is open in it.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_backends::local::Nice;
@@ -103,7 +104,7 @@ struct Lanes {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Hub {
@@ -194,7 +195,7 @@ impl Hub {
         let mut looked = Instant::now();
         let mut lanes = lock(&self.lanes);
         while lanes.up.values().any(|lane| lane.guest.is_none()) {
-            (lanes, _) = self.changed.wait_timeout(lanes, tick).unwrap_or_else(PoisonError::into_inner);
+            (lanes, _) = self.changed.wait_timeout(lanes, tick);
             let elapsed = looked.elapsed();
             looked = Instant::now();
             for lane in lanes.up.values() {

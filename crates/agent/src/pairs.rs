@@ -2,9 +2,10 @@
 //!
 //! The near end introduced them. A guest may read what the near end made a ticket for, and nothing else.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haul_backends::peer::{Expected, Neighbour, addresses};

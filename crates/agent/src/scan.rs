@@ -1,8 +1,9 @@
 //! Walks that are pulled from afar, part by part.
 
+use haul_core::sync::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -147,7 +148,7 @@ impl Scan {
         }
         let state = lock(&self.state);
         let full = |state: &mut State| !state.cancelled && state.cut > state.acked + PARTS_KEPT;
-        let state = self.room.wait_while(state, full).unwrap_or_else(PoisonError::into_inner);
+        let state = self.room.wait_while(state, full);
         if state.cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

@@ -1,7 +1,8 @@
 //! Digests of whole files, by reading them in batches on several threads.
 
+use haul_core::sync::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::digest::slice_count;
 use haul_core::{
@@ -21,12 +22,12 @@ pub(crate) fn digests(
     let batches = Mutex::new(cut(&entries));
     let trees: Vec<Mutex<Result<FileTree>>> =
         entries.into_iter().map(|entry| Mutex::new(entry.map(|entry| FileTree::new(entry.len)))).collect();
-    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || batches.lock().next();
     let work = || -> Result<()> {
         while let Some((batch, owners)) = next() {
             let data = read(&batch)?;
             for ((owner, slice), read) in owners.iter().zip(&data.batch.slices).zip(data.slices) {
-                let mut tree = trees[*owner].lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tree = trees[*owner].lock();
                 match (&mut *tree, read) {
                     (Ok(tree), Ok(data)) => tree.set(slice.index, data.value),
                     (Ok(_), Err(error)) => *tree = Err(error),
@@ -38,10 +39,7 @@ pub(crate) fn digests(
     };
     together(threads as usize, "hash", work)?.into_iter().collect::<Result<()>>()?;
     let missing = || Error::new(ErrorKind::Io, Side::Local, "hash", "a slice is missing");
-    Ok(trees
-        .into_iter()
-        .map(|one| one.into_inner().unwrap_or_else(PoisonError::into_inner)?.digest().ok_or_else(missing))
-        .collect())
+    Ok(trees.into_iter().map(|one| one.into_inner()?.digest().ok_or_else(missing)).collect())
 }
 
 /// What is left to be read. The slices of a giant are counted off one by one, as a server may claim any length for it.

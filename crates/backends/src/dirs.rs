@@ -1,6 +1,6 @@
 //! Folders get their own times and modes last, when everything in them is in place.
 
-use std::sync::{Mutex, PoisonError};
+use haul_core::sync::Mutex;
 
 use haul_core::{Entry, Error, Result};
 use haul_spool::Spool;
@@ -17,14 +17,14 @@ pub(crate) struct Dirs {
 impl Dirs {
     /// Remembers the folder's metadata for the end.
     pub(crate) fn add(&self, entry: &Entry) -> Result<()> {
-        let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spool = self.spool.lock();
         spool.push(entry).map_err(|e| spool_failed(&e))
     }
 
     /// Hands them all to `set`, some at a time, innermost first: folders that lock their owner out come after all
     /// others.
     pub(crate) fn finish(&self, set: &dyn Fn(&[Entry]) -> Result<()>) -> Result<()> {
-        let spool = std::mem::take(&mut *self.spool.lock().unwrap_or_else(PoisonError::into_inner));
+        let spool = std::mem::take(&mut *self.spool.lock());
         let mut locking: Vec<Entry> = Vec::new();
         spool.backwards(|entries: Vec<Entry>| -> Result<(), Wrapped> {
             let (open, locked): (Vec<Entry>, Vec<Entry>) =

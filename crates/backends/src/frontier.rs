@@ -1,6 +1,6 @@
 //! What a walk has still to look at, shared by its threads.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 
 use haul_core::{Error, Result};
 
@@ -55,7 +55,7 @@ impl<W> Frontier<W> {
                 idle();
                 state = self.lock();
             } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.changed.wait(state);
             }
         }
     }
@@ -88,11 +88,11 @@ impl<W> Frontier<W> {
     /// # Errors
     /// The first of those that stopped it.
     pub(crate) fn end(self) -> Result<()> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).failed.map_or(Ok(()), Err)
+        self.state.into_inner().failed.map_or(Ok(()), Err)
     }
 
     fn lock(&self) -> MutexGuard<'_, State<W>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What of entries could not be kept.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::text::Clean;
 use haul_core::{MetaNote, RelPath};
@@ -12,7 +12,7 @@ pub(crate) struct Notes(Mutex<HashMap<(String, String), MetaNote>>);
 
 impl Notes {
     pub(crate) fn note(&self, what: &str, cause: &str, path: &RelPath) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.0.lock();
         let note = notes.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
             what: what.to_owned().clean(),
             cause: cause.to_owned().clean(),
@@ -24,7 +24,7 @@ impl Notes {
 
     /// All of them, sorted.
     pub(crate) fn all(&self) -> Vec<MetaNote> {
-        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = self.0.lock();
         let mut all: Vec<MetaNote> = notes.values().cloned().collect();
         all.sort_by(|a, b| (&a.what, &a.cause).cmp(&(&b.what, &b.cause)));
         all

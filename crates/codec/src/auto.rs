@@ -1,6 +1,6 @@
 //! Windows of time for the [`Chooser`]: who packs, who waits for the link, and what the processors do meanwhile.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use haul_core::Method;
@@ -154,7 +154,7 @@ impl Auto {
 
     /// The state, with the time until now accounted for.
     fn at(&self, now: Instant) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let seconds = now.saturating_duration_since(state.window.touched).as_secs_f64();
         let (packing, sending) = (f64::from(state.packing), f64::from(state.sending));
         let window = &mut state.window;

@@ -1,6 +1,7 @@
 //! Packing and unpacking of whole batches, in place, by as many threads at once as there are processors.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::{
@@ -151,7 +152,7 @@ impl Packer {
                 slots.shares -= share;
                 break slot;
             }
-            slots = bench.freed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            slots = bench.freed.wait(slots);
         };
         drop(slots);
         let result = work(&mut slot);
@@ -183,7 +184,7 @@ impl Bench {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory for content: a budget that is enforced by the type that holds it.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Bytes of content that one buffer holds at most; also the most that one batch carries.
 pub const BUFFER_LEN: usize = crate::digest::SLICE_LEN as usize;
@@ -49,7 +50,7 @@ impl BufferPool {
                 // Zeroed memory comes from the system untouched: pages cost nothing until they are filled.
                 return Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
             }
-            state = self.0.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.0.returned.wait(state);
         }
     }
 
@@ -71,7 +72,7 @@ impl BufferPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

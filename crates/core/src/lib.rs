@@ -28,6 +28,7 @@ pub mod sink;
 pub mod slice;
 pub mod source;
 pub mod staging;
+pub mod sync;
 pub mod text;
 
 pub use buffer::{Buffer, BufferPool};

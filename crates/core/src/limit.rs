@@ -1,8 +1,9 @@
 //! A limit on bytes per second, shared by all threads that move them.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Seconds of the rate that may be made up for after a pause.
@@ -90,7 +91,7 @@ impl Limiter {
                 return None;
             }
             let waited = self.changed.wait_timeout(bucket, wait.min(LOOK));
-            bucket = waited.unwrap_or_else(PoisonError::into_inner).0;
+            bucket = waited.0;
         }
     }
 
@@ -104,7 +105,7 @@ impl Limiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Bucket> {
-        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bucket.lock()
     }
 }
 

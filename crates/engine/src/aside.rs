@@ -3,8 +3,8 @@
 //! Content is sent and staged first, as for every entry, and only what then cannot get its name waits. So nothing is
 //! removed for the sake of a file that cannot be read or does not fit.
 
+use haul_core::sync::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::{Entry, Error, ErrorKind, HardLink, RelPath, Result};
 use haul_spool::Spool;
@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
 impl Aside {
     /// An entry waits, because of this error.
     pub(crate) fn put(&self, entry: &Entry, why: &Error) -> Result<()> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if !waiting.paths.insert(entry.path.clone()) {
             return Ok(());
         }
@@ -37,29 +37,29 @@ impl Aside {
 
     /// A further name of a file waits, because of this error.
     pub(crate) fn put_link(&self, link: &HardLink, why: &Error) -> Result<()> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.paths.insert(link.entry.path.clone());
         waiting.links.push(&(link.clone(), why.clone())).map_err(|e| failed(&e))
     }
 
     /// Whether the entry at `path` waits.
     pub(crate) fn holds(&self, path: &RelPath) -> bool {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.contains(path)
+        self.waiting.lock().paths.contains(path)
     }
 
     /// The paths of all that waits.
     pub(crate) fn paths(&self) -> Vec<RelPath> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.iter().cloned().collect()
+        self.waiting.lock().paths.iter().cloned().collect()
     }
 
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).paths.len()
+        self.waiting.lock().paths.len()
     }
 
     /// All that waits; nothing does after that.
     pub(crate) fn take(&self) -> Waiting {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.waiting.lock())
     }
 }
 

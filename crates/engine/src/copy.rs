@@ -1,8 +1,9 @@
 //! Copying trees: the one function that starts the threads of a run and ends them in order.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -193,7 +194,7 @@ impl Run<'_> {
     }
 
     fn lock_flying(&self) -> MutexGuard<'_, Flying> {
-        self.flying.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flying.lock()
     }
 
     /// A worker has taken this batch.
@@ -231,27 +232,27 @@ impl Run<'_> {
 
     /// A giant file is about to be queued. `false`: it is there already, as a list may name it twice.
     pub(crate) fn open_giant(&self, path: &RelPath) -> bool {
-        self.giants.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone())
+        self.giants.lock().insert(path.clone())
     }
 
     /// The giant files that are queued or in flight, or should be.
     pub(crate) fn open_giants(&self) -> Vec<RelPath> {
-        self.giants.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.giants.lock().iter().cloned().collect()
     }
 
     /// A giant file has come to its end. `false`: it had before.
     pub(crate) fn close_giant(&self, path: &RelPath) -> bool {
-        self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
+        self.giants.lock().remove(path)
     }
 
     /// Remembers that the file replaces something, for what is said of it when it is committed.
     pub(crate) fn replaces(&self, path: &RelPath) {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        self.replaced.lock().insert(path.clone());
     }
 
     /// Whether the file replaced something; forgets it.
     pub(crate) fn replaced(&self, path: &RelPath) -> bool {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
+        self.replaced.lock().remove(path)
     }
 
     /// How many workers keep the streams busy: while a batch is being sent the next one is being read, and what

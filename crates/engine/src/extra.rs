@@ -1,9 +1,9 @@
 //! What is at the destination and not at the source, and what of it may go.
 
+use haul_core::sync::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::{Entry, Error, ErrorKind, RelPath, Result, ScanBatch, ScanOptions, Side, Source, filter};
 use haul_spool::{Sorter, Spool};
@@ -75,7 +75,7 @@ pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Resu
     view.scan(&options, &|batch: ScanBatch| {
         run.guard.lists(&batch);
         let asked = ask(run, &shelter, batch);
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = found.lock();
         let kept = asked.and_then(|asked| found.take(asked).map_err(|e| spool_failed(&e)));
         if let Err(error) = kept {
             found.failure.get_or_insert(error);
@@ -86,7 +86,7 @@ pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Resu
             ControlFlow::Continue(())
         }
     })?;
-    let Found { files, mut places, failure } = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Found { files, mut places, failure } = found.into_inner();
     if let Some(error) = failure {
         return Err(error);
     }

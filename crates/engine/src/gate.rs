@@ -1,6 +1,6 @@
 //! Bounds what was found and is not yet asked about, by weight: a far end decides how heavy its entries are.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use haul_core::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use haul_core::{Entry, ScanBatch};
@@ -18,17 +18,17 @@ pub(crate) struct Gate {
 impl Gate {
     /// Waits until a batch of this weight fits, or `stopped` says that nobody waits for it.
     pub(crate) fn enter(&self, weight: usize, stopped: impl Fn() -> bool) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         while *used > 0 && *used + weight > MOST && !stopped() {
             let wait = self.freed.wait_timeout(used, Duration::from_millis(100));
-            used = wait.unwrap_or_else(PoisonError::into_inner).0;
+            used = wait.0;
         }
         *used += weight;
     }
 
     /// A batch of this weight was dealt with.
     pub(crate) fn leave(&self, weight: usize) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         *used = used.saturating_sub(weight);
         self.freed.notify_all();
     }
@@ -58,6 +58,6 @@ mod tests {
             assert!(!waiting.is_finished());
             gate.leave(MOST * 2);
         });
-        assert_eq!(*gate.used.lock().unwrap(), 5);
+        assert_eq!(*gate.used.lock(), 5);
     }
 }

@@ -1,6 +1,7 @@
 //! What keeps a run's limits: looks each second which rate holds now, and how others on the machines fare.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Keeps the rates.
@@ -67,7 +68,7 @@ impl Shared {
                 (Some(planned), Some(cap)) => Some(planned.min(cap)),
                 (planned, cap) => planned.or(cap),
             });
-            state = self.wake.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wake.wait_timeout(state, TICK).0;
         }
     }
 
@@ -78,7 +79,7 @@ impl Shared {
             let mut state = self.lock();
             state.heard[number] = pressure.map(|pressure| (Instant::now(), pressure.strain()));
             let waited = self.wake.wait_timeout_while(state, TICK, |state| !state.ended);
-            if waited.unwrap_or_else(PoisonError::into_inner).0.ended {
+            if waited.0.ended {
                 return;
             }
         }

@@ -1,9 +1,9 @@
 //! What keeps `sync` from emptying a destination by mistake: a source that is empty, as an unmounted one is, and a
 //! removal of more than half of what is there.
 
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::{Error, ErrorKind, Result, ScanBatch, ScanOptions, Side, Source};
 
@@ -41,7 +41,7 @@ impl<'a> Guard<'a> {
         if self.view.is_none() || self.seen.load(Ordering::Acquire) {
             return vec![batch];
         }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let shows_more =
             batch.excluded > 0 || batch.entries.iter().any(|entry| !entry.path.is_root() || !entry.is_dir());
         if shows_more {
@@ -63,7 +63,7 @@ impl<'a> Guard<'a> {
     /// # Errors
     /// If that is so, or if the destination cannot be listed.
     pub(crate) fn release(&self, scan: &ScanOptions) -> Result<Vec<ScanBatch>> {
-        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        let held = std::mem::take(&mut *self.held.lock());
         let Some(view) = self.view.filter(|_| !held.is_empty()) else { return Ok(held) };
         let count = AtomicU64::new(0);
         view.scan(&scan.whole_tree(), &|batch| {

@@ -1,8 +1,9 @@
 //! Hard links inside the tree: the first name is copied, the further ones are linked at the end.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::event::Action;
 use haul_core::{Answer, Entry, Error, ErrorKind, HardLink, RelPath, Result, Side};
@@ -30,7 +31,7 @@ impl Links {
             return Ok(Some(entry));
         }
         let to = {
-            let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut first = self.first.lock();
             match first.entry((entry.dev, entry.ino)) {
                 Slot::Vacant(slot) => {
                     slot.insert((entry.path.clone(), 1));
@@ -49,7 +50,7 @@ impl Links {
     }
 
     fn push(&self, link: &HardLink) -> Result<()> {
-        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut further = self.further.lock();
         further.push(link).map_err(|e| failed(&e))
     }
 
@@ -62,7 +63,7 @@ impl Links {
 
     /// Makes them all.
     pub(crate) fn make(&self, run: &Run<'_>) {
-        let further = std::mem::take(&mut *self.further.lock().unwrap_or_else(PoisonError::into_inner));
+        let further = std::mem::take(&mut *self.further.lock());
         let made = further.forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
             let ready: Vec<HardLink> = links.into_iter().filter(|link| !waits(run, link)).collect();
             let weight = |link: &HardLink| link.entry.weight() + link.to.as_bytes().len();

@@ -1,8 +1,8 @@
 //! Counts of a run, and how it is going.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::event::Action;
@@ -83,7 +83,7 @@ impl<'a> Meter<'a> {
     }
 
     pub(crate) fn totals(&self) -> MutexGuard<'_, Totals> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock()
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -145,11 +145,11 @@ impl<'a> Meter<'a> {
 
     /// What ends the run; the first word counts.
     pub(crate) fn abort(&self, error: Error) {
-        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.fatal.lock().get_or_insert(error);
     }
 
     pub(crate) fn fatal(&self) -> Option<Error> {
-        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fatal.lock().clone()
     }
 
     /// Tells the front end where the run stands.
@@ -163,7 +163,7 @@ impl<'a> Meter<'a> {
         let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + link.resumed_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let sample = Sample { at: Instant::now(), bytes: done, spent };
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = self.past.lock();
         past.push_back(sample);
         while past.len() > 2 && past.front().is_some_and(|first| sample.at - first.at > WINDOW) {
             past.pop_front();

@@ -4,9 +4,10 @@
 //! waits for the other; all workers share the giant that is under way. A bundle is of many folders if there are many:
 //! names in one are made one after the other by most file systems. Bounded: who adds waits.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
@@ -122,7 +123,7 @@ impl Giant {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds small files; waits while there are too many.
@@ -131,7 +132,7 @@ impl Queue {
         for entry in entries {
             while (state.small.count >= MAX_SMALL || state.small.weight >= MAX_WEIGHT) && !state.closed {
                 self.work.notify_all();
-                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.room.wait(state);
             }
             state.small.push(entry);
         }
@@ -144,7 +145,7 @@ impl Queue {
     pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
         let mut state = self.lock();
         while state.giants_are_many() && !state.closed {
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.room.wait(state);
         }
         let end = slice_count(entry.len);
         let mut giant = Giant { entry, next: 0, end, part: 0, whole: compare, have };
@@ -173,7 +174,7 @@ impl Queue {
             // Who may not ask waits elsewhere, so that one who may is woken.
             let signal = if may { &self.questions } else { &self.gate };
             let wait = signal.wait_timeout(state, Duration::from_secs(1));
-            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait.0;
         }
         None
     }
@@ -264,7 +265,7 @@ impl Queue {
             let signal = if may { &self.work } else { &self.gate };
             // The time-out is a belt beside the braces: a missed wake-up costs a second, not the run.
             let wait = signal.wait_timeout(state, Duration::from_secs(1));
-            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait.0;
         }
     }
 }

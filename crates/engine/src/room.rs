@@ -1,6 +1,6 @@
 //! A destination that is full: nothing more is sent until a trial shows that there is room again.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Result};
@@ -66,7 +66,7 @@ impl Room {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Whether this error is one that is waited out.
@@ -91,7 +91,7 @@ impl Room {
                 full.trying = true;
                 return Pass::Go;
             }
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, LOOK).0;
         }
     }
 

@@ -1,8 +1,8 @@
 //! What is let through of what a source tells: nothing that no file system could have told, and nothing that gives rights
 //! which the source is not trusted with.
 
+use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::event::Action;
 use haul_core::{Entry, EntryKind, Error, ErrorKind, MetaNote, Side};
@@ -43,11 +43,11 @@ impl Sift {
 
     /// What was left out, once for each kind.
     pub(crate) fn left_out(&self) -> Vec<MetaNote> {
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.left_out.lock().values().cloned().collect()
     }
 
     fn note(&self, what: &'static str, cause: &str, entry: &Entry) {
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = self.left_out.lock();
         let note = left_out.entry(what).or_insert_with(|| MetaNote {
             what: what.to_owned(),
             cause: cause.to_owned(),

@@ -18,10 +18,10 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haul_core::{Entry, RelPath, Timestamp};
@@ -292,5 +292,5 @@ fn now() -> Timestamp {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

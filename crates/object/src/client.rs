@@ -7,9 +7,10 @@ mod patience;
 mod remove;
 mod tree;
 
+use haul_core::sync::Mutex;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::location::{ObjectKind, ObjectPlace};
@@ -416,7 +417,7 @@ impl Client {
                 }
                 Err(fault) => fault,
             };
-            let went_well = *self.went_well.lock().unwrap_or_else(PoisonError::into_inner);
+            let went_well = *self.went_well.lock();
             if fault.class == Class::SlowDown {
                 self.governor.slow_down();
                 self.crowd.slow_down();
@@ -445,7 +446,7 @@ impl Client {
     }
 
     fn note_success(&self) {
-        *self.went_well.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.went_well.lock() = Some(Instant::now());
         self.governor.went_well();
         self.crowd.went_well();
         if self.said.swap(false, Ordering::Relaxed) {

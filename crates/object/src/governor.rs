@@ -1,6 +1,6 @@
 //! How many requests may be under way: fewer when a store asks for less, more again as it goes well.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Answers that belong to one wave of "slow down" count once.
@@ -34,7 +34,7 @@ impl Governor {
     pub(crate) fn permit(&self) -> Permit<'_> {
         let mut state = self.lock();
         while state.under_way as f64 >= state.allowed.floor() {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
         state.under_way += 1;
         Permit(self)
@@ -65,7 +65,7 @@ impl Governor {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

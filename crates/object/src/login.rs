@@ -1,6 +1,6 @@
 //! Where a login comes from, found once and kept until it is refused.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Mutex, MutexGuard};
 
 use crate::fault::Fault;
 
@@ -42,6 +42,6 @@ impl<S: Clone> Found<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<S>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,9 +1,10 @@
 //! What is sent: bytes in memory, or a part that is larger than memory and lies in an unlinked file.
 
+use haul_core::sync::Mutex;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -98,7 +99,7 @@ impl Payload {
     /// # Errors
     /// If the file cannot be read.
     pub fn md5(&self) -> io::Result<[u8; 16]> {
-        let mut known = self.md5.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.md5.lock();
         if let Some(digest) = *known {
             return Ok(digest);
         }
@@ -117,7 +118,7 @@ impl Payload {
     /// # Errors
     /// If the file cannot be read.
     pub(crate) fn crc32c(&self) -> io::Result<u32> {
-        let mut known = self.crc32c.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.crc32c.lock();
         if let Some(sum) = *known {
             return Ok(sum);
         }

@@ -3,6 +3,7 @@
 //! The sample is dropped from the page cache first, as far as nobody has changed it: most of a large tree is not in
 //! memory when a copy begins.
 
+use haul_core::sync::Mutex;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -11,7 +12,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::RelPath;
@@ -38,7 +38,7 @@ pub fn measure(root: &Path, samples: &[Sample]) -> ReadFigures {
     let kept = Mutex::new(Vec::new());
     let (large, small): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| !sample.small);
     let [large, small] = [large, small].map(|samples| phase(root, &samples, &kept));
-    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.into_inner();
     ReadFigures {
         sampled_bytes: large.bytes + small.bytes,
         bytes_per_second: per_second(large.bytes, large.seconds),
@@ -106,7 +106,7 @@ fn read(file: &File, sample: &Sample, piece: &mut [u8], begun: Instant, kept: &M
 }
 
 fn keep(kept: &Mutex<Vec<Vec<u8>>>, bytes: &[u8]) {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = kept.lock();
     if kept.iter().map(Vec::len).sum::<usize>() + bytes.len() <= KEPT {
         kept.push(bytes.to_vec());
     }

@@ -1,8 +1,9 @@
 //! Waiting for the other end on a port that anybody can connect to.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -127,10 +128,7 @@ impl Guard {
             let _ = loser.shutdown(Shutdown::Both);
         }
         // Only such threads are beyond the number of places.
-        let mut guests = self
-            .ended
-            .wait_while(guests, |guests| guests.threads >= THREADS)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut guests = self.ended.wait_while(guests, |guests| guests.threads >= THREADS);
         guests.threads += 1;
         drop(guests);
         let guard = self.clone();
@@ -150,7 +148,7 @@ impl Guard {
     }
 
     fn lock(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guests.lock()
     }
 }
 

@@ -4,10 +4,11 @@
 //! written and decrypted in the buffer that was read. Its state is locked for some hundred kilobytes at a time, while
 //! they are in the processor's hands, and never while the network is waited for.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::io::{self, IoSlice, Read};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -160,7 +161,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

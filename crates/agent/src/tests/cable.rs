@@ -1,11 +1,12 @@
 //! Lanes over socket pairs, with somebody's hands on them.
 
+use haul_core::sync::{Condvar, Mutex};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use haul_backends::peer::dial::{Dial, Link, Refused, Trouble, Way};
@@ -27,19 +28,19 @@ pub(super) struct Cable {
 
 impl Cable {
     pub(super) fn cut(&self) {
-        for end in self.ends.lock().unwrap().iter() {
+        for end in self.ends.lock().iter() {
             let _ = end.shutdown(Shutdown::Both);
         }
         self.stall(false);
     }
 
     pub(super) fn stall(&self, stalled: bool) {
-        *self.stalled.lock().unwrap() = stalled;
+        *self.stalled.lock() = stalled;
         self.moved.notify_all();
     }
 
     pub(super) fn flip(&self, after: usize) {
-        *self.flip.lock().unwrap() = Some(after);
+        *self.flip.lock() = Some(after);
     }
 
     fn carry(&self, mut from: UnixStream, mut to: UnixStream, up: bool) {
@@ -48,10 +49,10 @@ impl Cable {
             if n == 0 {
                 break;
             }
-            drop(self.moved.wait_while(self.stalled.lock().unwrap(), |stalled| *stalled).unwrap());
+            drop(self.moved.wait_while(self.stalled.lock(), |stalled| *stalled));
             if up {
                 self.up.fetch_add(n as u32, Ordering::Relaxed);
-                let mut flip = self.flip.lock().unwrap();
+                let mut flip = self.flip.lock();
                 if let Some(after) = *flip {
                     if after < n {
                         bytes[after] ^= 4;
@@ -94,11 +95,11 @@ impl Cables {
     }
 
     pub(super) fn cable(&self, at: usize) -> Arc<Cable> {
-        self.cables.lock().unwrap()[at].clone()
+        self.cables.lock()[at].clone()
     }
 
     pub(super) fn count(&self) -> usize {
-        self.cables.lock().unwrap().len()
+        self.cables.lock().len()
     }
 }
 
@@ -111,12 +112,12 @@ impl Dial for Cables {
         }
         let ((near, a), (b, far)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let cable = Arc::new(Cable::default());
-        cable.ends.lock().unwrap().extend([a.try_clone().unwrap(), b.try_clone().unwrap()]);
+        cable.ends.lock().extend([a.try_clone().unwrap(), b.try_clone().unwrap()]);
         for (from, to, up) in [(a.try_clone().unwrap(), b.try_clone().unwrap(), true), (b, a, false)] {
             let cable = cable.clone();
             thread::spawn(move || cable.carry(from, to, up));
         }
-        self.cables.lock().unwrap().push(cable);
+        self.cables.lock().push(cable);
         let world = self.world.clone();
         let says = self.says.clone();
         thread::spawn(move || match says {

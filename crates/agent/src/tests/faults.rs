@@ -1,9 +1,10 @@
 //! Lanes that die, stall or lie.
 
+use haul_core::sync::Mutex;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -85,8 +86,8 @@ fn calls_move_to_another_lane_by_themselves() {
     let cut = Mutex::new(0);
     source
         .scan(&ScanOptions::default(), &|batch| {
-            seen.lock().unwrap().extend(batch.entries.into_iter().map(|e| e.path));
-            let mut cut = cut.lock().unwrap();
+            seen.lock().extend(batch.entries.into_iter().map(|e| e.path));
+            let mut cut = cut.lock();
             if *cut < 3 {
                 far.cable(*cut).cut();
                 *cut += 1;
@@ -95,7 +96,7 @@ fn calls_move_to_another_lane_by_themselves() {
             ControlFlow::Continue(())
         })
         .unwrap();
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock();
     let all: BTreeSet<_> = seen.iter().collect();
     assert_eq!((seen.len(), all.len()), (30_000 + 5, 30_000 + 5), "each entry once");
 }

@@ -1,9 +1,10 @@
 //! A source and a sink in memory, with the manners of real ones: a slow disk, group commits, proofs.
 
+use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -56,12 +57,12 @@ pub(super) fn bytes_of(len: usize, seed: u64) -> Vec<u8> {
 impl World {
     pub(super) fn put(&self, name: &str, bytes: Vec<u8>) -> Arc<Entry> {
         let entry = entry(name, bytes.len() as u64);
-        self.files.lock().unwrap().insert(entry.path.clone(), (entry.clone(), bytes));
+        self.files.lock().insert(entry.path.clone(), (entry.clone(), bytes));
         Arc::new(entry)
     }
 
     pub(super) fn content(&self, name: &str) -> Option<Vec<u8>> {
-        self.files.lock().unwrap().get(&path(name)).map(|(_, bytes)| bytes.clone())
+        self.files.lock().get(&path(name)).map(|(_, bytes)| bytes.clone())
     }
 }
 
@@ -102,7 +103,7 @@ impl Source for MemSource {
         if options.starts == [path("broken")] {
             return Err(Error::new(ErrorKind::Io, Side::Source, "list", "the disk is gone"));
         }
-        let all: Vec<Entry> = self.world.files.lock().unwrap().values().map(|(e, _)| e.clone()).collect();
+        let all: Vec<Entry> = self.world.files.lock().values().map(|(e, _)| e.clone()).collect();
         for chunk in all.chunks(100) {
             let found = ScanBatch { entries: chunk.to_vec(), excluded: 1, ..ScanBatch::default() };
             if visit(found) == ControlFlow::Break(()) {
@@ -113,7 +114,7 @@ impl Source for MemSource {
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        let files = self.world.files.lock().unwrap();
+        let files = self.world.files.lock();
         Ok(paths.iter().map(|path| Ok(files.get(path).map(|(e, _)| e.clone()))).collect())
     }
 
@@ -121,7 +122,7 @@ impl Source for MemSource {
         let mut content = self.pool.take();
         let mut slices = Vec::new();
         for (entry, slice) in batch.iter() {
-            let files = self.world.files.lock().unwrap();
+            let files = self.world.files.lock();
             let Some((_, bytes)) = files.get(&entry.path) else {
                 slices.push(Err(Error::new(ErrorKind::NotFound, Side::Source, "read", "gone")));
                 continue;
@@ -136,7 +137,7 @@ impl Source for MemSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        let files = self.world.files.lock().unwrap();
+        let files = self.world.files.lock();
         let missing = || Error::new(ErrorKind::NotFound, Side::Source, "hash", "gone");
         Ok(paths.iter().map(|p| files.get(p).map(|(_, b)| Digest::of(b)).ok_or_else(missing)).collect())
     }
@@ -158,7 +159,7 @@ impl MemSink {
         if prove(entry, index, part) != *data {
             return Err(Error::new(ErrorKind::Corrupt, Side::Destination, "verify", "it differs"));
         }
-        let mut staged = self.world.staged.lock().unwrap();
+        let mut staged = self.world.staged.lock();
         let slices = staged.entry(entry.path.clone()).or_default();
         slices.insert(index, (data.clone(), part.to_vec()));
         if slices.len() < slice_count(entry.len) as usize {
@@ -171,14 +172,14 @@ impl MemSink {
             tree.set(index, data.value);
             bytes.extend(part);
         }
-        self.world.files.lock().unwrap().insert(entry.path.clone(), ((**entry).clone(), bytes));
+        self.world.files.lock().insert(entry.path.clone(), ((**entry).clone(), bytes));
         Ok(Outcome::Committed(tree.digest()))
     }
 }
 
 impl Sink for MemSink {
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-        let files = self.world.files.lock().unwrap();
+        let files = self.world.files.lock();
         let answer = |offer: &Offer| {
             if offer.entry.is_dir() {
                 Answer::Made
@@ -221,7 +222,7 @@ impl Sink for MemSink {
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
-        self.world.discarded.lock().unwrap().extend(paths.iter().cloned());
+        self.world.discarded.lock().extend(paths.iter().cloned());
         Ok(())
     }
 
@@ -230,7 +231,7 @@ impl Sink for MemSink {
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        self.world.removed.lock().unwrap().extend(paths.iter().cloned());
+        self.world.removed.lock().extend(paths.iter().cloned());
         Ok(paths.iter().map(|_| Ok(())).collect())
     }
 

@@ -1,8 +1,9 @@
 //! Everything that a peer can do, on healthy lanes.
 
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -29,13 +30,13 @@ fn every_call() {
     let excluded = Mutex::new(0);
     source
         .scan(&ScanOptions::default(), &|batch| {
-            found.lock().unwrap().extend(batch.entries.into_iter().map(|e| e.path));
-            *excluded.lock().unwrap() += batch.excluded;
+            found.lock().extend(batch.entries.into_iter().map(|e| e.path));
+            *excluded.lock() += batch.excluded;
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert_eq!(*found.lock().unwrap(), names.iter().map(|name| path(name)).collect::<Vec<_>>());
-    assert_eq!(*excluded.lock().unwrap(), 90);
+    assert_eq!(*found.lock(), names.iter().map(|name| path(name)).collect::<Vec<_>>());
+    assert_eq!(*excluded.lock(), 90);
 
     let looked = source.lookup(&[path("dir/file00007"), path("nothing")]).unwrap();
     assert_eq!(looked[0].as_ref().unwrap().as_ref().unwrap().len, 13);
@@ -77,8 +78,8 @@ fn every_call() {
     let link = HardLink { entry: Arc::new(entry("b", 1)), to: path("giant") };
     assert_eq!(sink.link(&[link]).unwrap(), [Ok(Answer::Made)]);
     assert_eq!(sink.remove(&[path("c"), path("d")]).unwrap(), [Ok(()), Ok(())]);
-    assert_eq!(*far.world.discarded.lock().unwrap(), [path("a")]);
-    assert_eq!(*far.world.removed.lock().unwrap(), [path("c"), path("d")]);
+    assert_eq!(*far.world.discarded.lock(), [path("a")]);
+    assert_eq!(*far.world.removed.lock(), [path("c"), path("d")]);
     let report = sink.finish().unwrap();
     assert_eq!(report.notes.len(), 1);
     assert!(sink.offer(&[]).unwrap().is_empty());
@@ -108,11 +109,11 @@ fn a_visitor_that_has_had_enough_ends_the_scan() {
         let seen = Mutex::new(0);
         source
             .scan(&ScanOptions::default(), &|batch| {
-                *seen.lock().unwrap() += batch.entries.len();
+                *seen.lock() += batch.entries.len();
                 ControlFlow::Break(())
             })
             .unwrap();
-        assert!(*seen.lock().unwrap() < 10_000);
+        assert!(*seen.lock() < 10_000);
     }
     assert!(source.lookup(&[path("f1")]).unwrap()[0].is_ok());
 }
@@ -180,7 +181,7 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
     for i in 0..6 {
         let mut entry = entry(&format!("x{i}"), 3);
         entry.xattrs = large_xattrs(if i == 4 { 5 << 20 } else { 2 << 20 });
-        far.world.files.lock().unwrap().insert(entry.path.clone(), (entry.clone(), b"abc".to_vec()));
+        far.world.files.lock().insert(entry.path.clone(), (entry.clone(), b"abc".to_vec()));
         offers.push(Offer { entry: Arc::new(entry), digest: None });
     }
     let peer = connect(&far, 2).unwrap();
@@ -193,7 +194,7 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
     assert_eq!(looked[5].as_ref().unwrap().as_ref().unwrap().xattrs[0].1.len(), 2 << 20);
     assert_eq!(looked[4].as_ref().unwrap_err().kind(), ErrorKind::Unsupported);
 
-    far.world.files.lock().unwrap().clear();
+    far.world.files.lock().clear();
     let pool = BufferPool::new(16 * MIB);
     let mut content = pool.take();
     content.grow(18).unwrap().copy_from_slice(&b"abc".repeat(6));
@@ -215,18 +216,18 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
     let failures = Mutex::new(Vec::new());
     for offer in &offers {
         let file = ((*offer.entry).clone(), b"abc".to_vec());
-        far.world.files.lock().unwrap().insert(offer.entry.path.clone(), file);
+        far.world.files.lock().insert(offer.entry.path.clone(), file);
     }
     let found = Mutex::new(0);
     source
         .scan(&ScanOptions::default(), &|batch| {
-            *found.lock().unwrap() += batch.entries.len();
-            failures.lock().unwrap().extend(batch.errors);
+            *found.lock() += batch.entries.len();
+            failures.lock().extend(batch.errors);
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert_eq!(*found.lock().unwrap(), 5);
-    assert_eq!(failures.lock().unwrap()[0].path, path("x4"));
+    assert_eq!(*found.lock(), 5);
+    assert_eq!(failures.lock()[0].path, path("x4"));
 }
 
 #[test]

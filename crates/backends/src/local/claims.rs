@@ -4,8 +4,8 @@
 //! find the same file at the destination were one file there and are two at the source: the first keeps the file,
 //! the other one gets a file of its own. Nothing is written into a file of another entry, nor is its metadata set.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::{Entry, RelPath};
 use rustix::fs::Statx;
@@ -24,7 +24,7 @@ impl Claims {
         if now.stx_nlink < 2 {
             return true;
         }
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = self.of.lock();
         of.entry(stat::inode(now)).or_insert_with(|| path.clone()) == path
     }
 

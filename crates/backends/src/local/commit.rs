@@ -3,9 +3,10 @@
 //! One thread does this for a sink. While it syncs, the next group is being written, so many small files share one
 //! sync, and a giant file's slices are recorded as durable a few times a second.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -57,7 +58,7 @@ impl Ticket {
 
     /// Settles slice `at`.
     pub(super) fn settle(&self, at: usize, outcome: Result<Outcome>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(slot) = state.outcomes.get_mut(at)
             && slot.replace(outcome).is_none()
         {
@@ -164,11 +165,11 @@ impl Committer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
-        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait(queue)
     }
 
     /// Hands over what was written; waits while too much is waiting.
@@ -264,11 +265,7 @@ impl Committer {
                 if self.is_full(&queue) || queue.flush || queue.closed || !self.durable || waited >= COLLECT {
                     break;
                 }
-                queue = self
-                    .changed
-                    .wait_timeout(queue, COLLECT - waited)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                queue = self.changed.wait_timeout(queue, COLLECT - waited).0;
             }
             let items = std::mem::take(&mut queue.items);
             queue.bytes = 0;
@@ -332,7 +329,7 @@ impl Committer {
             let synced = synced.clone();
             Arc::new(move || {
                 self.crew.each(&small, |item| {
-                    if let Some(item) = item.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    if let Some(item) = item.lock().take() {
                         self.commit_small(item, &synced);
                     }
                 });

@@ -1,6 +1,6 @@
 //! The part of committing that is about giants: slices are recorded, and a complete file gets its name.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use haul_core::digest::slice_len;
 use haul_core::{ChainingValue, Digest, Error, ErrorKind, Outcome, Result, Retry, SLICE_LEN};
@@ -65,7 +65,7 @@ impl Committer {
                 match &finished {
                     Ok(_) => {
                         self.bases.forget(&entry.path);
-                        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut committed = self.committed.lock();
                         committed.put(entry.path.clone(), (entry.identity(), digest));
                     }
                     // It is tried again once the folder in its place is empty: then these need not be sent again.
@@ -102,7 +102,7 @@ impl Committer {
             recheck::cancel(self, &giant);
         }
         if digest.is_some() || result.is_err() {
-            self.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
+            self.giants.lock().remove(&entry.path);
         }
         let last = items.len().saturating_sub(1);
         for (at, item) in items.into_iter().enumerate() {

@@ -4,8 +4,8 @@
 //! this machine has enough to do. A crew finds that out while it works: it grows as long as the operations in a
 //! second grow with it, and shrinks to where they last did when they no longer do.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ impl Crew {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Whether there is never more than one seat: then nothing is gained by asking for more.
@@ -191,7 +191,7 @@ impl Crew {
                 }
             }
         });
-        let mut done = job.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut done = job.done.into_inner();
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, answer)| answer).collect()
     }
@@ -200,7 +200,7 @@ impl Crew {
     fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
         let full = |state: &mut State| state.taken >= state.seats && !over();
         let state = self.changed.wait_timeout_while(self.lock(), STUCK, full);
-        let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = state;
         (state.taken < state.seats && !over()).then(|| {
             state.taken += 1;
             Seat(self)
@@ -240,7 +240,7 @@ impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
             }
         }
         drop(seat);
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).append(&mut answers);
+        self.done.lock().append(&mut answers);
     }
 }
 

@@ -4,12 +4,13 @@
 //! and whether it still was what was told shows when the whole slice is verified. If not, the slice is sent again, all of
 //! it. Where the file is changed in place, what is the same is there already, and is not read twice.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
 use haul_core::digest::{merge, slice_len};
@@ -61,8 +62,8 @@ impl Bases {
         Self(Mutex::new(Cache::new(descriptors::share(16).min(OPEN_FILES))))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Base>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> haul_core::sync::MutexGuard<'_, Cache<RelPath, Arc<Base>>> {
+        self.0.lock()
     }
 
     /// The file in the place of a giant one, if the two are to be compared.
@@ -147,7 +148,7 @@ impl Base {
         let mut pages = Pages::default();
         values.iter().for_each(|value| pages.push(value));
         if let Some(told) = &self.told {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = told.lock();
             // Those that came whole stay behind. What is forgotten is read again.
             if told.len() >= REMEMBERED {
                 told.clear();
@@ -159,7 +160,7 @@ impl Base {
 
     /// The chaining values of the whole pages of a slice as they were told, once, if the file is changed in place.
     pub(super) fn take_told(&self, index: u32) -> Option<Vec<ChainingValue>> {
-        self.told.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).remove(&index)
+        self.told.as_ref()?.lock().remove(&index)
     }
 
     /// What was read of the slice for the last time need not stay in memory.

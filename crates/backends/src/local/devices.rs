@@ -3,11 +3,11 @@
 //! The handle is opened before anything is written there: the kernel reports a failed write-back to every handle that
 //! was open when it happened, whoever else asks.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ impl Devices {
     /// Takes note of the file system that a folder is on.
     pub(super) fn note(&self, folder: impl AsFd) {
         let Ok(now) = stat::statx_file(folder.as_fd()) else { return };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let handle = known.entry((now.stx_dev_major, now.stx_dev_minor)).or_insert(Err(Errno::ACCESS));
         if handle.is_err() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -33,13 +33,13 @@ impl Devices {
 
     /// Calls `sync` with a handle on each file system; up to the first error.
     pub(super) fn each(&self, sync: impl Fn(&File, Device) -> io::Result<()>) -> io::Result<()> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.iter().try_for_each(|(device, handle)| sync(handle.as_ref().map_err(|errno| *errno)?, *device))
     }
 
     /// Whether this one is among them.
     pub(super) fn has(&self, device: Device) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device).is_some_and(Result::is_ok)
+        self.0.lock().get(&device).is_some_and(Result::is_ok)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Giant files that are hashed before anybody asks: while the other end is not there yet, the processor has nothing to
 //! do. A login over a distance takes a second, and a GiB is read and hashed in less.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haul_core::delta::{PAGE_LEN, page_value};
 use haul_core::digest::{merge, slice_count, slice_len};
@@ -40,7 +40,7 @@ struct Hashed {
 
 impl Early {
     fn lock(&self) -> MutexGuard<'_, HashMap<RelPath, Hashed>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock()
     }
 
     /// The pages of a slice, once, if the file is still what it was when they were hashed.

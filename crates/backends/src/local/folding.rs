@@ -6,9 +6,10 @@
 //! remembered there, so that the second of two such names is refused, and none of them is removed under the other's
 //! name.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use haul_core::{ErrorKind, RelPath, Result};
 use rustix::fs::{Mode, OFlags, Statx};
@@ -44,7 +45,7 @@ impl Folding {
             return Ok(());
         }
         let (folded, exact) = hashes(path);
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if *taken.entry(folded).or_insert(exact) == exact {
             return Ok(());
         }
@@ -60,7 +61,7 @@ impl Folding {
             return false;
         }
         let (folded, exact) = hashes(path);
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.taken.lock();
         taken.get(&folded).is_some_and(|taken| *taken != exact)
     }
 }

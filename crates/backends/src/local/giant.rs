@@ -1,10 +1,11 @@
 //! Giant files: made slice by slice, staged or where they are.
 
+use haul_core::sync::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::digest::{PART_LEN, merge, part_count};
 use haul_core::journal::Header;
@@ -161,13 +162,13 @@ impl Giant {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> haul_core::sync::MutexGuard<'_, Progress> {
+        self.progress.lock()
     }
 
     /// Held by who writes a slice.
     pub(super) fn door(&self, slice: Slice) -> MutexGuard<'_, ()> {
-        self.doors[slice.index as usize % DOORS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.doors[slice.index as usize % DOORS].lock()
     }
 
     /// Has the slice put in its place as it is in the old file, if that costs nothing: where the file system shares
@@ -187,7 +188,7 @@ impl Giant {
     /// Writes one slice, unless all are there: a slice whose stream died is sent again, though it may have arrived.
     /// To be called behind its door.
     pub(super) fn write(&self, slice: Slice, data: &SliceData, content: &[u8], same: Same) -> io::Result<()> {
-        let sealed = self.sealed.read().unwrap_or_else(PoisonError::into_inner);
+        let sealed = self.sealed.read();
         if *sealed {
             return Ok(());
         }
@@ -240,7 +241,7 @@ impl Giant {
 
     /// The file's own digest, once all slices are written; nothing is written after that.
     pub(super) fn seal(&self) -> Option<Digest> {
-        let mut sealed = self.sealed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sealed = self.sealed.write();
         let progress = self.lock();
         if progress.tree.missing() > 0 || !self.recheck.is_passed() {
             return None;

@@ -1,11 +1,12 @@
 //! Owners, attributes, modes and times.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, SinkOptions, Timestamp};
@@ -80,7 +81,7 @@ impl Metadata {
         let Some(names) = entry.names.as_ref().filter(|_| self.by_name) else {
             return (entry.uid, entry.gid);
         };
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.ids.lock();
         let mut id = |is_user: bool, name: &[u8], number: u32| {
             let known = ids.entry((is_user, name.to_vec())).or_insert_with(|| {
                 let name = OsStr::from_bytes(name);
@@ -240,7 +241,7 @@ impl Metadata {
     }
 
     pub(super) fn note_cause(&self, what: &str, cause: String, path: &RelPath) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.lock();
         let note = notes.entry((what.to_owned(), cause.clone())).or_insert_with(|| MetaNote {
             what: what.to_owned(),
             cause,
@@ -252,7 +253,7 @@ impl Metadata {
 
     /// What could not be set, once for each kind.
     pub(super) fn notes(&self) -> Vec<MetaNote> {
-        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = self.notes.lock();
         let mut all: Vec<MetaNote> = notes.values().cloned().collect();
         all.sort_by(|a, b| a.what.cmp(&b.what));
         all

@@ -3,11 +3,11 @@
 //! Small files are left to the kernel, which gives up first what was used once. To drop pages that were read or written
 //! a moment ago it asks every processor for the lists that it still has them on, and that takes longer than the file.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::SLICE_LEN;
 use haul_core::digest::slice_len;
@@ -42,8 +42,7 @@ impl Opened {
     /// The same of a slice of a file of `file_len` bytes that is read in parts: found out before the first of them is.
     pub(super) fn is_ours_in_parts(&self, file_len: u64, index: u32) -> bool {
         let look = || self.is_ours(u64::from(index) * SLICE_LEN, slice_len(file_len, index));
-        self.cold
-            || *self.ours.lock().unwrap_or_else(PoisonError::into_inner).entry(index).or_insert_with(look)
+        self.cold || *self.ours.lock().entry(index).or_insert_with(look)
     }
 }
 

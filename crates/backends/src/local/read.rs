@@ -1,8 +1,9 @@
 //! Reading slices: content into the batch's buffer, hashed once on the way.
 
+use haul_core::sync::Mutex;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::digest::SliceHasher;
 use haul_core::entry::Identity;
@@ -63,7 +64,7 @@ impl Reader {
             room = rest;
         }
         let slices: Vec<Result<SliceData>> = self.crew.each(&jobs, |(entry, slice, part)| {
-            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut part = part.lock();
             self.slice(root, entry, *slice, &mut part)
         });
         drop(jobs);
@@ -150,8 +151,8 @@ impl Reader {
         Ok(self.lock().put_new(entry.path.clone(), file))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<RelPath, Arc<Opened>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> haul_core::sync::MutexGuard<'_, Cache<RelPath, Arc<Opened>>> {
+        self.open.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 //! That goes on beside the transfer of the rest, in a thread of its own. A slice that is not what its journal says is
 //! sent again. A file whose last slice arrives earlier waits: what was written for it is held until all was read.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use haul_core::digest::slice_len;
@@ -51,7 +52,7 @@ impl Recheck {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn is_passed(&self) -> bool {
@@ -103,7 +104,7 @@ struct Queue {
 
 impl Rechecks {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Ends the thread.

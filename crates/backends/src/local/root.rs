@@ -4,11 +4,12 @@
 //! neither a link planted in the tree nor one swapped in during the run leads outside. What lies above the root was
 //! named by the user and is followed.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
@@ -274,7 +275,7 @@ impl Root {
 
     /// The directory that holds the root.
     fn held(&self, make: bool) -> rustix::io::Result<Arc<Dir>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         if let Some(dir) = &*held {
             return Ok(dir.clone());
         }
@@ -362,7 +363,7 @@ impl Root {
         keep: bool,
     ) -> rustix::io::Result<Arc<Dir>> {
         let door = &self.doors[(step.hash % DOORS as u128) as usize];
-        let _door = door.lock().unwrap_or_else(PoisonError::into_inner);
+        let _door = door.lock();
         if let Some(dir) = self.lock_dirs().get(step) {
             return Ok(dir);
         }
@@ -387,7 +388,7 @@ impl Root {
         }
         let opened = Arc::new(self.hold(opened, fresh));
         if fresh {
-            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(step.hash);
+            self.made.lock().insert(step.hash);
         }
         if fresh || keep {
             self.lock_dirs().put(path, step, opened.clone());
@@ -408,7 +409,7 @@ impl Root {
     /// Whether the directory at `path` was made because something in it came first; forgets it.
     pub(super) fn was_made(&self, path: &RelPath) -> bool {
         let hash = self.lock_dirs().hash(path.as_bytes());
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash)
+        self.made.lock().remove(&hash)
     }
 
     /// Forgets held directories at and below `path`, because it was replaced or removed.
@@ -417,7 +418,7 @@ impl Root {
     }
 
     fn lock_dirs(&self) -> MutexGuard<'_, HeldDirs> {
-        self.dirs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dirs.lock()
     }
 }
 

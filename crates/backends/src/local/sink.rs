@@ -1,9 +1,10 @@
 //! The writing end.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -193,8 +194,8 @@ impl LocalSink {
     /// The staged file of a giant, or the digest that it was committed with a moment ago.
     pub(super) fn giant(&self, entry: &Arc<Entry>) -> Result<Result<Arc<Giant>, Digest>> {
         let slot = {
-            let mut giants = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut committed = self.committer.committed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut giants = self.committer.giants.lock();
+            let mut committed = self.committer.committed.lock();
             match committed.get(&entry.path) {
                 Some((identity, digest))
                     if identity == entry.identity() && !giants.contains_key(&entry.path) =>
@@ -204,7 +205,7 @@ impl LocalSink {
                 _ => giants.entry(entry.path.clone()).or_default().clone(),
             }
         };
-        let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = slot.lock();
         if let Some(giant) = &*held
             && giant.entry.identity() == entry.identity()
         {
@@ -234,8 +235,8 @@ impl LocalSink {
 
     /// Closes the staged file of a giant that is not under way any more. Whether there was one.
     pub(super) fn let_go(&self, path: &RelPath) -> bool {
-        let slot = self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-        let giant = slot.as_ref().and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let slot = self.committer.giants.lock().remove(path);
+        let giant = slot.as_ref().and_then(|slot| slot.lock().take());
         if let Some(giant) = giant {
             recheck::cancel(&self.committer, &giant);
         }
@@ -372,13 +373,13 @@ impl Sink for LocalSink {
             let failed = Mutex::new(None);
             let set = |entries: &[Entry]| {
                 if let Err(error) = self.set_dirs(entries) {
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    failed.lock().get_or_insert(error);
                 }
                 Ok(())
             };
             self.dirs.finish(&set)?;
             self.root().lock_again();
-            if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(error) = failed.into_inner() {
                 return Err(error);
             }
             if self.options.durable {
@@ -402,18 +403,17 @@ impl Sink for LocalSink {
 impl LocalSink {
     /// What is staged of a file that is there is to be removed at the end.
     pub(super) fn clean_later(&self, entry: &Entry) {
-        let mut unclean = self.unclean.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unclean = self.unclean.lock();
         unclean.push(Arc::new(entry.clone()));
     }
 
     /// Removes what is staged of files that are there. A slice that was sent again may have come after its file was
     /// finished, by this process or by one that had its place before.
     fn clean(&self) {
-        let slots =
-            std::mem::take(&mut *self.committer.giants.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut entries = std::mem::take(&mut *self.unclean.lock().unwrap_or_else(PoisonError::into_inner));
+        let slots = std::mem::take(&mut *self.committer.giants.lock());
+        let mut entries = std::mem::take(&mut *self.unclean.lock());
         for slot in slots.into_values() {
-            let giant = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let giant = slot.lock().take();
             entries.extend(giant.map(|giant| giant.entry.clone()));
         }
         for entry in entries {
@@ -484,7 +484,7 @@ impl Drop for LocalSink {
     fn drop(&mut self) {
         self.committer.rechecks.stop();
         self.committer.close();
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(thread) = self.thread.lock().take() {
             // A panic there has been printed; here is nobody to tell.
             let _ = thread.join();
         }

@@ -1,9 +1,9 @@
 //! One name's metadata, as an [`Entry`].
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::entry::{Identity, Xattr};
 use haul_core::{Entry, EntryKind, Ops, OwnerNames, RelPath, Timestamp};
@@ -269,8 +269,8 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn of(&self, uid: u32, gid: u32) -> OwnerNames {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
+        let mut groups = self.groups.lock();
         let user = users.entry(uid).or_insert_with(|| {
             uzers::get_user_by_uid(uid).map(|u| u.name().as_bytes().to_vec()).unwrap_or_default()
         });

@@ -12,11 +12,12 @@
 //! Stacked file systems keep the pages in the inode below, where it does not look; so it is used only where it
 //! is known to work.
 
+use haul_core::sync::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::Ops;
 
@@ -64,7 +65,7 @@ impl Disk for Kernel {
 
 impl Kernel {
     fn is_reporting(&self, file: &File, device: Device) -> bool {
-        let mut known = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.reporting.lock();
         *known.entry(device).or_insert_with(|| {
             // 32 bits, sign-extended on some architectures.
             rustix::fs::fstatfs(file).is_ok_and(|fs| REPORTING.contains(&(fs.f_type as u32)))
@@ -135,7 +136,7 @@ impl Syncer {
     }
 
     fn know(&self, device: Device) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(device);
+        self.known.lock().insert(device);
     }
 
     /// Syncs a file system for names and folders. `handle` was open all the time, so it is told of each file that could not
@@ -143,7 +144,7 @@ impl Syncer {
     pub(super) fn names(&self, handle: &File, device: Device) -> io::Result<()> {
         self.ops.one();
         let answer = self.disk.sync_file_system(handle);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&device);
+        let known = self.known.lock().contains(&device);
         if answer.is_err() && known { self.disk.sync_file_system(handle) } else { answer }
     }
 }

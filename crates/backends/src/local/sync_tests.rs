@@ -26,7 +26,7 @@ struct Losing {
 
 impl Losing {
     fn answer(&self, file: &File) -> io::Result<()> {
-        let mut lost = self.lost.lock().unwrap();
+        let mut lost = self.lost.lock();
         if lost.1 > 0 && file.metadata()?.len() == lost.0 {
             lost.1 -= 1;
             return Err(io::Error::from_raw_os_error(5));
@@ -37,7 +37,7 @@ impl Losing {
 
 impl Disk for Arc<Losing> {
     fn sync_file_system(&self, _: &File) -> io::Result<()> {
-        let mut told = self.told.lock().unwrap();
+        let mut told = self.told.lock();
         if *told == 0 {
             return Ok(());
         }
@@ -140,7 +140,7 @@ fn nothing_of_a_large_file_counts_once_a_sync_of_it_has_failed() {
     let inode = std::fs::metadata(staged()).unwrap().ino();
     // Kept open, so that the number is not used again.
     let _held = File::open(staged()).unwrap();
-    *disk.lost.lock().unwrap() = (len, 1);
+    *disk.lost.lock() = (len, 1);
     let error = write(&first, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
     assert_eq!(error.retry(), Retry::Anew);
     assert_eq!(names(dir.path()), [""; 0], "neither is gone on with");
@@ -162,7 +162,7 @@ fn without_syncs_a_large_file_is_synced_all_the_same_before_it_gets_its_name() {
     let disk = Arc::new(Losing::default());
     let sink = sink_with(SinkOptions { durable: false, ..SinkOptions::default() }, &disk, dir.path());
     let large = entry("large", len);
-    *disk.lost.lock().unwrap() = (len, 1);
+    *disk.lost.lock() = (len, 1);
     assert_eq!(write(&sink, std::slice::from_ref(&large), 0), [Ok(Outcome::Stored)]);
     let error = write(&sink, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
     assert_eq!((error.operation(), error.retry()), ("sync", Retry::Anew));
@@ -181,7 +181,7 @@ fn an_error_of_a_file_that_was_mended_is_not_told_of_at_the_end() {
         let again = write(&sink, &small, 0).remove(0);
         assert_eq!(again, Ok(Outcome::Committed(Some(Digest::of(&slice_bytes(7, 0))))));
         // The handle that was open all the time is told once of what went wrong meanwhile.
-        *disk.told.lock().unwrap() = 1;
+        *disk.told.lock() = 1;
         assert_eq!(sink.finish().is_ok(), is_fine);
     }
 }

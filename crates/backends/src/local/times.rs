@@ -5,10 +5,10 @@
 //! little, or is so far away, that the file system may be why; and once for each file system. So nothing is taken for
 //! the same where nanoseconds are kept.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::{SinkOptions, Timestamp};
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, Timespec, Timestamps};
@@ -84,7 +84,7 @@ impl Times {
     fn unit(&self, at: &At, now: &Statx) -> i128 {
         let dev = (now.stx_dev_major, now.stx_dev_minor);
         // Who else asks meanwhile waits for the answer.
-        let mut units = self.units.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut units = self.units.lock();
         *units.entry(dev).or_insert_with(|| match probe(at, now, PROBE, self.dry_run) {
             Some(kept) => unit_of(kept),
             None => known_unit(at),

@@ -1,7 +1,7 @@
 //! What is being done on a file system far away, so that what a server does not answer can be named.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::{RelPath, Stuck};
@@ -29,7 +29,7 @@ impl Drop for Guard<'_> {
 
 impl Underway {
     fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Operation>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn begin(&self, what: &'static str, path: &RelPath) -> Guard<'_> {

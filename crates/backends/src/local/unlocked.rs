@@ -3,10 +3,10 @@
 //! Only folders of the tree that is copied are: what is above its root belongs to nobody's run. They get their own mode
 //! with all other metadata of folders at the end; those that do not come to that get the mode back that they had.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haul_core::RelPath;
 use rustix::fs::{Mode, OFlags};
@@ -26,7 +26,7 @@ struct Was {
 
 impl Unlocked {
     fn lock(&self) -> MutexGuard<'_, HashMap<RelPath, Was>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

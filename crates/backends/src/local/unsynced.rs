@@ -7,11 +7,11 @@
 //!
 //! Larger files and files with holes are synced before they get their names, with `--no-fsync` too.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_object::state;
@@ -144,7 +144,7 @@ impl Unsynced {
     }
 
     fn own(&self) -> MutexGuard<'_, HashMap<Device, Option<Record>>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock()
     }
 }
 

@@ -3,7 +3,8 @@
 //! The scan asks about objects before anybody knows whether they will be read. Each small object that is read allows
 //! two more to be fetched so: where all is new this is soon all of them, and where nothing is, none.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::Result;
@@ -64,7 +65,7 @@ impl Drop for Room {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -107,7 +108,7 @@ impl Ahead {
                 state.allowed = 0;
                 break;
             };
-            state = self.0.freed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.0.freed.wait_timeout(state, left).0;
         }
         None
     }
@@ -120,7 +121,7 @@ impl Content {
 
     /// Its bytes, once.
     pub(super) fn take(&self) -> Option<Vec<u8>> {
-        let (bytes, room) = self.held.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let (bytes, room) = self.held.lock().take()?;
         room.shared.lock().taken = Some(Instant::now());
         Some(bytes)
     }

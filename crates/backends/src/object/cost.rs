@@ -1,6 +1,7 @@
 //! How many requests a run will take besides the questions that `-n` asks too.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use haul_core::sync::Mutex;
+use std::sync::Arc;
 
 use haul_core::SLICE_LEN;
 use haul_core::digest::slice_count;
@@ -59,7 +60,7 @@ impl Bill {
 
     /// One entry would be dealt with so. `len` is that of its content, in bytes.
     pub fn entry(&self, action: Action, len: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let cost = match action {
             Action::Copied | Action::Replaced => self.file(len, &mut state),
             Action::Made => self.written(0, 1),
@@ -78,7 +79,7 @@ impl Bill {
     /// All of it so far.
     #[must_use]
     pub fn cost(&self) -> Cost {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         let mut cost = state.cost;
         if let Some(client) = &self.destination {
             cost.delete += state.removed.div_ceil(client.removes() as u64);

@@ -4,9 +4,10 @@
 //! part with what it has read itself: what is there is not sent again. So a slice counts as taken once it is at hand for its
 //! part; what counts in the end is that the store makes the object from all parts.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use haul_core::digest::slice_count;
@@ -98,7 +99,7 @@ impl Giant {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Takes a slice; sends the part that it makes whole; makes the object of the last one.
@@ -165,7 +166,7 @@ impl Giant {
 
     /// The upload: what an earlier run left of it, or a new one.
     fn begin(&self, sink: &ObjectSink) -> Result<Arc<Begun>> {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = self.begun.lock();
         if let Some(begun) = &*begun {
             return Ok(Arc::clone(begun));
         }
@@ -220,7 +221,7 @@ impl Giant {
         let mut etag = sink.noted(&self.entry, Some(&digest), |options| {
             client.complete(&begun.upload, &tags, len, crc64, &with(options, &begun.run))
         })?;
-        if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(record) = begun.record.lock().take() {
             record.done();
         }
         if client.notes_at_end() {
@@ -250,11 +251,11 @@ impl Giant {
     /// # Errors
     /// If the store does not say that it is gone.
     pub(super) fn abort(&self, sink: &ObjectSink) -> Result<()> {
-        let Some(begun) = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(begun) = self.begun.lock().take() else {
             return Ok(());
         };
         sink.tree.client.abort(&begun.upload)?;
-        if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(record) = begun.record.lock().take() {
             record.done();
         }
         Ok(())
@@ -286,7 +287,7 @@ impl Uploads {
                 self.0.get_or_init(|| Mutex::new(all))
             }
         };
-        let found = all.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let found = all.lock().remove(key);
         Ok(found.unwrap_or_default())
     }
 }

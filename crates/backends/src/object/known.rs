@@ -1,7 +1,8 @@
 //! What this run has learned of objects by asking for each: a bounded number of them.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use haul_core::{Digest, Entry, RelPath};
 use haul_object::Object;
@@ -34,7 +35,7 @@ struct State {
 
 impl Known {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn get(&self, path: &RelPath) -> Option<Arc<Fact>> {

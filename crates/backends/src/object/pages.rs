@@ -1,9 +1,10 @@
 //! What is right in each folder of a destination, by one page of a listing: names that are not on it need not be asked
 //! for, and nothing below a folder that is not there.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{ErrorKind, RelPath, Result};
 use haul_object::Object;
@@ -70,7 +71,7 @@ impl Page {
 
     /// The object at `path`, if the listing told its notes; once, as it is what was there when it was listed.
     pub(super) fn take_noted(&self, tree: &Tree, path: &RelPath) -> Option<Object> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&tree.encode(path.name()))
+        self.noted.lock().remove(&tree.encode(path.name()))
     }
 }
 
@@ -91,7 +92,7 @@ struct Slot(Mutex<Option<Arc<Page>>>);
 
 impl Pages {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The names right in `folder`.
@@ -100,7 +101,7 @@ impl Pages {
     /// If it cannot be listed.
     pub(super) fn of(&self, tree: &Tree, folder: &RelPath) -> Result<Arc<Page>> {
         let slot = Arc::clone(self.lock().slots.entry(folder.clone()).or_default());
-        let mut known = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = slot.0.lock();
         if let Some(page) = &*known {
             return Ok(Arc::clone(page));
         }
@@ -154,7 +155,7 @@ impl Pages {
             && let Some(oldest) = state.order.pop_front()
         {
             if let Some(slot) = state.slots.remove(&oldest) {
-                let page = slot.0.try_lock().ok().and_then(|page| page.clone());
+                let page = slot.0.try_lock().and_then(|page| page.clone());
                 state.names = state.names.saturating_sub(page.map_or(0, |page| page.weight));
             }
         }

@@ -1,8 +1,9 @@
 //! Reading: small objects whole and many at a time, giants a slice at a time. What is recorded of an object is compared
 //! with what came.
 
+use haul_core::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::SliceHasher;
 use haul_core::entry::Identity;
@@ -56,7 +57,7 @@ pub(super) fn read(source: &ObjectSource, batch: &Arc<Batch>) -> Result<BatchDat
             jobs.push(Job { entry, slice, space: Mutex::new(own) });
         }
         source.fetch.each(&jobs, |job| {
-            let mut space = job.space.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut space = job.space.lock();
             slice(source, job.entry, job.slice, &mut space)
         })
     };
@@ -175,7 +176,7 @@ fn check_giant(
     value: haul_core::ChainingValue,
 ) -> Result<()> {
     let checked = {
-        let mut giants = source.giants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut giants = source.giants.lock();
         let identity = entry.identity();
         let new = || {
             let tree = Mutex::new(FileTree::new(entry.len));
@@ -189,7 +190,7 @@ fn check_giant(
     };
     let recorded = {
         // The other slices wait for the one answer.
-        let mut recorded = checked.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = checked.recorded.lock();
         match *recorded {
             Some(known) => known,
             None => {
@@ -201,7 +202,7 @@ fn check_giant(
             }
         }
     };
-    let mut tree = checked.tree.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tree = checked.tree.lock();
     tree.set(slice.index, value);
     let (Some(recorded), Some(found)) = (recorded, whole(&tree)) else {
         return Ok(());
@@ -209,7 +210,7 @@ fn check_giant(
     if found != recorded {
         return Err(differs(source, entry, &found, &recorded));
     }
-    source.giants.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.path);
+    source.giants.lock().remove(&entry.path);
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! The writing end.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::{
     Answer, Batch, BatchData, BufferPool, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
@@ -81,7 +82,7 @@ impl ObjectSink {
     }
 
     fn giants(&self) -> MutexGuard<'_, HashMap<RelPath, Arc<Giant>>> {
-        self.giants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.giants.lock()
     }
 
     /// The upload of a giant in this state, begun or not.

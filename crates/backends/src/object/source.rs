@@ -1,8 +1,9 @@
 //! The reading end.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, BufferPool, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};

@@ -1,8 +1,9 @@
 //! What a store copies by itself: objects within a bucket, further names of a file, and an object onto itself to give it
 //! other notes.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haul_core::{
     Answer, Batch, Digest, Entry, Error, ErrorKind, HardLink, Left, Outcome, RelPath, Result, SLICE_LEN,
@@ -45,7 +46,7 @@ pub(super) fn fetch(sink: &ObjectSink, from: &Tree, batch: &Arc<Batch>, done: Wr
 
 /// Each slice of a giant is asked for; the first copies all of it.
 fn fetch_giant(sink: &ObjectSink, from: &Tree, entry: &Entry, done: WriteDone) {
-    let copies = || sink.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let copies = || sink.copies.0.lock();
     let committed = |digest: &Option<Digest>| Outcome::Committed(*digest);
     let mine = {
         let mut copies = copies();

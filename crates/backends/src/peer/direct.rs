@@ -3,9 +3,10 @@
 //! Tried are: connecting to the far end, and, where something between the two lets nobody in there, having the far
 //! end connect to us. Content goes through ssh until one of them works.
 
+use haul_core::sync::{Condvar, Mutex};
 use std::collections::HashSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -54,7 +55,7 @@ impl Gate {
     }
 
     fn set(&self, to: Passage) {
-        let mut passage = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passage = self.0.0.lock();
         if *passage != Passage::Never {
             *passage = to;
         }
@@ -63,9 +64,9 @@ impl Gate {
 
     /// Waits; `false` if it will never open.
     fn pass(&self) -> bool {
-        let passage = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let passage = self.0.0.lock();
         let shut = |passage: &mut Passage| *passage == Passage::Shut;
-        *self.0.1.wait_while(passage, shut).unwrap_or_else(PoisonError::into_inner) == Passage::Open
+        *self.0.1.wait_while(passage, shut) == Passage::Open
     }
 }
 
@@ -265,14 +266,14 @@ impl Forward {
     pub(super) fn reach(&self) -> std::io::Result<Duration> {
         let begun = Instant::now();
         let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some((socket, Instant::now()));
+        *self.reached.lock() = Some((socket, Instant::now()));
         Ok(begun.elapsed())
     }
 }
 
 impl Dial for Forward {
     fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reached = self.reached.lock().take();
         let connected = match reached {
             // The far end waits for us to prove ourselves, but not for ever.
             Some((socket, since)) if since.elapsed() < PATIENCE => Ok(socket),

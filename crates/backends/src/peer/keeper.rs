@@ -1,6 +1,6 @@
 //! The thread that keeps a session's lanes alive, and opens more.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -125,11 +125,7 @@ impl Keeper {
                 let next = TICK.saturating_sub(last.elapsed());
                 let next = next.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
                 let next = if state.is_ending() { next.min(END_TICK) } else { next };
-                let (mut state, _) = self
-                    .session
-                    .keeper
-                    .wait_timeout_while(state, next, idle)
-                    .unwrap_or_else(PoisonError::into_inner);
+                let (mut state, _) = self.session.keeper.wait_timeout_while(state, next, idle);
                 if state.closed {
                     return;
                 }
@@ -375,8 +371,7 @@ impl Keeper {
     fn pause(&self, time: Duration) -> bool {
         let state = self.session.lock();
         let open = |state: &mut State| !state.closed;
-        let (state, _) =
-            self.session.keeper.wait_timeout_while(state, time, open).unwrap_or_else(PoisonError::into_inner);
+        let (state, _) = self.session.keeper.wait_timeout_while(state, time, open);
         state.closed
     }
 }

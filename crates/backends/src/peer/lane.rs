@@ -1,7 +1,8 @@
 //! One connection to the far end.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_transport::{FrameWriter, Pulse};
@@ -47,11 +48,7 @@ impl Lane {
         if self.pulse.quiet_for() < QUIET {
             return;
         }
-        let mut writer = match self.writer.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut writer) = self.writer.try_lock() else { return };
         if let Some(writer) = &mut *writer
             && writer.is_ready()
         {
@@ -62,19 +59,12 @@ impl Lane {
 
     /// For how long a frame that is being written has not moved.
     pub(super) fn stuck_for(&self) -> Duration {
-        match self.writer.try_lock() {
-            Err(TryLockError::WouldBlock) => self.pulse.quiet_for(),
-            _ => Duration::ZERO,
-        }
+        if self.writer.try_lock().is_some() { Duration::ZERO } else { self.pulse.quiet_for() }
     }
 
     /// Ends what we say: the far end sees the end of its input. A lane that is being written to is left as it is.
     pub(super) fn close(&self) {
-        let writer = match self.writer.try_lock() {
-            Ok(mut writer) => writer.take(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
-            Err(TryLockError::WouldBlock) => None,
-        };
+        let writer = self.writer.try_lock().and_then(|mut writer| writer.take());
         if let Some(writer) = writer {
             writer.close();
         }
@@ -89,6 +79,6 @@ impl Lane {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<FrameWriter>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 }

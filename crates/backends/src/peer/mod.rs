@@ -27,10 +27,11 @@ mod straggler;
 mod tuner;
 mod watch;
 
+use haul_core::sync::Mutex;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -350,11 +351,11 @@ struct Travelled(Mutex<Traffic>);
 impl Travelled {
     /// Counts content that did not have to travel.
     fn matched(&self, bytes: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).matched_bytes += bytes;
+        self.0.lock().matched_bytes += bytes;
     }
 
     fn count(&self, wire_bytes: usize, method: Option<Method>) {
-        let mut traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut traffic = self.0.lock();
         traffic.wire_bytes += wire_bytes as u64;
         if wire_bytes > 0 {
             traffic.method = method;
@@ -362,7 +363,7 @@ impl Travelled {
     }
 
     fn get(&self) -> Traffic {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 

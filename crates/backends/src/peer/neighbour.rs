@@ -2,8 +2,9 @@
 //!
 //! It is a session like that of a near end, in which nothing but content can be asked for.
 
+use haul_core::sync::{Condvar, Mutex};
 use std::net::IpAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{
@@ -175,11 +176,11 @@ struct Turn<'a>(&'a Neighbour);
 
 impl<'a> Turn<'a> {
     fn wait(of: &'a Neighbour) -> Self {
-        let mut fetching = of.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetching = of.fetching.lock();
         // Lanes come and go.
         while *fetching >= 2 * of.streams().max(1) + 2 {
             let look = Duration::from_millis(200);
-            fetching = of.fetched.wait_timeout(fetching, look).unwrap_or_else(PoisonError::into_inner).0;
+            fetching = of.fetched.wait_timeout(fetching, look).0;
         }
         *fetching += 1;
         Self(of)
@@ -188,7 +189,7 @@ impl<'a> Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.fetching.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *self.0.fetching.lock() -= 1;
         self.0.fetched.notify_one();
     }
 }

@@ -3,9 +3,10 @@
 //! The near end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
 //! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -221,7 +222,7 @@ fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn turn(&self, mut state: MutexGuard<'_, State>, way: Way) {
@@ -312,7 +313,7 @@ impl Shared {
             if state.ended {
                 return None;
             }
-            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, TICK).0;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Measures the link to a far haul with its own requests, on the lanes that a copy would use.
 
+use haul_core::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
             self.over.store(true, Ordering::Relaxed);
             Ok(())
         })?;
-        match self.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match self.failed.into_inner() {
             Some(error) => Err(error),
             None => Ok(measured),
         }
@@ -276,8 +276,8 @@ impl<'a> Run<'a> {
         usize::try_from(len.clamp(LEAST, BUFFER_LEN as u64)).unwrap_or(BUFFER_LEN)
     }
 
-    fn lock_failed(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_failed(&self) -> haul_core::sync::MutexGuard<'_, Option<Error>> {
+        self.failed.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The lanes of one far end, and the requests on them.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{Buffer, BufferPool, Error, ErrorKind, Pace, Result, Retry, Side};
@@ -181,7 +182,7 @@ impl Session {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// An error of the whole session.
@@ -301,7 +302,7 @@ impl Session {
                 if matches!(pick, Pick::Lane(_)) {
                     break Err(lost("its connection has ended"));
                 }
-                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.free.wait(state);
             }
         };
         if let Err(error) = picked {
@@ -449,7 +450,7 @@ impl Session {
         let state = self.lock();
         let busy = |state: &mut State| state.readers + state.dialing > 0;
         let waited = self.free.wait_timeout_while(state, patience, busy);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        !waited.1.timed_out()
     }
 }
 
@@ -463,17 +464,17 @@ struct Mailbox {
 
 impl Mailbox {
     fn put(&self, reply: Result<Reply>) {
-        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+        *self.reply.lock() = Some(reply);
         self.arrived.notify_one();
     }
 
     fn wait(&self) -> Result<Reply> {
-        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reply = self.reply.lock();
         loop {
             if let Some(reply) = reply.take() {
                 return reply;
             }
-            reply = self.arrived.wait(reply).unwrap_or_else(PoisonError::into_inner);
+            reply = self.arrived.wait(reply);
         }
     }
 }

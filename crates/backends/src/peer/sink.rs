@@ -1,7 +1,8 @@
 //! A sink at the far end.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_codec::Packed;
@@ -48,7 +49,7 @@ impl PeerSink {
     }
 
     fn lock_dirs(&self) -> MutexGuard<'_, (Spool<Arc<Entry>>, u32)> {
-        self.dirs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dirs.lock()
     }
 
     /// Remembers what only the far process knows.
@@ -369,7 +370,7 @@ impl Gathered {
 
     fn got(&self, at: usize, outcomes: Vec<Result<Outcome>>) {
         let (all, done) = {
-            let mut gathering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gathering = self.0.lock();
             gathering.outcomes[at] = outcomes;
             gathering.missing -= 1;
             if gathering.missing > 0 {

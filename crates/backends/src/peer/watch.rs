@@ -1,7 +1,8 @@
 //! What a file system at the far end does not answer: asked beforehand, and answered when there is something to tell. A far
 //! end that waits for its file system may read nothing more, so that a question would come too late.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use haul_core::sync::Mutex;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -23,11 +24,11 @@ struct State {
 impl Watch {
     /// What has been under way for so long at `root`, as far as the far end told; sees to it that it will tell.
     pub(super) fn stuck(&self, session: &Arc<Session>, root: RootId, patience: Duration) -> Vec<Stuck> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if !state.is_asking {
             let (own, session) = (Arc::clone(&self.0), Arc::clone(session));
             let ask = move || {
-                let lock = || own.lock().unwrap_or_else(PoisonError::into_inner);
+                let lock = || own.lock();
                 let mut known = None;
                 loop {
                     let request = Request::Stuck { root, patience, known: known.clone() };

@@ -1,8 +1,9 @@
 //! What an answer may be, beyond its form: no more than was asked for, and no handle that is in use.
 
+use haul_core::sync::Mutex;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::packet::{Names, Request, Response};
 
@@ -67,7 +68,7 @@ impl Checks {
     /// A request is sent.
     pub(super) fn asked(&self, request: &Request<'_>) {
         if let Request::Close { handle } = request {
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(*handle);
+            self.open.lock().remove(*handle);
         }
     }
 
@@ -100,7 +101,7 @@ impl Checks {
                 Ok(None)
             }
             (Response::Handle(handle), _) => {
-                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = self.open.lock();
                 if open.insert(handle.clone()) {
                     Ok(None)
                 } else {

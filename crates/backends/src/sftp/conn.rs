@@ -1,9 +1,10 @@
 //! One connection: requests go out from whoever asks, a thread hands the answers back by their numbers.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
@@ -334,7 +335,7 @@ impl Conn {
 
     /// Sends bytes, one after the other. If that fails the connection is lost.
     pub(super) fn send(&self, first: &[u8], second: &[u8]) {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock();
         let written = writer.write_both(first, second);
         drop(writer);
         if let Err(error) = written {
@@ -392,17 +393,17 @@ impl Conn {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     fn lock_handles(&self) -> MutexGuard<'_, usize> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+        self.handles.lock()
     }
 
     /// The turn to send content: who has begun gets through before the next one begins, so that on a slow link
     /// slices are complete one after the other.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sending.lock()
     }
 
     /// Files that one wave may have open: some, so that several waves go side by side.
@@ -415,7 +416,7 @@ impl Conn {
     pub(super) fn handles(&self, count: usize) -> Handles<'_> {
         let mut used = self.lock_handles();
         while *used > 0 && *used + count > self.server.handles && !self.is_lost() {
-            used = self.returned.wait(used).unwrap_or_else(PoisonError::into_inner);
+            used = self.returned.wait(used);
         }
         *used += count;
         Handles { conn: self, count }

@@ -4,8 +4,9 @@
 //! but the first slices of a run makes the staged file: a slice that is sent again after its file got its name finds
 //! no staged file, and makes none.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::digest::SliceHasher;
 use haul_core::journal::{self, HEADER_LEN, Header, RECORD_LEN};
@@ -90,7 +91,7 @@ impl Giant {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     /// The server tells neither its boots nor attributes.
@@ -369,7 +370,7 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
 fn close_journal(sink: &SftpSink, giant: &Giant) {
     let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
     let waited = giant.opened.wait_while(giant.lock(), opening);
-    let mut progress = waited.unwrap_or_else(PoisonError::into_inner);
+    let mut progress = waited;
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
     if let Journal::Open(conn, handle) = open {

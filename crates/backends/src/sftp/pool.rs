@@ -1,7 +1,8 @@
 //! The connections to one server: opened as work comes, replaced when they die.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The far end's name, for people.
@@ -131,7 +132,7 @@ impl Pool {
             if let Some(conn) = least {
                 return Ok(conn.clone());
             }
-            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, TICK).0;
         }
     }
 
@@ -169,7 +170,7 @@ impl Pool {
         let begun = Instant::now();
         let mut state = self.lock();
         while (state.readers > 0 || state.dialing > 0) && begun.elapsed() < Duration::from_secs(5) {
-            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, TICK).0;
         }
         drop(state);
         self.dialer.clean();
@@ -279,7 +280,7 @@ impl Pool {
             let up = u32::try_from(state.conns.len()).unwrap_or(u32::MAX);
             let idle = up > 0 && self.room(&state, up) == 0;
             if idle {
-                state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+                state = self.changed.wait_timeout(state, TICK).0;
             }
             let conns = state.conns.clone();
             let up = u32::try_from(conns.len()).unwrap_or(u32::MAX);
@@ -395,8 +396,7 @@ impl Pool {
     fn pause(&self, time: Duration) -> bool {
         let state = self.lock();
         let open = |state: &mut State| !state.closed;
-        let (state, _) =
-            self.changed.wait_timeout_while(state, time, open).unwrap_or_else(PoisonError::into_inner);
+        let (state, _) = self.changed.wait_timeout_while(state, time, open);
         state.closed
     }
 }

@@ -1,7 +1,8 @@
 //! Reading slices: all that a batch needs is asked for before the first answer is waited for.
 
+use haul_core::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
@@ -226,11 +227,11 @@ pub(super) fn staged(
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(index) = indices.get(at) else { return Ok(()) };
             let value = tree.pool().on_one(|conn| staged_slice(conn, path, len, *index))?;
-            values.lock().unwrap_or_else(PoisonError::into_inner)[at] = value;
+            values.lock()[at] = value;
         }
     };
     together(HASHERS as usize, "hash", work)?.into_iter().collect::<Result<()>>()?;
-    Ok(values.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(values.into_inner())
 }
 
 fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {

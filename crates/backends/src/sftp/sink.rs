@@ -1,8 +1,9 @@
 //! The writing end.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{
     Answer, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath,
@@ -82,7 +83,7 @@ impl Drop for Part<'_> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl SftpSink {

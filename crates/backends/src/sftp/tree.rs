@@ -4,9 +4,10 @@
 //! below them: one that turns out to be a link is none. A link that is swapped in between two requests is followed
 //! there; SFTP has no means against it.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 
@@ -116,7 +117,7 @@ impl Tree {
     }
 
     fn known(&self) -> MutexGuard<'_, Cache<RelPath, ()>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Forgets folders at and below `path`, because it was replaced or removed.

@@ -1,9 +1,9 @@
 //! A walk over folders at the server: many listings side by side, many answers ahead.
 
+use haul_core::sync::Mutex;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::source::ScanVisit;
 use haul_core::{
@@ -121,8 +121,8 @@ impl Walk<'_> {
         let batch = Mutex::new(batch);
         let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.far(dir)).collect();
         let failed = self.tree.pool().on_one(|conn| {
-            let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut batch = batch.lock();
+            let mut told = told.lock();
             if told.iter().any(|told| told.len() >= TOLD) {
                 let why = "the connection was lost while a folder of a million names was listed";
                 return Err(lost(&self.tree.pool().name(), why).with_retry(Retry::Never));
@@ -146,7 +146,7 @@ impl Walk<'_> {
                 Ok(!self.folders.is_stopped())
             })
         })?;
-        let batch = batch.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let batch = batch.into_inner();
         for (dir, fault) in dirs.iter().zip(failed) {
             // A folder that vanished since it was found has nothing to tell.
             if let Some(fault) = fault.filter(|fault| !fault.is_missing() || dir.is_root()) {

@@ -7,8 +7,8 @@ mod folder;
 mod process;
 mod record;
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::Totals;
@@ -92,7 +92,7 @@ impl Job {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The one place that all of a run's output goes through.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use haul_core::event::Action;
 use haul_core::text::one_line;
@@ -95,7 +96,7 @@ impl Console {
     /// Where the run stands.
     pub(crate) fn progress(&self, progress: &Progress) {
         self.view.progress(progress);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
+        *self.last.lock() = Some(*progress);
         if let Some(job) = &self.job {
             job.progress(&progress.totals);
         }
@@ -135,7 +136,7 @@ impl Console {
 
     /// Says in one line where the run stands, because somebody asked.
     pub(crate) fn status(&self) {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last.lock();
         let text = last.map_or_else(
             || "connecting, or looking at what is there".to_owned(),
             |progress| format!("{} · {}", amount(&progress), pace(&progress)),
@@ -200,7 +201,7 @@ impl Console {
     }
 
     fn failures(&self) -> MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock()
     }
 }
 

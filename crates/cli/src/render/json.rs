@@ -4,8 +4,9 @@ mod line;
 mod plan;
 mod probe;
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) use line::line;
@@ -223,7 +224,7 @@ impl View for Json {
     }
 
     fn progress(&self, progress: &Progress) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         if !self.with_progress || shown.is_some_and(|at| at.elapsed() < PERIOD) {
             self.lines.flush();
             return;

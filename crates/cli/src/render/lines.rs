@@ -1,9 +1,9 @@
 //! Lines on standard output, for programs and pipes.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Buffered standard output. The first failure is kept and nothing is written after it.
 pub(crate) struct Lines(Mutex<State>);
@@ -54,7 +54,7 @@ impl Lines {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Progress where there is no terminal: a line now and then.
 
-use std::sync::{Mutex, PoisonError};
+use haul_core::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use haul_core::Progress;
@@ -23,7 +23,7 @@ impl Ticker {
 
 impl Gauge for Ticker {
     fn show(&self, progress: &Progress) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if last.elapsed() >= PERIOD {
             *last = Instant::now();
             say(&format!("{} · {}\n", amount(progress), pace(progress)));

@@ -1,7 +1,7 @@
 //! Listings that can be believed: every name is below what was asked for, and each page is behind the one before.
 
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use haul_core::Result;
 use haul_core::path::printable;
@@ -45,11 +45,11 @@ impl Client {
 
 impl Ends {
     fn before(&self, token: &str) -> Option<End> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+        self.0.lock().get(token).cloned()
     }
 
     fn went_on(&self, from: Option<&str>, page: &Page, before: Option<End>) {
-        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.0.lock();
         if let Some(from) = from {
             ends.remove(from);
         }
@@ -158,6 +158,6 @@ mod tests {
             assert!(check(&first, "", Some("t"), Some(&end)).is_err());
             assert!(check(&page(&[], &[], Some("u")), "", Some("t"), Some(&end)).is_ok());
         }
-        assert_eq!(ends.0.lock().unwrap().len(), 1, "what is behind is forgotten");
+        assert_eq!(ends.0.lock().len(), 1, "what is behind is forgotten");
     }
 }

@@ -1,8 +1,7 @@
 //! Objects that are removed: many by one request where the store takes that and their keys can be named so, else one by
 //! one. One that cannot be removed does not keep the others, and each that stays is named.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use haul_core::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haul_core::{Error, Result};
@@ -81,7 +80,7 @@ impl Client {
                             next.fetch_add(keys.len(), Ordering::Relaxed);
                             return Err(error);
                         }
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), error));
+                        failed.lock().push((key.to_owned(), error));
                     }
                 }
             }
@@ -93,7 +92,7 @@ impl Client {
         } else {
             haul_threads::together(threads, "remove", work)?.into_iter().collect::<Result<()>>()?;
         }
-        Ok(failed.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(failed.into_inner())
     }
 }
 

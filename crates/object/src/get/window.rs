@@ -4,10 +4,11 @@
 //! been handed over yet. When the one that is waited for takes much longer than others did, it is asked for once more,
 //! on another connection; what comes first counts. That is sooner where nothing else can be asked for until it comes.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_core::{Buffer, BufferPool, Error, Result, SLICE_LEN};
@@ -163,7 +164,7 @@ impl<'a> Window<'a> {
                 self.changed.notify_all();
             }
             let waited = self.changed.wait_timeout(state, LOOK);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.0;
         }
     }
 
@@ -200,7 +201,7 @@ impl<'a> Window<'a> {
                 state.under_way.insert(index, (Instant::now(), Arc::clone(&unwanted)));
                 return Some((index, unwanted));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
     }
 
@@ -225,6 +226,6 @@ impl<'a> Window<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! Cuts a stream into parts, hashing it once on the way.
 
+use haul_core::sync::{Condvar, Mutex};
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use haul_core::{BufferPool, Digest, Error, ErrorKind, Result, Side};
@@ -51,7 +52,7 @@ struct Place(Arc<Places>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *self.0.taken.lock() -= 1;
         self.0.freed.notify_one();
     }
 }
@@ -175,9 +176,9 @@ impl<'a> Cutter<'a> {
 
     /// Waits for a place on disk.
     fn place(&self) -> Place {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.places.taken.lock();
         while *taken >= ON_DISK {
-            taken = self.places.freed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            taken = self.places.freed.wait(taken);
         }
         *taken += 1;
         Place(Arc::clone(&self.places))

@@ -1,7 +1,8 @@
 //! A stream on its way into parts: as it came, or packed on all processors and then encrypted.
 
+use haul_core::sync::Mutex;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use age::stream::StreamWriter;
 use haul_codec::frame::{FRAME_LEN, Framer, PACKED_LEN};
@@ -87,13 +88,13 @@ impl Shelf {
     /// Exchanges what is there for an empty vector.
     fn take(&self, empty: &mut Vec<u8>) {
         empty.clear();
-        std::mem::swap(empty, &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::swap(empty, &mut *self.0.lock());
     }
 }
 
 impl Write for Shelf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -3,6 +3,7 @@
 //! `xtrabackup --fifo-streams=N --fifo-dir=D` makes the pipes `thread_0`, `thread_1` … in D, each when the one before
 //! was opened by a reader (<https://docs.percona.com/percona-xtrabackup/8.0/xbcloud-binary-fifo-datasink.html>).
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -10,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -180,7 +181,7 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

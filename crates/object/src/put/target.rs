@@ -1,8 +1,9 @@
 //! One target of a stream: its upload, and the threads that send parts.
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -57,7 +58,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -229,7 +230,7 @@ impl<'a> Upstream<'a> {
                 return Err(self.leave(error));
             }
         };
-        if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(record) = begun.record.lock().take() {
             record.done();
         }
         companion::write(client, key, recorded, &etag, &self.options)?;
@@ -260,7 +261,7 @@ impl<'a> Upstream<'a> {
     fn abort(&self, begun: &Begun) {
         match self.target.client.abort(&begun.upload) {
             Ok(()) => {
-                if let Some(record) = begun.record.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                if let Some(record) = begun.record.lock().take() {
                     record.done();
                 }
                 if let Some(kept) = self.target.client.keeps_uploads() {

@@ -1,6 +1,7 @@
 //! AWS, and what speaks as it does: addresses, signatures, and its own headers.
 
-use std::sync::{OnceLock, PoisonError, RwLock};
+use haul_core::sync::RwLock;
+use std::sync::OnceLock;
 
 use object_store::aws::AwsAuthorizer;
 use object_store::client::{HttpRequest, HttpRequestBody};
@@ -48,7 +49,7 @@ impl Signer for Aws {
     const PREFIX: &'static str = "x-amz-";
 
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
-        let region = self.region.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let region = self.region.read().clone();
         let url = self.address.url(&region, call.key, &call.query);
         let credential = self.credentials.get().await?;
         if credential.token.is_some()
@@ -71,7 +72,7 @@ impl Signer for Aws {
     fn learn(&self, answer: &HeaderMap) -> bool {
         let named = answer.get("x-amz-bucket-region").and_then(|value| value.to_str().ok());
         let Some(named) = named else { return false };
-        let mut region = self.region.write().unwrap_or_else(PoisonError::into_inner);
+        let mut region = self.region.write();
         let new = *region != named;
         named.clone_into(&mut region);
         new

@@ -13,8 +13,9 @@ mod parts;
 mod roles;
 mod xml;
 
+use haul_core::sync::RwLock;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use haul_core::{Error, ErrorKind, Result, Side};
 

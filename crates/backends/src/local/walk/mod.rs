@@ -3,9 +3,10 @@
 mod stack;
 mod told;
 
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use haul_core::source::ScanVisit;
@@ -120,8 +121,8 @@ impl<'a> Walk<'a> {
         Failure { path: path.clone(), error: self.root.error(operation, path, errno) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Stack<'a>> {
-        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> haul_core::sync::MutexGuard<'_, Stack<'a>> {
+        self.stack.lock()
     }
 
     /// The next step, and whether there are more. Names go first: they hold memory, and handles.

@@ -9,10 +9,11 @@ mod options;
 mod process;
 mod trouble;
 
+use haul_core::sync::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use haul_core::location::SshHost;
 use haul_core::{Error, ErrorKind, Result, Side};
@@ -94,7 +95,7 @@ impl SshDialer {
     }
 
     fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
-        self.dir.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dir.lock()
     }
 
     /// The whole command of a lane.
@@ -156,7 +157,7 @@ impl SshDialer {
         let note = if way == Way::Further { None } else { Some(self.note.clone()) };
         let (process, to, from) = Process::start(&self.command(way), note)
             .map_err(|error| refused(Trouble::Fatal, Error::io(Side::Local, "start ssh to", &error)))?;
-        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut processes = self.processes.lock();
         processes.retain(|process| process.strong_count() > 0);
         processes.push(Arc::downgrade(&process));
         if self.stopped.load(Ordering::Relaxed) {
@@ -204,7 +205,7 @@ impl Dial for SshDialer {
 
     fn stop(&self) {
         let processes = {
-            let all = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.processes.lock();
             self.stopped.store(true, Ordering::Relaxed);
             all.clone()
         };

@@ -1,11 +1,12 @@
 //! One ssh process: started, listened to, ended, collected.
 
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ static STARTED: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 /// Ends every ssh process of every peer at once, one that is asking for a password included; whatever waits for them
 /// fails. For a program that is told to stop now: they do not get its Ctrl-C.
 pub fn abandon() {
-    let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let started = STARTED.lock().clone();
     for process in started.iter().filter_map(Weak::upgrade) {
         process.kill();
     }
@@ -86,7 +87,7 @@ impl Process {
             }),
             heard: Condvar::new(),
         });
-        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = STARTED.lock();
         started.retain(|process| process.strong_count() > 0);
         started.push(Arc::downgrade(&process));
         drop(started);
@@ -109,7 +110,7 @@ impl Process {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn listen(&self, stderr: ChildStderr) {
@@ -274,7 +275,7 @@ impl Helper for SshHelper {
         // A helper of ssh's own may hold its standard error open; what it would say is not worth more time.
         let state = self.process.lock();
         let waited = self.process.heard.wait_timeout_while(state, EXPLAIN / 4, |state| !state.silent);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (state, _) = waited;
         let code = state.status.and_then(|status| status.code());
         let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
         let refused = trouble::explain(code, &lines, &self.name, &self.errand);

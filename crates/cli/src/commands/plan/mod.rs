@@ -3,8 +3,9 @@
 mod figures;
 mod lists;
 
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -144,7 +145,7 @@ impl Looker<'_> {
         let collector = Collector::new(self.request);
         let state = Mutex::new(State { collector, lists, shown: begun, failure: None });
         source.scan(&self.scan, &|batch| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = state.lock();
             let State { collector, lists, shown, failure } = &mut *state;
             for failed in &batch.errors {
                 self.console.failed(failed.path.as_bytes(), &failed.error);
@@ -171,8 +172,7 @@ impl Looker<'_> {
                 "it was interrupted",
             ));
         }
-        let State { collector, mut lists, failure, .. } =
-            state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { collector, mut lists, failure, .. } = state.into_inner();
         if let Some(error) = failure {
             return Err(error);
         }

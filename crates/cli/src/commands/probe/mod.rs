@@ -4,9 +4,10 @@ mod doctor;
 mod measure;
 mod rerun;
 
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_backends::local;
@@ -144,7 +145,7 @@ impl Probe {
         }
         let begun = Instant::now();
         let state = Mutex::new(State { survey: Survey::default(), shown: begun, complete: true });
-        let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || state.lock();
         // Not `self`: the sessions with other machines belong to one thread.
         let (console, cancel, quick, since) = (&self.console, &self.cancel, self.quick, self.begun);
         source.scan(&self.scan, &|batch| {
@@ -163,7 +164,7 @@ impl Probe {
             ControlFlow::Continue(())
         })?;
         self.go_on()?;
-        let State { survey, complete, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { survey, complete, .. } = state.into_inner();
         let counts = survey.counts();
         Ok(Counted { counts, survey, seconds: begun.elapsed().as_secs_f64(), complete })
     }

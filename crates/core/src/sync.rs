@@ -1,0 +1,147 @@
+//! Locks that stay usable after a thread that held one has panicked.
+//!
+//! A panic ends the run with an error (`haul-threads`), and what the lock guards is still needed to end it in order. So no
+//! caller asks whether a lock is poisoned. With the feature `shuttle` the locks are those of that crate, which tries many
+//! orders in which threads can run; tests that use it say so.
+
+use std::time::Duration;
+
+#[cfg(feature = "shuttle")]
+use shuttle::sync as imp;
+#[cfg(not(feature = "shuttle"))]
+use std::sync as imp;
+use std::sync::PoisonError;
+
+pub use imp::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
+
+/// [`std::sync::Mutex`] without poison.
+#[derive(Debug, Default)]
+pub struct Mutex<T: ?Sized>(imp::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// An unlocked one.
+    pub const fn new(value: T) -> Self {
+        Self(imp::Mutex::new(value))
+    }
+
+    /// What it holds.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits for the lock and takes it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// What it holds, as nobody else can have it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// [`std::sync::Condvar`] for a [`Mutex`] of this module.
+#[derive(Debug, Default)]
+pub struct Condvar(imp::Condvar);
+
+impl Condvar {
+    /// One that nobody waits for.
+    pub const fn new() -> Self {
+        Self(imp::Condvar::new())
+    }
+
+    /// Wakes one who waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    /// Gives the lock up and waits to be woken.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while `condition` holds.
+    pub fn wait_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        self.0.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits to be woken, for `time` at most.
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        time: Duration,
+    ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
+        self.0.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while `condition` holds, for `time` at most.
+    pub fn wait_timeout_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        time: Duration,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
+        self.0.wait_timeout_while(guard, time, condition).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// [`std::sync::RwLock`] without poison.
+#[derive(Debug, Default)]
+pub struct RwLock<T: ?Sized>(imp::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// An unlocked one.
+    pub const fn new(value: T) -> Self {
+        Self(imp::RwLock::new(value))
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits to read, beside others who do.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits to be alone.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_outlives_the_panic_of_its_holder() {
+        let lock = Mutex::new(1);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut held = lock.lock();
+            *held = 2;
+            std::panic::resume_unwind(Box::new("expected"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!((*lock.lock(), lock.try_lock().map(|held| *held)), (2, Some(2)));
+        assert_eq!(lock.into_inner(), 2);
+    }
+}
