@@ -3,7 +3,7 @@
 
 // The codec is a module of a crate that would bring all ends along.
 #[allow(dead_code)]
-#[path = "../../crates/backends/src/sftp/packet.rs"]
+#[path = "../../crates/ends/sftp/src/packet.rs"]
 mod packet;
 
 use haul_fuzz::{BASE, within};

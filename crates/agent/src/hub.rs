@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_backends::local::Nice;
 use haul_codec::Packer;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Place, Result, Sink, SinkOptions, Source};
+use haul_local::Nice;
 use haul_transport::Streams;
 use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
 

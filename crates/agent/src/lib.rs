@@ -24,7 +24,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_backends::local;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Error, ErrorKind, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Streams};
@@ -174,11 +173,11 @@ struct LocalEnds {
 
 impl Ends for LocalEnds {
     fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        local::open_source(place, true, pool, &self.source)
+        haul_local::open_source(place, true, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
-        local::open_sink(place, true, options, pool, &self.sink)
+        haul_local::open_sink(place, true, options, pool, &self.sink)
     }
 
     fn limit(&self, iops: Option<u64>) {
@@ -187,7 +186,7 @@ impl Ends for LocalEnds {
     }
 
     fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
-        haul_probe::run(task, &|place| local::resolve(place, true))
+        haul_probe::run(task, &|place| haul_local::resolve(place, true))
     }
 }
 

@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use haul_backends::peer::{Expected, Neighbour, addresses};
 use haul_core::{
     Batch, BatchData, Compress, Error, ErrorKind, Pages, Result, SLICE_LEN, Side, Sink, SliceData, Traffic,
 };
+use haul_remote::{Expected, Neighbour, addresses};
 use haul_transport::{Credentials, Listener, tcp};
 use haul_wire::ticket::{self, Ticket};
 use haul_wire::{DirectAnswer, FrameError, PairId, Reach, Request, Response, RootId};

@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_backends::local::Confined;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
     Answer, BatchData, BufferPool, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops, Pages,
     Place, RelPath, Result, Side, Sink, SinkOptions, Source, WriteDone,
 };
+use haul_local::Confined;
 
 use crate::hub::Ends;
 

@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use haul_backends::local::Nice;
 use haul_codec::Packed;
 use haul_core::{BatchData, Buffer, Result, Sink, Source};
+use haul_local::Nice;
 use haul_wire::{Request, Response, RootId};
 
 use crate::direct;

@@ -74,6 +74,6 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Ends the program, and the ssh processes that it has started: they do not hear of Ctrl-C themselves.
 fn end() -> ! {
-    haul_backends::peer::ssh::abandon();
+    haul_ssh::abandon();
     signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8))
 }

@@ -87,6 +87,22 @@ impl FileTree {
         self.missing
     }
 
+    /// The slices that are known, as ranges; one is left out if it were all of them, so that there is something to be sent
+    /// that completes the file.
+    #[must_use]
+    pub fn resumable(&self) -> Vec<Range<u32>> {
+        let mut ranges = self.known();
+        if self.missing() == 0
+            && let Some(last) = ranges.last_mut()
+        {
+            last.end -= 1;
+            if last.start >= last.end {
+                ranges.pop();
+            }
+        }
+        ranges
+    }
+
     /// The slices that are known, as ascending ranges with gaps between them.
     #[must_use]
     pub fn known(&self) -> Vec<Range<u32>> {

@@ -16,7 +16,7 @@ pub const MAX_PATH_LEN: usize = 512 * 1024;
 /// `.` or `..` component. The empty path is the root itself.
 ///
 /// The type cannot hold a path that leaves its root by its spelling; that no symbolic link leads outside is the
-/// business of who opens it (see `haul-backends`).
+/// business of who opens it (see `haul-local`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct RelPath(Arc<[u8]>);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::Buffer;
-use crate::digest::{ChainingValue, PART_LEN, SLICE_LEN};
+use crate::digest::{ChainingValue, PART_LEN, SLICE_LEN, SliceHasher};
 use crate::entry::Entry;
 use crate::error::Result;
 
@@ -110,6 +110,25 @@ impl SliceData {
     #[must_use]
     pub fn same_len(&self) -> u64 {
         self.len_of(true)
+    }
+
+    /// Whether `content`, the data of all its extents, is what the source hashed of this slice of `entry`.
+    #[must_use]
+    pub fn proves(&self, entry: &Entry, slice: Slice, content: &[u8]) -> bool {
+        let len = slice.len_in(entry.len);
+        let mut hasher = SliceHasher::new(entry.len, slice.start());
+        let (mut at, mut used) = (0_u64, 0_usize);
+        for extent in &self.extents {
+            let Some(hole) = u64::from(extent.start).checked_sub(at) else { return false };
+            hasher.update_zeros(hole);
+            let Some(bytes) = content.get(used..used + extent.len as usize) else { return false };
+            hasher.update(bytes);
+            used += extent.len as usize;
+            at = u64::from(extent.start) + u64::from(extent.len);
+        }
+        let Some(rest) = len.checked_sub(at) else { return false };
+        hasher.update_zeros(rest);
+        hasher.finish() == self.value
     }
 
     fn len_of(&self, same: bool) -> u64 {

@@ -141,7 +141,8 @@ mod tests {
             std::panic::resume_unwind(Box::new("expected"));
         }));
         assert!(panicked.is_err());
-        assert_eq!((*lock.lock(), lock.try_lock().map(|held| *held)), (2, Some(2)));
+        assert_eq!(*lock.lock(), 2);
+        assert_eq!(lock.try_lock().map(|held| *held), Some(2));
         assert_eq!(lock.into_inner(), 2);
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use haul_backends::peer::dial::{Dial, Link, Refused, Trouble, Way};
 use haul_core::{Error, ErrorKind, Side};
+use haul_ssh::dial::{Dial, Link, Refused, Trouble, Way};
 use haul_transport::Streams;
 
 use super::mem::{MemEnds, World};

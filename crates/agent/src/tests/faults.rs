@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_backends::peer::{Peer, PeerConfig};
 use haul_core::{BufferPool, ErrorKind, Offer, Outcome, Retry, ScanOptions, Sink};
+use haul_remote::{Peer, PeerConfig};
 use haul_wire::{Kind, Welcome, encode};
 
 use super::cable::Cables;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use haul_backends::peer::{Peer, PeerConfig, Transport};
 use haul_core::digest::slice_len;
 use haul_core::{
     Batch, BatchData, BufferPool, Compress, Entry, Outcome, Place, PlaceRoot, Result, SLICE_LEN, Sink,
     SinkOptions, Slice, Source,
 };
+use haul_remote::{Peer, PeerConfig, Transport};
+use haul_ssh::SshConfig;
 
 use cable::Cables;
 
@@ -31,11 +32,9 @@ fn config(streams: u32) -> PeerConfig {
         ports: None,
         bind: None,
         congestion: None,
-        shell: vec!["ssh".to_owned()],
-        shell_given: false,
+        ssh: SshConfig { shell: vec!["ssh".to_owned()], shell_given: false, timeout: 2 },
         remote_haul: "haul".to_owned(),
         streams,
-        timeout: 2,
         max_memory: 64 * MIB,
         iops: None,
         pace: haul_core::Pace::default(),

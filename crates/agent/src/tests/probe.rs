@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use haul_backends::peer::Direction;
 use haul_core::ErrorKind;
 use haul_core::probe::ProbeTask;
+use haul_remote::Direction;
 
 use super::cable::Cables;
 use super::{connect, place};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::{Args, ValueEnum};
-use haul_backends::peer::{Ports, Transport};
+use haul_remote::{Ports, Transport};
 
 use super::MissingHaulArgs;
 use crate::settings::{DAY, number, parse_address, parse_memory, parse_ports};

@@ -5,16 +5,16 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use haul_backends::object::{self, Bill, Detail};
-use haul_backends::peer::{Pair, Peer, PeerConfig, ssh};
-use haul_backends::sftp::Sftp;
-use haul_backends::{bootstrap, local};
 use haul_core::location::SshHost;
 use haul_core::{
     Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
 };
 use haul_index::Index;
 use haul_object::Client;
+use haul_remote::{Pair, Peer, PeerConfig};
+use haul_sftp::Sftp;
+use haul_ssh::bootstrap;
+use haul_store::{Bill, Detail};
 
 use crate::render::RequestCounts;
 use crate::settings::LinkSettings;
@@ -116,10 +116,10 @@ impl Ends {
         let ops = Arc::clone(&self.link.ops.source);
         if let Location::Object(object) = at {
             let client = self.store(object, Side::Source)?;
-            return object::open_source(&client, place, Detail::Full, &self.link.pool);
+            return haul_store::open_source(&client, place, Detail::Full, &self.link.pool);
         }
         if let (Location::Local(_), Some(index)) = (at, &self.index) {
-            return local::open_indexed_source(place, &self.link.pool, &ops, index);
+            return haul_local::open_indexed_source(place, &self.link.pool, &ops, index);
         }
         self.read(at, place, &ops)
     }
@@ -132,14 +132,14 @@ impl Ends {
         let ops = Arc::clone(&self.link.ops.destination);
         if let Location::Object(object) = at {
             let client = self.store(object, Side::Destination)?;
-            return object::open_source(&client, place, Detail::Names, &self.link.pool);
+            return haul_store::open_source(&client, place, Detail::Names, &self.link.pool);
         }
         self.read(at, place, &ops)
     }
 
     fn read(&mut self, at: &Location, place: &Place, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
         match self.far(at)? {
-            None => local::open_source(place, false, &self.link.pool, ops),
+            None => haul_local::open_source(place, false, &self.link.pool, ops),
             Some(Far::Peer(peer)) => peer.open_source(place),
             Some(Far::Sftp(sftp)) => sftp.open_source(place),
         }
@@ -148,7 +148,7 @@ impl Ends {
     /// Opens an end to write to.
     fn sink(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
         match self.far(at)? {
-            None => local::open_sink(place, false, options, &self.link.pool, &self.link.ops.destination),
+            None => haul_local::open_sink(place, false, options, &self.link.pool, &self.link.ops.destination),
             Some(Far::Peer(peer)) => peer.open_sink(place, options),
             Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
         }
@@ -187,7 +187,7 @@ impl Ends {
             }
             let client = self.store(to, Side::Destination)?;
             let (stored, pool) = (&self.link.stored, &self.link.pool);
-            return object::open_sink(&client, place, options, within.then_some(from), stored, pool);
+            return haul_store::open_sink(&client, place, options, within.then_some(from), stored, pool);
         }
         self.say_relayed(source, at);
         for end in [source, at] {
@@ -254,7 +254,9 @@ impl Ends {
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
-        Sftp::connect(host, &self.link.peer, &self.link.pool, Arc::clone(&self.note))
+        let (streams, iops) = (self.link.peer.streams, self.link.peer.iops);
+        let limits = haul_sftp::Limits { streams, iops };
+        Sftp::connect(host, &self.link.peer.ssh, limits, &self.link.pool, Arc::clone(&self.note))
     }
 
     /// A far haul. Where there is none it is put there if that was asked for; else, unless one was named, its SFTP
@@ -262,11 +264,11 @@ impl Ends {
     fn peer(&self, host: &SshHost) -> Result<Far> {
         let error = match self.connect(host, &self.link.peer) {
             Ok(peer) => return Ok(Far::Peer(peer)),
-            Err(error) if ssh::is_missing(&error) => error,
+            Err(error) if haul_ssh::is_missing(&error) => error,
             Err(error) => return Err(error),
         };
         if self.link.bootstrap {
-            let remote_haul = bootstrap(host, &self.link.peer, &self.note)?;
+            let remote_haul = bootstrap(host, &self.link.peer.ssh, &self.note)?;
             return self.connect(host, &PeerConfig { remote_haul, ..self.link.peer.clone() }).map(Far::Peer);
         }
         if self.link.haul_named {

@@ -1,7 +1,7 @@
 //! One part of a run, seen as part of the whole: names as they are in the transfer, counts on top of those before.
 
-use haul_backends::object::Bill;
 use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
+use haul_store::Bill;
 
 use super::Console;
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use haul_backends::peer::Direction;
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 use haul_probe::doctor::{Finding, Level};
 use haul_probe::model::{Estimate, LinkRate, Stage};
 use haul_probe::survey::Counts;
+use haul_remote::Direction;
 use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, rate};

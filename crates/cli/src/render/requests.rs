@@ -1,7 +1,7 @@
 //! Requests to object stores, which are paid by their number.
 
-use haul_backends::object::Cost;
 use haul_object::{Kind, Requests};
+use haul_store::Cost;
 use indicatif::HumanCount;
 use serde::Serialize;
 

@@ -5,9 +5,10 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_backends::peer::{PeerConfig, Ports, Transport};
 use haul_core::{BufferPool, Compress, Location, Ops, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
+use haul_remote::{PeerConfig, Ports, Transport};
+use haul_ssh::SshConfig;
 
 use super::{check_endpoint, parse_size, store_end_settings, stored_options, usage, words::split_words};
 use crate::address_space;
@@ -80,11 +81,9 @@ impl LinkSettings {
             ports: args.ports,
             bind: args.bind,
             congestion: args.congestion.clone(),
-            shell,
-            shell_given: args.rsh.is_some(),
+            ssh: SshConfig { shell, shell_given: args.rsh.is_some(), timeout: args.timeout },
             remote_haul: args.remote_haul.clone(),
             streams: args.streams.unwrap_or(0),
-            timeout: args.timeout,
             max_memory,
             iops: None,
             pace: Pace::default(),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use haul_backends::peer::{Direction, Peer};
 use haul_core::probe::{Facts, ProbeResult, ProbeTask};
 use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result};
 use haul_probe::doctor::{Finding, Level, LinkFacts, Role, examine_end, examine_link, examine_space};
 use haul_probe::survey::Counts;
+use haul_remote::{Direction, Peer};
 
 use super::measure::host;
 use super::{Probe, Spot, resolve_here, strange};

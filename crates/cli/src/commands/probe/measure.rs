@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haul_backends::peer::{Direction, Peer};
 use haul_core::probe::{ProbeResult, ProbeTask, Work};
 use haul_core::{Location, Result};
 use haul_probe::model::{self, LinkRate, Measured};
+use haul_remote::{Direction, Peer};
 
 use super::{Probe, rerun, resolve_here, strange};
 use crate::ends::source_place;

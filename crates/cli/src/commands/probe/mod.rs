@@ -10,12 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_backends::local;
-use haul_backends::peer::Peer;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{EntryKind, Error, ErrorKind, Location, Place, Report, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
 use haul_probe::survey::{Counts, Survey};
+use haul_remote::Peer;
 
 use super::found::show_found;
 use super::output::settings;
@@ -106,7 +105,7 @@ impl Spot {
 
 /// Where a place on this machine is.
 fn resolve_here(place: &Place) -> Result<PathBuf> {
-    local::resolve(place, false)
+    haul_local::resolve(place, false)
 }
 
 /// A tree that was counted.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_backends::local;
 use haul_core::{Location, Place, Result};
 use haul_index::Index;
 
@@ -89,7 +88,7 @@ impl Wanted {
 
 /// The path of what is there, without links; `None` where there is nothing.
 fn real(place: &Place) -> Result<Option<PathBuf>> {
-    Ok(local::resolve(place, false)?.canonicalize().ok())
+    Ok(haul_local::resolve(place, false)?.canonicalize().ok())
 }
 
 /// The file that was named, by a path that holds from anywhere.

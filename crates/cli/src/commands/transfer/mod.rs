@@ -113,7 +113,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         let verb = if link.remote_only.len() == 1 { "has" } else { "have" };
         console.note(&format!("{options} {verb} no effect: both ends are on this machine"));
     }
-    let patience = Duration::from_secs(link.peer.timeout.into());
+    let patience = Duration::from_secs(link.peer.ssh.timeout.into());
     let begun = Instant::now();
     let noted = Arc::clone(&console);
     let note: Note = Arc::new(move |text| noted.note(text));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use haul_backends::local::Nice;
 use haul_core::{Pressure, Result};
 use haul_engine::Governor;
+use haul_local::Nice;
 
 use crate::ends::{Ends, Note};
 

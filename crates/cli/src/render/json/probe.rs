@@ -1,8 +1,8 @@
 //! The figures of a probe as JSON.
 
-use haul_backends::peer::Direction;
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 use haul_probe::{doctor, model};
+use haul_remote::Direction;
 use serde::Serialize;
 
 use crate::render::probe::{Measurement, NamedLink, level, stage};

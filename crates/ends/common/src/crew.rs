@@ -1,0 +1,299 @@
+//! Several threads on one question, as many as help.
+//!
+//! What a file system far away costs is waiting, so more threads than processors help, up to where its server or
+//! this machine has enough to do. A crew finds that out while it works: it grows as long as the operations in a
+//! second grow with it, and shrinks to where they last did when they no longer do.
+
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A rate is measured over at least this time, and over [`OPERATIONS`] for each seat.
+const WINDOW: Duration = Duration::from_millis(25);
+/// Operations for each seat in a window.
+const OPERATIONS: u64 = 2;
+/// A step up helped if the rate grew by this factor.
+const HELPED: f64 = 1.08;
+/// Windows after which a step up that did not help is tried again.
+const PATIENCE: u32 = 24;
+/// When nothing was begun for so long and no seat is free, one more is called.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// Threads that do one kind of work for one end.
+pub struct Crew {
+    state: Mutex<State>,
+    /// A seat became free, or there are more.
+    changed: Condvar,
+    most: usize,
+}
+
+struct State {
+    /// Seats there are at the moment.
+    seats: usize,
+    /// Seats that are taken; who asks for something itself works in any case.
+    taken: usize,
+    climb: Climb,
+    since: Instant,
+    /// Operations in this window, and how many of them found all seats taken.
+    done: u64,
+    full: u64,
+}
+
+/// How the number of seats is found.
+struct Climb {
+    /// Seats and operations per second of the last window before the last step up.
+    before: Option<(usize, f64)>,
+    /// Windows to wait before the next step up.
+    rest: u32,
+}
+
+impl Climb {
+    /// The number of seats after a window in which all `seats` were taken and `rate` operations per second done.
+    fn next(&mut self, seats: usize, rate: f64, most: usize) -> usize {
+        if let Some((fewer, before)) = self.before.take()
+            && rate < before * HELPED
+        {
+            self.rest = PATIENCE;
+            return fewer;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return seats;
+        }
+        if seats >= most {
+            return seats;
+        }
+        self.before = Some((seats, rate));
+        // Doubling is coarse where most is reached: from there on smaller steps.
+        let step = if seats < 64 { seats } else { seats / 2 };
+        (seats + step.max(1)).min(most)
+    }
+}
+
+/// A seat in a crew; free again on drop.
+pub struct Seat<'a>(&'a Crew);
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.lock().taken -= 1;
+        // All, as the one that wakes may have nothing left to take it for.
+        self.0.changed.notify_all();
+    }
+}
+
+/// A seat that its holder does without; its own again on drop.
+pub struct Lent<'a>(Option<&'a Crew>);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(crew) = self.0 {
+            crew.lock().taken += 1;
+        }
+    }
+}
+
+impl Crew {
+    /// A crew of always `seats`, no more than there are processors.
+    pub fn fixed(seats: usize) -> Self {
+        let seats = seats.min(std::thread::available_parallelism().map_or(2, Into::into)).max(1);
+        Self::growing(seats, seats)
+    }
+
+    /// A crew that begins with `least` seats and finds out how many, up to `most`, help.
+    pub fn growing(least: usize, most: usize) -> Self {
+        let climb = Climb { before: None, rest: 0 };
+        let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new(), most }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Whether there is never more than one seat: then nothing is gained by asking for more.
+    pub fn is_single(&self) -> bool {
+        self.most == 1
+    }
+
+    /// A seat, if one is free.
+    pub fn seat(&self) -> Option<Seat<'_>> {
+        let mut state = self.lock();
+        (state.taken < state.seats).then(|| {
+            state.taken += 1;
+            Seat(self)
+        })
+    }
+
+    /// A seat for who asks, free or not.
+    pub fn own_seat(&self) -> Seat<'_> {
+        self.lock().taken += 1;
+        Seat(self)
+    }
+
+    /// Who has a seat and has to wait for others of the crew leaves it to them meanwhile.
+    pub fn lend(&self) -> Lent<'_> {
+        let mut state = self.lock();
+        let has_one = state.taken > 0;
+        state.taken -= usize::from(has_one);
+        drop(state);
+        self.changed.notify_all();
+        Lent(has_one.then_some(self))
+    }
+
+    /// An operation has been done. Whether there are more at work than there should be.
+    pub fn done(&self) -> bool {
+        let mut state = self.lock();
+        state.done += 1;
+        state.full += u64::from(state.taken >= state.seats);
+        if state.done >= OPERATIONS * state.seats as u64 {
+            let elapsed = state.since.elapsed();
+            if elapsed >= WINDOW {
+                // Only a crew that was busy all the time says something about its size.
+                if state.full * 10 >= state.done * 9 && elapsed < 40 * WINDOW {
+                    let rate = state.done as f64 / elapsed.as_secs_f64();
+                    let seats = state.seats;
+                    state.seats = state.climb.next(seats, rate, self.most);
+                    self.changed.notify_all();
+                }
+                (state.since, state.done, state.full) = (Instant::now(), 0, 0);
+            }
+        }
+        state.taken > state.seats
+    }
+
+    /// Calls `work` with each item, side by side as far as there are seats; the answers are in the order of the items.
+    pub fn each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        if items.len() < 2 || self.is_single() {
+            return items.iter().map(work).collect();
+        }
+        let job = Job { crew: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
+        thread::scope(|scope| {
+            // Who asks does not work: it calls more as seats become free, also when those who work are all stuck.
+            let call = |seat, stays| {
+                let job = &job;
+                thread::Builder::new().spawn_scoped(scope, move || job.take_part(seat, stays)).is_ok()
+            };
+            if !call(self.own_seat(), true) {
+                // Where no thread can be had, who is there does it all.
+                return job.take_part(self.own_seat(), true);
+            }
+            while !job.is_all_taken() {
+                let before = job.next.load(Ordering::Relaxed);
+                let seat = self.wait_for_seat(|| job.is_all_taken());
+                if job.is_all_taken() {
+                    break;
+                }
+                if let Some(seat) = seat {
+                    call(seat, false);
+                } else if job.next.load(Ordering::Relaxed) == before {
+                    call(self.own_seat(), true);
+                }
+            }
+        });
+        let mut done = job.done.into_inner();
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// A seat as soon as one is free; none when it is `over` first, or [`STUCK`] is.
+    fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
+        let full = |state: &mut State| state.taken >= state.seats && !over();
+        let state = self.changed.wait_timeout_while(self.lock(), STUCK, full);
+        let (mut state, _) = state;
+        (state.taken < state.seats && !over()).then(|| {
+            state.taken += 1;
+            Seat(self)
+        })
+    }
+}
+
+/// One question.
+struct Job<'a, T, R, W> {
+    crew: &'a Crew,
+    items: &'a [T],
+    work: W,
+    next: AtomicUsize,
+    done: Mutex<Vec<(usize, R)>>,
+}
+
+impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
+    /// Whether nothing is left to begin with.
+    fn is_all_taken(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.items.len()
+    }
+
+    /// Works until nothing is left, or, unless it `stays`, there are too many.
+    fn take_part(&self, seat: Seat<'_>, stays: bool) {
+        let mut answers = Vec::new();
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            if at + 1 >= self.items.len() {
+                // Who waits for a seat looks again.
+                drop(self.crew.lock());
+                self.crew.changed.notify_all();
+            }
+            let Some(item) = self.items.get(at) else { break };
+            answers.push((at, (self.work)(item)));
+            if self.crew.done() && !stays {
+                break;
+            }
+        }
+        drop(seat);
+        self.done.lock().append(&mut answers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_answered_in_order() {
+        for crew in [Crew::fixed(1), Crew::fixed(4), Crew::growing(2, 64)] {
+            let items: Vec<usize> = (0..5000).collect();
+            assert_eq!(crew.each(&items, |item| item * 2), items.iter().map(|i| i * 2).collect::<Vec<_>>());
+            assert_eq!(crew.lock().taken, 0);
+        }
+    }
+
+    /// What a server answers in a second that takes `ms` for each request and `most` of them at once.
+    fn rate(seats: usize, most: usize, ms: f64) -> f64 {
+        seats.min(most) as f64 * 1000.0 / ms
+    }
+
+    #[test]
+    fn grows_to_where_it_helps_and_no_further() {
+        for (most, reached) in [(1, 8..=8), (8, 8..=16), (60, 48..=96), (1000, 256..=256)] {
+            let (mut climb, mut seats) = (Climb { before: None, rest: 0 }, 8);
+            for _ in 0..20 {
+                seats = climb.next(seats, rate(seats, most, 2.0), 256);
+            }
+            assert!(reached.contains(&seats), "{seats} for a server of {most}");
+        }
+    }
+
+    #[test]
+    fn what_is_stuck_holds_up_nothing_else() {
+        let crew = Crew::growing(2, 2);
+        let rest = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..40).collect();
+        crew.each(&items, |item| {
+            if *item < 3 {
+                while rest.load(Ordering::Relaxed) < items.len() - 3 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            } else {
+                rest.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!((rest.into_inner(), crew.lock().taken), (37, 0));
+    }
+
+    #[test]
+    fn waiting_operations_make_it_grow() {
+        let crew = Crew::growing(2, 64);
+        crew.each(&[(); 2000], |()| std::thread::sleep(Duration::from_millis(1)));
+        assert!(crew.lock().seats > 4);
+    }
+}

@@ -1,0 +1,165 @@
+//! Opening a lane and taking it into the session.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_core::{Error, ErrorKind, Side};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
+use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
+
+use super::direct::with_addresses;
+use super::greeting::{Greeted, greet};
+use super::lane::Lane;
+use super::reader::{self, COLLECT};
+use super::session::{Session, lost};
+use haul_ssh::dial::{Dial, Helper, Refused, Trouble, Way};
+
+/// How long a sink at the far end may be held by the process that just ended.
+const BUSY_PATIENCE: Duration = Duration::from_secs(15);
+
+/// The greeting that this process sends.
+pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
+    Hello {
+        version: VERSION,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        session: None,
+        fresh: true,
+        max_memory,
+        iops: None,
+        lanes,
+        timeout,
+        direct: None,
+    }
+}
+
+/// Opens one more lane through ssh.
+pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
+    let link = session.dialer.dial(way)?;
+    let asks = way == Way::First && session.dialer.asks_a_person();
+    let hello = &if way == Way::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
+    let mut greeted = greet(link, hello, session.timeout, asks, &session.dialer.name())?;
+    let accepted = accept(session, &mut greeted, hello);
+    let Greeted { reader, writer, pulse, helper, .. } = greeted;
+    if accepted.is_ok()
+        && let Some(helper) = &helper
+    {
+        helper.settled();
+    }
+    let added = accepted.and_then(|()| enlist(session, reader, writer, pulse, helper.clone(), false));
+    if added.is_err()
+        && let Some(helper) = &helper
+    {
+        helper.kill();
+        helper.collect(COLLECT);
+    }
+    added
+}
+
+/// Opens one more lane around ssh. The far end was proved by its key, so what it says to the greeting is not waited
+/// for: that would be a round trip more before the first content.
+pub(super) fn open_direct(
+    session: &Arc<Session>,
+    dialer: &dyn Dial,
+    way: Way,
+    hello: &Hello,
+) -> Result<(), Refused> {
+    let link = dialer.dial(way)?;
+    let pulse = Arc::new(Pulse::default());
+    let reader = FrameReader::new(link.streams.from, pulse.clone());
+    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
+    let refused = |trouble, error: Error| Refused { trouble, error: error.on(dialer.name()) };
+    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    writer
+        .write(&frame, &[])
+        .map_err(|error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", &error)))?;
+    enlist(session, reader, writer, pulse, link.helper, true)
+}
+
+/// Learns from the far end's greeting. If its process is a new one, it is told what is open.
+fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), Refused> {
+    let id = match &greeted.welcome.session {
+        Ok(id) => *id,
+        Err(why) => {
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
+                .on(session.dialer.name());
+            // It may just have ended, and its successor be known in a moment; else this is another machine.
+            let state = session.lock();
+            let other = state.lane_count() > 0 && state.session == hello.session;
+            return Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error });
+        }
+    };
+    if hello.session.is_some_and(|known| known != id) {
+        reopen(session, greeted)?;
+    }
+    let mut state = session.lock();
+    state.restarts += u32::from(state.session.is_some_and(|known| known != id));
+    state.session = Some(id);
+    state.answer = greeted.welcome.direct.take();
+    Ok(())
+}
+
+/// Takes a lane into the session.
+fn enlist(
+    session: &Arc<Session>,
+    mut reader: FrameReader,
+    mut writer: FrameWriter,
+    pulse: Arc<Pulse>,
+    helper: Option<Arc<dyn Helper>>,
+    direct: bool,
+) -> Result<(), Refused> {
+    reader.limit(session.pace.inbound.clone());
+    writer.limit(session.pace.outbound.clone());
+    let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
+    let lane = session.add(|number| Lane::new(number, direct, writer, pulse, helper)).ok_or_else(closed)?;
+    let reading = session.clone();
+    let number = lane.number;
+    let spawned = thread::Builder::new()
+        .name(format!("haul-lane-{number}"))
+        .spawn(move || reader::read_lane(&reading, &lane, reader));
+    spawned.map(drop).map_err(|error| {
+        session.reader_ended();
+        session.lose(number, lost(&error.to_string()));
+        Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
+    })
+}
+
+/// Repeats to a new far process what the old one had open.
+fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
+    let roots: Vec<Request> = session.lock().roots.values().cloned().collect();
+    let give_up = Instant::now() + BUSY_PATIENCE;
+    for request in roots {
+        loop {
+            let response = ask(greeted, &request)
+                .map_err(|error| Refused { trouble: Trouble::Later, error: error.into_error() })?;
+            match response {
+                Response::Done => break,
+                Response::Failed(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
+                    thread::sleep(Duration::from_millis(500));
+                }
+                Response::Failed(error) => return Err(Refused { trouble: Trouble::Fatal, error }),
+                _ => {
+                    let error = haul_wire::FrameError::Rule("another answer than was asked for").into();
+                    return Err(Refused { trouble: Trouble::Fatal, error });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One request on a lane that is nobody else's yet.
+fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
+    greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
+    loop {
+        let (header, body) = greeted.reader.head()?;
+        if header.kind == Kind::Response && header.payload_len == 0 {
+            let response = decode_body(&body)?;
+            check::response(&response, None, 0)?;
+            return Ok(response);
+        }
+        if header.kind != Kind::Ping {
+            return Err(haul_wire::FrameError::Kind.into());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The greeting on a lane: Hello and Welcome, and what a far end says instead.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::path::printable;
+use haul_core::{Error, ErrorKind, Side};
+use haul_ssh::dial::{Helper, LOGIN, Link, Refused, Trouble, watched};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
+use haul_wire::{
+    FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
+};
+
+/// A lane after the greeting.
+pub(super) struct Greeted {
+    pub(super) reader: FrameReader,
+    pub(super) writer: FrameWriter,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) helper: Option<Arc<dyn Helper>>,
+    pub(super) welcome: Welcome,
+}
+
+/// Sends Hello and waits for the Welcome.
+///
+/// The other end may take `limit` for its answer; where `asks`, as in a first login, [`LOGIN`] times as long, and as long
+/// as a person is being asked for something.
+pub(super) fn greet(
+    link: Link,
+    hello: &Hello,
+    limit: Duration,
+    asks: bool,
+    name: &str,
+) -> Result<Greeted, Refused> {
+    let helper = link.helper.clone();
+    let pulse = Arc::new(Pulse::default());
+    pulse.end_after(Some(limit));
+    let result = match helper.clone().filter(|_| asks) {
+        Some(helper) => {
+            let limit = limit.saturating_mul(LOGIN);
+            pulse.end_after(Some(limit));
+            let looked = pulse.clone();
+            let look = move || {
+                if helper.is_asking() {
+                    looked.end_after(Some(limit));
+                }
+                true
+            };
+            watched(look, || try_greet(link, hello, pulse, name))
+                .unwrap_or_else(|error| Err(Refused { trouble: Trouble::Later, error }))
+        }
+        None => try_greet(link, hello, pulse, name),
+    };
+    if result.is_err()
+        && let Some(helper) = &helper
+    {
+        helper.kill();
+        helper.collect(Duration::ZERO);
+    }
+    result
+}
+
+fn try_greet(link: Link, hello: &Hello, pulse: Arc<Pulse>, name: &str) -> Result<Greeted, Refused> {
+    let refused = |trouble, error| Refused { trouble, error };
+    let mut reader = FrameReader::new(link.streams.from, pulse.clone());
+    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
+    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    // A far end that ended at once may have said why: the answer to that is in what is read.
+    let _ = writer.write(&frame, &[]);
+    let mut head = [0; HEADER_LEN];
+    let filled = reader.fill(&mut head).map_err(LinkError::Io);
+    let answer = filled.and_then(|filled| reader.body(&head, filled));
+    let (header, body) = match answer {
+        Ok(answer) => answer,
+        Err(LinkError::Frame(FrameError::Magic)) => return Err(strange(&mut reader, &head, &pulse, name)),
+        Err(_) if pulse.is_ended() => {
+            let error =
+                Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "it did not answer in time");
+            return Err(refused(Trouble::Later, error.on(name)));
+        }
+        Err(error) => {
+            let told = link.helper.as_ref().and_then(|helper| helper.explain());
+            return Err(told.unwrap_or_else(|| refused(Trouble::Later, error.into_error().on(name))));
+        }
+    };
+    let protocol = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to haul at", why).on(name);
+    let spoken = if header.kind == Kind::Welcome { peek_version(&body) } else { None };
+    let Some((version, release)) = spoken else {
+        return Err(refused(Trouble::Fatal, protocol("it did not greet".to_owned())));
+    };
+    if version != VERSION {
+        let why = format!(
+            "haul {release} there speaks protocol {version}, haul {} here speaks protocol {VERSION}",
+            hello.release
+        );
+        let hint =
+            "install the same version at both ends, or name another one there with `--remote-haul PATH`";
+        return Err(refused(Trouble::Fatal, protocol(why).with_hint(hint)));
+    }
+    let welcome: Welcome =
+        decode_body(&body).map_err(|error| refused(Trouble::Fatal, Error::from(error).on(name)))?;
+    pulse.end_after(None);
+    Ok(Greeted { reader, writer, pulse, helper: link.helper, welcome })
+}
+
+/// The far end said something that is not ours.
+fn strange(reader: &mut FrameReader, head: &[u8], pulse: &Pulse, name: &str) -> Refused {
+    // The line that begins here is on its way as a whole; more is not worth waiting for.
+    pulse.end_after(Some(Duration::from_millis(300)));
+    let mut said = [0; 128];
+    said[..head.len()].copy_from_slice(head);
+    let _ = reader.fill(&mut said[head.len()..]);
+    let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
+    // The greeting itself may follow.
+    let ours = said.windows(4).position(|bytes| Header::check_prefix(bytes).is_ok());
+    let shown = printable(said[..ours.unwrap_or(end)].trim_ascii_end());
+    let error = Error::new(
+        ErrorKind::Protocol,
+        Side::Wire,
+        "talk to haul at",
+        format!("instead of a greeting it sent `{shown}`"),
+    )
+    .on(name)
+    .with_hint(
+        "a login script there prints something (look at ~/.bashrc); it must be silent for ssh commands",
+    );
+    Refused { trouble: Trouble::Fatal, error }
+}

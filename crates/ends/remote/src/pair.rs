@@ -1,0 +1,413 @@
+//! Two far ends that exchange content between themselves.
+//!
+//! The near end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
+//! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
+
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
+use haul_wire::{
+    DirectAnswer, Kind, MAX_ADDRESSES, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket,
+};
+
+use super::direct::{Gate, hosts_of};
+use super::session::{OnReply, Pick, Session};
+use super::sink::{failed, fits};
+use super::{Peer, PeerConfig, Root, Transport, strange};
+use haul_ssh::Note;
+
+/// How long content waits for the two to find each other, before it is relayed for the time being.
+const FIND: Duration = Duration::from_secs(1);
+/// How often two that lost each other are introduced again.
+const AGAIN: u32 = 3;
+/// Batches that may be asked for and are not durable yet. What is durable is told up to half a second after it came.
+const AHEAD: u32 = 128;
+/// How often it is looked whether the limit was changed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The end of a source and the end of a sink.
+pub struct Pair {
+    source: Arc<Peer>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// `None`: both ends are in one far process.
+    number: Option<PairId>,
+    from: Arc<Session>,
+    to: Arc<Session>,
+    /// Open when content comes through here.
+    gates: [Gate; 2],
+    secret: [u8; 32],
+    compress: Compress,
+    streams: u32,
+    timeout: u32,
+    /// Whether content may go through ssh.
+    through_ssh: bool,
+    note: Note,
+    begun: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Lanes between the two.
+    lanes: AtomicU32,
+}
+
+struct State {
+    way: Way,
+    /// How often the two have found each other.
+    times: u32,
+    /// Fetches without an answer.
+    fetching: u32,
+    ended: bool,
+}
+
+#[derive(Clone)]
+enum Way {
+    /// They are being introduced.
+    Looking,
+    /// They reach each other.
+    Direct,
+    /// They did, and do not any more.
+    Lost(String),
+    /// They do not.
+    Relay,
+}
+
+impl Pair {
+    /// Introduces the ends of a source and of a sink to each other, on a thread of its own. `note` hears which way
+    /// content takes. A number is for one pair of one near end.
+    ///
+    /// # Errors
+    /// If there is no randomness, or no thread.
+    pub fn introduce(
+        number: PairId,
+        from: &Arc<Peer>,
+        to: &Arc<Peer>,
+        config: &PeerConfig,
+        note: Note,
+    ) -> Result<Self> {
+        let mut secret = [0; 32];
+        let system = |error| Error::io(Side::Local, "introduce two far ends", &error);
+        let filled = rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty());
+        if filled.map_err(|error| system(error.into()))? != secret.len() {
+            return Err(system(std::io::ErrorKind::UnexpectedEof.into()));
+        }
+        let one = Arc::ptr_eq(from, to);
+        let way = if one { Way::Direct } else { Way::Looking };
+        let shared = Arc::new(Shared {
+            number: (!one).then_some(number),
+            from: from.session.clone(),
+            to: to.session.clone(),
+            gates: [from.gate.clone(), to.gate.clone()],
+            secret,
+            compress: config.compress,
+            streams: config.streams,
+            timeout: config.ssh.timeout.max(2),
+            through_ssh: config.transport != Transport::Tls,
+            note,
+            begun: Instant::now(),
+            state: Mutex::new(State { way, times: 0, fetching: 0, ended: false }),
+            changed: Condvar::new(),
+            lanes: AtomicU32::new(0),
+        });
+        let own = Self { source: from.clone(), shared };
+        match own.shared.number {
+            None => (own.shared.note)(&format!("both ends are at {}: content stays there", to.name())),
+            Some(_) if config.transport == Transport::Ssh => own.shared.relay("ssh was asked for"),
+            Some(number) => {
+                // Held weakly, so that the end of the pair ends it.
+                let keeping = Arc::downgrade(&own.shared);
+                let spawned = thread::Builder::new().name("haul-pair".to_owned());
+                spawned.spawn(move || keep(&keeping, number)).map_err(system)?;
+            }
+        }
+        Ok(own)
+    }
+
+    pub(super) fn source(&self) -> &Arc<Peer> {
+        &self.source
+    }
+
+    /// What has a sink's content fetched from `source`.
+    pub(super) fn fetcher(&self, source: Root) -> Fetcher {
+        Fetcher { shared: self.shared.clone(), source }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Introduces the two, sees to their limit, and introduces them again when they have lost each other.
+fn keep(shared: &Weak<Shared>, number: PairId) {
+    let mut rate = None;
+    let mut lost = 0;
+    while let Some(pair) = shared.upgrade() {
+        let state = pair.lock();
+        if state.ended {
+            return;
+        }
+        match state.way.clone() {
+            Way::Looking => {
+                drop(state);
+                rate = pair.to.pace.outbound.rate();
+                match pair.meet(number, rate) {
+                    Ok(how) => pair.found(&how),
+                    Err(why) => return pair.relay(&why),
+                }
+            }
+            Way::Lost(why) if lost == AGAIN => {
+                drop(state);
+                return pair.relay(&why);
+            }
+            Way::Lost(_) => {
+                lost += 1;
+                pair.turn(state, Way::Looking);
+            }
+            Way::Direct => {
+                drop(pair.changed.wait_timeout(state, TICK));
+                let wanted = pair.to.pace.outbound.rate();
+                if wanted != rate && ask(&pair.to, &Request::Rate { pair: number, rate: wanted }).is_ok() {
+                    rate = wanted;
+                }
+            }
+            Way::Relay => return,
+        }
+    }
+}
+
+/// Asks a far end; why it does not do it is in words.
+fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String> {
+    match of.call(request, Pick::Small, &|| None) {
+        Ok((Response::Failed(error), _)) | Err(error) => Err(error.cause().to_owned()),
+        Ok((response, _)) => Ok(response),
+    }
+}
+
+/// A far end's public key and session, if it has a key.
+fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
+    let state = end.lock();
+    match (&state.answer, state.session) {
+        (Some(answer), Some(session)) => Ok((answer.key.clone(), session)),
+        _ => Err(format!("{} has no key", end.dialer.name())),
+    }
+}
+
+/// Where a far end may come from: its addresses as it and this machine know them.
+fn whence(end: &Session) -> Vec<IpAddr> {
+    let address = end.lock().answer.as_ref().and_then(|answer| answer.address);
+    let mut at = hosts_of(&*end.dialer, address);
+    at.truncate(MAX_ADDRESSES);
+    at
+}
+
+/// Has a far end listen; gives its port and where that may be reached.
+fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String> {
+    let failed = |why: String| format!("{} cannot listen ({why})", end.dialer.name());
+    match ask(end, request).map_err(failed)? {
+        Response::Listening(DirectAnswer { port, address, .. }) => {
+            let port = port.map_err(failed)?;
+            Ok(Reach { addresses: address.into_iter().collect(), hosts: end.dialer.hosts(), port })
+        }
+        _ => Err(failed("another answer than was asked for".to_owned())),
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn turn(&self, mut state: MutexGuard<'_, State>, way: Way) {
+        state.way = way;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Has the two connect, the sink's end to the source's or else the other way. Says how they are connected, or why
+    /// not.
+    fn meet(&self, pair: PairId, rate: Option<u64>) -> std::result::Result<String, String> {
+        let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
+        let ((key, session), (other, _)) = (known(&self.from)?, known(&self.to)?);
+        let (streams, timeout) = (self.streams, self.timeout);
+        let with = Neighbour { name: a.clone(), key: key.clone(), session, streams, timeout, rate };
+        let meet = |at| ask(&self.to, &Request::Meet { pair, with: with.clone(), at });
+        let there = match listen(
+            &self.from,
+            &Request::Admit { pair, key: other, secret: self.secret, from: whence(&self.to) },
+        ) {
+            Ok(at) => {
+                let port = at.port;
+                match meet(Some(at)) {
+                    Ok(_) => return Ok(format!("to port {port} of {a}")),
+                    Err(why) => format!("port {port} of {a}: {why}"),
+                }
+            }
+            Err(why) => why,
+        };
+        let at = listen(&self.to, &Request::Expect { pair, key, from: whence(&self.from) })
+            .map_err(|why| format!("{there}; {why}"))?;
+        let port = at.port;
+        ask(&self.from, &Request::Visit { pair, at })
+            .and_then(|_| meet(None))
+            .map(|_| format!("to port {port} of {b} (the other way: {there})"))
+            .map_err(|why| format!("{there}; port {port} of {b}: {why}"))
+    }
+
+    fn found(&self, how: &str) {
+        let mut state = self.lock();
+        if state.ended {
+            return;
+        }
+        state.times += 1;
+        self.turn(state, Way::Direct);
+        let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
+        (self.note)(&format!("content goes from {a} to {b} directly, over TLS connections {how}"));
+    }
+
+    /// From now on content comes through this machine.
+    fn relay(&self, why: &str) {
+        let state = self.lock();
+        if state.ended {
+            return;
+        }
+        self.turn(state, Way::Relay);
+        let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
+        (self.note)(&format!(
+            "content from {a} to {b} passes through this machine, as they have no direct way ({why})"
+        ));
+        self.gates.iter().for_each(Gate::open);
+    }
+
+    /// What was begun when the two had met for the nth time says that they have lost each other.
+    fn lost(&self, times: u32, error: &Error) {
+        let state = self.lock();
+        if state.times == times && matches!(state.way, Way::Direct) && self.number.is_some() {
+            self.turn(state, Way::Lost(error.cause().to_owned()));
+        }
+    }
+
+    /// Waits until a batch may be asked for; gives how often the two had met by then. `None`: it is to be relayed.
+    fn begin(&self) -> Option<u32> {
+        let mut state = self.lock();
+        loop {
+            match state.way {
+                Way::Direct if state.fetching < AHEAD => {
+                    state.fetching += 1;
+                    return Some(state.times);
+                }
+                Way::Direct => {}
+                Way::Looking | Way::Lost(_) if self.through_ssh && self.begun.elapsed() > FIND => {
+                    return None;
+                }
+                Way::Looking | Way::Lost(_) => {}
+                Way::Relay => return None,
+            }
+            if state.ended {
+                return None;
+            }
+            state = self.changed.wait_timeout(state, TICK).0;
+        }
+    }
+
+    /// Keeps the limit for what goes over no connection.
+    fn pace(&self, batch: &Batch) {
+        let len: u64 = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
+        let mut left = usize::try_from(len).unwrap_or(0);
+        while left > 0 {
+            left -= self.to.pace.outbound.take(left, &|| self.lock().ended).unwrap_or(left);
+        }
+    }
+
+    fn answered(&self) {
+        self.lock().fetching -= 1;
+        self.changed.notify_all();
+    }
+}
+
+/// Has the content of one sink fetched from one source by its far end.
+pub(super) struct Fetcher {
+    shared: Arc<Shared>,
+    source: Root,
+}
+
+impl Fetcher {
+    /// Lanes that content goes over between the two; `None` where it does not.
+    pub(super) fn streams(&self) -> Option<u32> {
+        let direct = matches!(self.shared.lock().way, Way::Direct);
+        direct.then(|| self.shared.lanes.load(Ordering::Relaxed))
+    }
+
+    /// What the end of the source waits for.
+    pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+        self.source.stuck(patience)
+    }
+
+    /// As [`haul_core::Sink::fetch`].
+    pub(super) fn fetch(&self, sink: &Root, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
+        let shared = &self.shared;
+        let request = self.request(sink, batch);
+        // What is too large for a frame is sent in parts, which takes content that is here.
+        let Some(mut frame) = request else {
+            shared.gates.iter().for_each(Gate::open);
+            return Some(done);
+        };
+        let Some(times) = shared.begin() else { return Some(done) };
+        if shared.number.is_none() {
+            shared.pace(batch);
+        }
+        let (pair, count) = (shared.clone(), batch.slices.len());
+        let travelled = sink.travelled.clone();
+        let on_reply: OnReply = Box::new(move |reply| {
+            pair.answered();
+            let error = match reply.and_then(|reply| pair.to.open_reply(reply, None)) {
+                Ok((Response::Fetched { outcomes, wire_bytes, matched_bytes, method, streams }, _))
+                    if outcomes.len() == count =>
+                {
+                    if outcomes.iter().all(std::result::Result::is_ok) {
+                        travelled.matched(matched_bytes);
+                    }
+                    let wire_bytes = usize::try_from(wire_bytes).unwrap_or(usize::MAX);
+                    travelled.count(wire_bytes, method);
+                    pair.to.pace.outbound.count(wire_bytes);
+                    pair.lanes.store(streams, Ordering::Relaxed);
+                    return done(outcomes);
+                }
+                Ok((Response::Failed(error), _)) if error.kind() == ErrorKind::Unreachable => {
+                    pair.lost(times, &error);
+                    error.with_retry(Retry::OtherStream)
+                }
+                Ok((Response::Failed(error), _)) | Err(error) => error,
+                Ok((Response::Gone, _)) => pair.to.unreachable("the far end lost what it had open"),
+                Ok(_) => strange(),
+            };
+            done(failed(count, &error));
+        });
+        shared.to.submit(&mut frame, &[], Pick::Small, None, on_reply);
+        None
+    }
+
+    fn request(&self, sink: &Root, batch: &Arc<Batch>) -> Option<Vec<u8>> {
+        if !fits(batch) {
+            return None;
+        }
+        let shared = &self.shared;
+        let request = Request::Fetch {
+            root: sink.id,
+            pair: shared.number,
+            source: self.source.id,
+            batch: batch.clone(),
+            compress: shared.compress,
+            ticket: ticket::make(&shared.secret, self.source.id, batch).ok()?,
+        };
+        encode(Kind::Request, 0, &request, 0).ok()
+    }
+}

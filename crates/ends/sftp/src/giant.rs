@@ -1,0 +1,438 @@
+//! Files of several slices: staged slice by slice, on any connection, with a journal beside them.
+//!
+//! The journal is the one of local files ([`haul_core::journal`]); as SFTP tells no inodes, it names none. Nothing
+//! but the first slices of a run makes the staged file: a slice that is sent again after its file got its name finds
+//! no staged file, and makes none.
+
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use haul_core::digest::SliceHasher;
+use haul_core::journal::{self, HEADER_LEN, Header, RECORD_LEN};
+use haul_core::{
+    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, SLICE_LEN, Slice, SliceData,
+};
+
+use super::conn::{Conn, Fault};
+use super::meta::{self, Change, seconds};
+use super::packet::{self, Attrs, Request};
+use super::read::{self, ask_for, take_answers};
+use super::sink::SftpSink;
+use super::small::{gave_back_other, take_writes, write_extents};
+use super::wave::Wave;
+use haul_core::staging::{JOURNAL, PART, staging_name};
+
+/// A giant file that is being staged.
+pub(super) struct Giant {
+    entry: Arc<Entry>,
+    part: Vec<u8>,
+    journal: Vec<u8>,
+    progress: Mutex<Progress>,
+    /// The journal was opened, or could not be.
+    opened: Condvar,
+    /// What became of it in the end.
+    ended: OnceLock<Digest>,
+}
+
+struct Progress {
+    tree: FileTree,
+    /// Slices that are durable, in the order of the journal.
+    records: Vec<(u32, ChainingValue)>,
+    /// How many of them were sent to the journal that is open.
+    recorded: usize,
+    journal: Journal,
+    /// Somebody is giving the file its name.
+    finishing: bool,
+    /// The staged file was made.
+    made: bool,
+}
+
+/// The journal at the server.
+enum Journal {
+    Closed,
+    /// Somebody is opening it.
+    Opening,
+    /// On this connection, by this handle.
+    Open(Arc<Conn>, Vec<u8>),
+}
+
+impl Giant {
+    fn new(sink: &SftpSink, entry: &Arc<Entry>, known: &[(u32, ChainingValue)]) -> Self {
+        let mut tree = FileTree::new(entry.len);
+        known.iter().for_each(|(index, value)| tree.set(*index, *value));
+        let progress = Progress {
+            tree,
+            records: known.to_vec(),
+            recorded: 0,
+            journal: Journal::Closed,
+            finishing: false,
+            made: !known.is_empty(),
+        };
+        let name = sink.tree.name_of(&entry.path);
+        Self {
+            entry: entry.clone(),
+            part: sink.tree.beside(&entry.path, &staging_name(name, PART)),
+            journal: sink.tree.beside(&entry.path, &staging_name(name, JOURNAL)),
+            progress: Mutex::new(progress),
+            opened: Condvar::new(),
+            ended: OnceLock::new(),
+        }
+    }
+
+    /// The path of its staged file.
+    pub(super) fn part(&self) -> &[u8] {
+        &self.part
+    }
+
+    /// The path of its journal.
+    pub(super) fn journal(&self) -> &[u8] {
+        &self.journal
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
+    }
+
+    /// The server tells neither its boots nor attributes.
+    fn header(&self, synced: bool) -> Header {
+        let (boot, key) = ([0; 16], [0; 16]);
+        Header { identity: self.entry.identity(), staged_ino: 0, boot, key, synced }
+    }
+}
+
+/// Looks for what interrupted runs left of these files: the slices that count, as ranges. What does not count is
+/// removed.
+pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec<Range<u32>>>> {
+    let mut all = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if let Some(giant) =
+            sink.giant(&entry.path).filter(|giant| giant.entry.identity() == entry.identity())
+        {
+            all.push(giant.lock().tree.resumable());
+            continue;
+        }
+        let empty = Giant::new(sink, entry, &[]);
+        let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
+        // What was not synced may have been lost in a crash of the server.
+        let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
+        if sink.options.dry_run {
+            all.push(Vec::new());
+            continue;
+        }
+        if found && known.is_empty() {
+            sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
+        }
+        let giant = Giant::new(sink, entry, &known);
+        all.push(giant.lock().tree.resumable());
+        sink.put_giant(&entry.path, giant);
+    }
+    Ok(all)
+}
+
+/// What an interrupted run has left.
+struct Left {
+    /// Anything at all.
+    found: bool,
+    /// The slices that the journal proves.
+    known: Vec<(u32, ChainingValue)>,
+    /// Whether they were synced.
+    synced: bool,
+}
+
+fn load(conn: &Conn, giant: &Giant) -> Result<Left> {
+    let nothing = |found| Left { found, known: Vec::new(), synced: true };
+    let lost = |fault: Fault| match fault {
+        Fault::Lost(error) => Some(error),
+        Fault::Status(..) => None,
+    };
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Lstat { path: &giant.part });
+    wave.ask(&Request::Lstat { path: &giant.journal });
+    let (part, journal) = (wave.expect().attrs(), wave.expect().attrs());
+    let found = part.is_ok() || journal.is_ok();
+    let (part, journal) = match (part, journal) {
+        (Ok(part), Ok(journal)) => (part, journal),
+        (Err(fault), _) | (_, Err(fault)) => {
+            return lost(fault).map_or(Ok(nothing(found)), Err);
+        }
+    };
+    // A journal grows by no more than each slice a few times.
+    let most = HEADER_LEN as u64 + (giant.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
+    let len = journal.size.unwrap_or_default().min(most);
+    // A journal of somebody else says what he likes.
+    let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
+    let foreign = owner(&part) != owner(&journal);
+    if foreign || part.size.is_none_or(|size| size > giant.entry.len) || !is_file(&part) || !is_file(&journal)
+    {
+        return Ok(nothing(found));
+    }
+    let _handle = conn.handles(1);
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Open { path: &giant.journal, flags: packet::READ, mode: 0 });
+    let handle = match wave.expect().handle() {
+        Ok(handle) => handle,
+        Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
+    };
+    let mut bytes = Vec::new();
+    ask_for(&mut wave, &handle, 0, len, conn.server.max_read);
+    wave.ask(&Request::Close { handle: &handle });
+    let read = take_answers(conn, &mut wave, &handle, 0, len, &mut |some| bytes.extend_from_slice(some));
+    let _closed = wave.expect();
+    if let Err(Fault::Lost(error)) = read {
+        return Err(error);
+    }
+    Ok(match journal::decode(&bytes) {
+        Some((header, known)) if header == giant.header(header.synced) => {
+            Left { found, known, synced: header.synced }
+        }
+        _ => nothing(found),
+    })
+}
+
+fn is_file(attrs: &Attrs) -> bool {
+    attrs.mode.is_none_or(|mode| mode & super::tree::KIND == super::tree::FILE)
+}
+
+/// Of what the journal says, what reading the staged file confirms. If that is not all, nothing counts: the journal
+/// would go on saying otherwise.
+fn reread(
+    sink: &SftpSink,
+    giant: &Giant,
+    known: Vec<(u32, ChainingValue)>,
+) -> Result<Vec<(u32, ChainingValue)>> {
+    let indices: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
+    let values = read::staged(&sink.tree, &giant.part, giant.entry.len, &indices)?;
+    let confirmed = known.iter().zip(values).all(|((_, value), read)| read == Some(*value));
+    Ok(if confirmed { known } else { Vec::new() })
+}
+
+/// Writes a slice; the one that completes the file also gives it its name.
+pub(super) fn write(
+    sink: &SftpSink,
+    conn: &Arc<Conn>,
+    giant: &Giant,
+    slice: Slice,
+    data: &SliceData,
+    content: &[u8],
+) -> Result<Outcome> {
+    if let Some(digest) = giant.ended.get() {
+        return Ok(Outcome::Committed(Some(*digest)));
+    }
+    let written = stage(sink, conn, giant, slice, data, content);
+    if let Err(Fault::Status(packet::NO_SUCH_FILE, _)) = &written
+        && giant.lock().made
+    {
+        return settle_missing(sink, conn, giant);
+    }
+    written.map_err(|fault| match fault {
+        Fault::Lost(error) => error,
+        fault @ Fault::Status(..) => sink.write_error(conn, "write", &giant.entry, fault),
+    })?;
+    let mut progress = giant.lock();
+    progress.tree.set(slice.index, data.value);
+    progress.records.push((slice.index, data.value));
+    match progress.tree.digest() {
+        None => {
+            drop(progress);
+            record(conn, giant, sink.options.durable && conn.server.fsync);
+            Ok(Outcome::Stored)
+        }
+        Some(_) if progress.finishing => Ok(Outcome::Stored),
+        Some(digest) => {
+            progress.finishing = true;
+            drop(progress);
+            let finished = finish(sink, conn, giant);
+            if let Err(error) = finished {
+                giant.lock().finishing = false;
+                return Err(error);
+            }
+            let _ = giant.ended.set(digest);
+            sink.drop_giant(&giant.entry.path);
+            Ok(Outcome::Committed(Some(digest)))
+        }
+    }
+}
+
+/// Two waves: the staged file is opened, then written to, synced, read back if that was asked for, and closed.
+fn stage(
+    sink: &SftpSink,
+    conn: &Conn,
+    giant: &Giant,
+    slice: Slice,
+    data: &SliceData,
+    content: &[u8],
+) -> Result<(), Fault> {
+    let entry = &giant.entry;
+    let _handle = conn.handles(1);
+    let create = if giant.lock().made { 0 } else { packet::CREATE };
+    let back = if sink.options.verify_disk { packet::READ } else { 0 };
+    let mut wave = Wave::new(conn);
+    let flags = packet::WRITE | create | back;
+    wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+    let mut opened = wave.expect().handle();
+    if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
+        sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
+        wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+        opened = wave.expect().handle();
+    }
+    let handle = opened?;
+    giant.lock().made = true;
+    let (start, len) = (slice.start(), slice.len_in(entry.len));
+    let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
+    let hole = written < len;
+    if hole {
+        let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
+        wave.ask(&Request::Fsetstat { handle: &handle, attrs });
+    }
+    let writes = {
+        let _turn = conn.turn();
+        write_extents(&mut wave, conn, &handle, start, data, content)
+    };
+    let fsync = sink.options.durable && conn.server.fsync;
+    if fsync {
+        wave.ask(&Request::Fsync { handle: &handle });
+    }
+    if sink.options.verify_disk {
+        ask_for(&mut wave, &handle, start, len, conn.server.max_read);
+    }
+    wave.ask(&Request::Close { handle: &handle });
+    let sized = if hole { wave.expect().ok() } else { Ok(()) };
+    let written = take_writes(&mut wave, writes);
+    let synced = if fsync { wave.expect().ok() } else { Ok(()) };
+    let verified = if sink.options.verify_disk {
+        let mut hasher = SliceHasher::new(entry.len, start);
+        take_answers(conn, &mut wave, &handle, start, len, &mut |bytes| hasher.update(bytes))
+            .map(|whole| whole && hasher.finish() == data.value)
+    } else {
+        Ok(true)
+    };
+    let closed = wave.expect().ok();
+    sized.and(written).and(synced)?;
+    if !verified? {
+        return Err(Fault::Lost(gave_back_other(sink, entry)));
+    }
+    closed
+}
+
+/// Sends to the journal what is durable and not in it yet. Nobody waits for the answers: what fails here costs a later
+/// run time, nothing else.
+fn record(conn: &Arc<Conn>, giant: &Giant, synced: bool) {
+    let mut progress = giant.lock();
+    if progress.finishing || matches!(progress.journal, Journal::Opening) {
+        return;
+    }
+    if !matches!(&progress.journal, Journal::Open(conn, _) if !conn.is_lost()) {
+        progress.journal = Journal::Opening;
+        drop(progress);
+        let opened = open_journal(conn, &giant.journal);
+        progress = giant.lock();
+        progress.journal = match opened {
+            Ok(handle) => Journal::Open(conn.clone(), handle),
+            Err(_) => Journal::Closed,
+        };
+        giant.opened.notify_all();
+        // What the last one was told on a connection that was lost may not have arrived.
+        progress.recorded = 0;
+        if progress.finishing || matches!(progress.journal, Journal::Closed) {
+            return;
+        }
+    }
+    let header = giant.header(synced);
+    let seed = header.seed();
+    let mut at = (HEADER_LEN + progress.recorded * RECORD_LEN) as u64;
+    let mut bytes = Vec::new();
+    if progress.recorded == 0 {
+        at = 0;
+        bytes.extend(header.encode());
+    }
+    for (index, value) in &progress.records[progress.recorded..] {
+        bytes.extend(journal::encode_record(seed, *index, value));
+    }
+    progress.recorded = progress.records.len();
+    if let Journal::Open(conn, handle) = &progress.journal {
+        let mut wave = Wave::new(conn);
+        for piece in bytes.chunks(conn.server.max_write as usize) {
+            wave.write(handle, at, piece);
+            at += piece.len() as u64;
+        }
+        wave.flush();
+    }
+}
+
+fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 });
+    wave.expect().handle()
+}
+
+/// Closes the journal and removes it. There is none if all went too fast for one; one that stays does no harm.
+fn close_journal(sink: &SftpSink, giant: &Giant) {
+    let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
+    let waited = giant.opened.wait_while(giant.lock(), opening);
+    let mut progress = waited;
+    let open = std::mem::replace(&mut progress.journal, Journal::Closed);
+    drop(progress);
+    if let Journal::Open(conn, handle) = open {
+        let mut wave = Wave::new(&conn);
+        wave.ask(&Request::Close { handle: &handle });
+        let _closed = wave.expect();
+    }
+    // Asked again elsewhere if its connection is lost.
+    let _ = sink.remove_all(std::slice::from_ref(&giant.journal));
+}
+
+/// Metadata, the final name, and the end of the journal.
+fn finish(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<()> {
+    let entry = &giant.entry;
+    let (notes, by_name) = (&sink.notes, sink.options.owner_by_name);
+    let mut wave = Wave::new(conn);
+    let asked = meta::ask_path(&mut wave, &giant.part, entry);
+    let owned = meta::take_file(&asked, &mut wave, entry, notes, by_name).map_err(|fault| match fault {
+        Fault::Lost(error) => error,
+        fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
+    })?;
+    let mut wave = Wave::new(conn);
+    let late = meta::late_mode(&mut wave, &giant.part, entry, owned);
+    sink.ask_publish(&mut wave, conn, &giant.part, &entry.path);
+    let mode = if late { meta::take_late_mode(&mut wave, entry, notes) } else { Ok(()) };
+    let renamed = sink.take_publish(&mut wave, conn);
+    mode?;
+    match renamed {
+        Ok(()) => {}
+        Err(fault) if fault.is_missing() => return settle_missing(sink, conn, giant).map(drop),
+        Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
+    }
+    close_journal(sink, giant);
+    Ok(())
+}
+
+/// The staged file is gone: its rename was answered on a connection that was lost, or somebody took it away.
+fn settle_missing(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<Outcome> {
+    let entry = &giant.entry;
+    let digest = giant.lock().tree.digest();
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Lstat { path: &sink.tree.far(&entry.path) });
+    let there = wave.expect().attrs();
+    if let Err(Fault::Lost(error)) = there {
+        return Err(error);
+    }
+    let time = Some(seconds(entry.mtime));
+    let renamed =
+        there.is_ok_and(|now| now.size == Some(entry.len) && now.times.map(|(_, modified)| modified) == time);
+    match digest {
+        Some(digest) if renamed => {
+            let _ = giant.ended.set(digest);
+            sink.drop_giant(&entry.path);
+            close_journal(sink, giant);
+            sink.set_all(&[Change { entry, now: None }])?;
+            Ok(Outcome::Committed(Some(digest)))
+        }
+        _ => {
+            sink.drop_giant(&entry.path);
+            let cause = "its staged file is gone";
+            let error: Error = sink.tree.fault(ErrorKind::Busy, "write", &entry.path, cause);
+            Err(error.with_hint("is another haul writing it? Run the same command again"))
+        }
+    }
+}

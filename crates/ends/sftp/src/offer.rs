@@ -1,0 +1,368 @@
+//! Answers to offers: what is made at once, and what content is needed. Each step is one wave for all offers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
+
+use super::compare::{Verdict, compare};
+use super::conn::Fault;
+use super::meta::{self, Change};
+use super::packet::{Attrs, Request};
+use super::sink::SftpSink;
+use super::tree::is_dir;
+use super::wave::Wave;
+use super::{giant, read, walk};
+use haul_core::staging::is_staging_name;
+
+/// One offer on the way to its answer.
+struct Case<'a> {
+    offer: &'a Offer,
+    now: Option<Attrs>,
+    verdict: Verdict,
+    answer: Option<Result<Answer>>,
+}
+
+impl Case<'_> {
+    fn entry(&self) -> &Entry {
+        &self.offer.entry
+    }
+
+    fn is_open(&self) -> bool {
+        self.answer.is_none()
+    }
+}
+
+/// Compares entries and makes those that have no content.
+pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+    let paths: Vec<RelPath> = offers.iter().map(|offer| offer.entry.path.clone()).collect();
+    let looked = sink.tree.look(&paths)?;
+    let mut cases: Vec<Case<'_>> = Vec::with_capacity(offers.len());
+    for (offer, found) in offers.iter().zip(looked.found) {
+        let (now, answer) = match found {
+            Ok(now) => (now, None),
+            Err(fault) => (None, Some(Err(sink.tree.error("look at", &offer.entry.path, fault)))),
+        };
+        let verdict = compare(&sink.options, offer, now.as_ref());
+        cases.push(Case { offer, now, verdict, answer });
+    }
+    compare_targets(sink, &mut cases)?;
+    compare_digests(sink, &mut cases)?;
+    for case in cases.iter_mut().filter(|case| case.is_open()) {
+        let mut above = case.offer.entry.path.parent();
+        while let Some(folder) = above.filter(|_| sink.options.ignore_existing && case.now.is_none()) {
+            if looked.lacking.get(&folder) == Some(&true) {
+                case.verdict = Verdict::Left(Left::Exists);
+            }
+            above = folder.parent();
+        }
+        if let Verdict::Left(why) = &case.verdict {
+            case.answer = Some(Ok(Answer::Left(*why)));
+        } else if case.verdict != Verdict::Same && !can_hold(case.entry()) {
+            sink.notes.note("pipes, sockets and devices", "SFTP makes none", &case.offer.entry.path);
+            case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
+        }
+    }
+    same(sink, &mut cases)?;
+    if sink.options.dry_run {
+        look_into_dirs(sink, &mut cases)?;
+    } else {
+        if let Some(case) = cases.iter().find(|case| case.entry().path.is_root() && !case.entry().is_dir()) {
+            sink.clean(&[sink.tree.beside(&case.entry().path, b".")])?;
+        }
+        clear_dirs(sink, &mut cases)?;
+        make(sink, &mut cases, &looked.lacking)?;
+    }
+    need(sink, &mut cases)?;
+    let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
+    Ok(cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect())
+}
+
+fn can_hold(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::File | EntryKind::Dir | EntryKind::Symlink(_))
+}
+
+/// Settles which links point where they should.
+fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let asked = |case: &Case<'_>| case.verdict == Verdict::Target;
+    let told = sink.tree.pool().on_one(|conn| {
+        let mut wave = Wave::new(conn);
+        for case in cases.iter().filter(|case| asked(case)) {
+            wave.ask(&Request::Readlink { path: &sink.tree.far(&case.entry().path) });
+        }
+        let mut told = Vec::new();
+        while let Some(reply) = wave.next() {
+            match reply.name() {
+                Err(Fault::Lost(error)) => return Err(error),
+                other => told.push(other.ok()),
+            }
+        }
+        Ok(told)
+    })?;
+    for (case, there) in cases.iter_mut().filter(|case| asked(case)).zip(told) {
+        let same = matches!(&case.entry().kind, EntryKind::Symlink(to) if there.as_deref() == Some(&to[..]));
+        case.verdict = if same { Verdict::Same } else { Verdict::Differs };
+    }
+    Ok(())
+}
+
+/// Settles which files have the content that they should, by reading them.
+fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let asked = |case: &Case<'_>| case.verdict == Verdict::Digest;
+    let paths: Vec<RelPath> =
+        cases.iter().filter(|case| asked(case)).map(|case| case.entry().path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let digests = read::digest(&sink.tree, &sink.tree.sftp.buffers, &paths)?;
+    for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
+        case.verdict = Verdict::Differs;
+        match digest {
+            Ok(digest) if Some(digest) == case.offer.digest => case.verdict = Verdict::Same,
+            Ok(_) => {}
+            Err(error) => case.answer = Some(Err(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Sets the metadata of what is the same otherwise.
+fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let mut listed = Vec::new();
+    let mut differing = Vec::new();
+    for (at, case) in cases.iter_mut().enumerate() {
+        if case.verdict != Verdict::Same || !case.is_open() {
+            continue;
+        }
+        let entry = &*case.offer.entry;
+        if entry.is_dir() {
+            sink.dirs.add(entry)?;
+            if sink.was_made(&entry.path) {
+                case.answer = Some(Ok(Answer::Made));
+                continue;
+            }
+            listed.push(sink.tree.far(&entry.path));
+        }
+        let same = case.now.as_ref().is_some_and(|now| meta::is_same(now, entry));
+        if same || !can_hold(entry) {
+            case.answer = Some(Ok(Answer::Same));
+        } else if entry.is_dir() || sink.options.dry_run {
+            case.answer = Some(Ok(Answer::Updated));
+        } else {
+            differing.push(at);
+        }
+    }
+    let changes: Vec<Change<'_>> =
+        differing.iter().map(|at| Change { entry: &cases[*at].offer.entry, now: cases[*at].now }).collect();
+    let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
+    for (at, changed) in differing.into_iter().zip(changed) {
+        // What cannot be set here has been noted.
+        let answer = if changed == Some(true) { Answer::Updated } else { Answer::Same };
+        cases[at].answer = Some(Ok(answer));
+    }
+    if !sink.options.dry_run {
+        sink.clean(&listed)?;
+    }
+    Ok(())
+}
+
+/// With `-n`, finds the folders in the way of something else that would not give way.
+fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let in_the_way =
+        |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
+    let asked: Vec<usize> = (0..cases.len()).filter(|at| in_the_way(&cases[*at])).collect();
+    let dirs: Vec<Vec<u8>> = asked.iter().map(|at| sink.tree.far(&cases[*at].entry().path)).collect();
+    if dirs.is_empty() {
+        return Ok(());
+    }
+    let full = sink.tree.pool().on_one(|conn| {
+        let mut full = vec![false; dirs.len()];
+        walk::list(conn, &dirs, &mut |at, names| {
+            let is_kept = |name: &[u8]| !matches!(name, b"." | b"..") && !is_staging_name(name);
+            full[at] |= names.iter().any(|(name, _)| is_kept(name));
+            Ok(true)
+        })?;
+        Ok(full)
+    })?;
+    for at in asked.into_iter().zip(full).filter_map(|(at, full)| full.then_some(at)) {
+        cases[at].answer = Some(Err(sink.tree.not_empty(&cases[at].offer.entry.path)));
+    }
+    Ok(())
+}
+
+/// An empty folder in the way of something else gives way; one with something in it does not.
+fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let in_the_way =
+        |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
+    let said = sink.tree.pool().on_one(|conn| {
+        let mut wave = Wave::new(conn);
+        for case in cases.iter().filter(|case| in_the_way(case)) {
+            wave.ask(&Request::Rmdir { path: &sink.tree.far(&case.entry().path) });
+        }
+        let mut said = Vec::new();
+        while let Some(reply) = wave.next() {
+            match reply.ok() {
+                Err(Fault::Lost(error)) => return Err(error),
+                other => said.push(other),
+            }
+        }
+        Ok(said)
+    })?;
+    for (case, said) in cases.iter_mut().filter(|case| in_the_way(case)).zip(said) {
+        sink.tree.forget(&case.offer.entry.path);
+        match said {
+            Ok(()) => {}
+            Err(fault) if fault.is_missing() => {}
+            Err(Fault::Status(super::packet::FAILURE, _)) => {
+                case.answer = Some(Err(sink.tree.not_empty(&case.offer.entry.path)));
+            }
+            Err(fault) => {
+                case.answer = Some(Err(sink.tree.error("replace", &case.offer.entry.path, fault)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes folders and links. What may not be made in a folder whose owner may not write into it is tried once more,
+/// with the folder's mode changed for the time being.
+fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+    let open: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
+    make_dirs(sink, cases, lacking)?;
+    make_links(sink, cases)?;
+    let denied =
+        |answer: &Result<Answer>| matches!(answer, Err(error) if error.kind() == ErrorKind::PermissionDenied);
+    let again: Vec<usize> =
+        open.into_iter().filter(|at| cases[*at].answer.as_ref().is_some_and(denied)).collect();
+    let paths: Vec<&RelPath> = again.iter().map(|at| &cases[*at].offer.entry.path).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    sink.tree.pool().on_one(|conn| sink.tree.unlock(conn, paths.iter().copied()))?;
+    again.iter().for_each(|at| cases[*at].answer = None);
+    make_dirs(sink, cases, lacking)?;
+    make_links(sink, cases)
+}
+
+/// Makes the folders that are offered and those that something offered is to be in.
+fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+    let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
+    for case in cases.iter().filter(|case| case.is_open()) {
+        let entry = case.entry();
+        let mut at = entry.path.parent();
+        while let Some(dir) = at.filter(|dir| !dirs.contains_key(dir)) {
+            at = dir.parent();
+            if let Some(in_the_way) = lacking.get(&dir) {
+                dirs.insert(dir, *in_the_way);
+            }
+        }
+        if entry.path.is_root() && !entry.is_dir() {
+            // A single file: the folder that it goes to may have to be made.
+            sink.tree.make_above()?;
+        }
+    }
+    for case in cases.iter().filter(|case| case.is_open() && case.entry().is_dir()) {
+        dirs.insert(case.entry().path.clone(), case.now.is_some());
+    }
+    let failed = sink.tree.make_dirs(&dirs)?;
+    for dir in dirs.keys().filter(|dir| !failed.contains_key(dir)) {
+        sink.has_made(dir);
+    }
+    for case in cases.iter_mut().filter(|case| case.is_open()) {
+        let entry = &*case.offer.entry;
+        if entry.is_dir() {
+            case.answer = Some(match failed.get(&entry.path) {
+                Some(fault) => Err(sink.tree.error("make", &entry.path, fault.clone())),
+                None => {
+                    let _ = sink.was_made(&entry.path);
+                    sink.dirs.add(entry)?;
+                    Ok(Answer::Made)
+                }
+            });
+            continue;
+        }
+        let mut at = entry.path.parent();
+        while let Some(dir) = at {
+            if let Some(fault) = failed.get(&dir) {
+                case.answer = Some(Err(sink.tree.error("make", &dir, fault.clone())));
+            }
+            at = dir.parent();
+        }
+    }
+    Ok(())
+}
+
+/// Makes links under a staging name and renames them.
+fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let is_link = |case: &Case<'_>| case.is_open() && matches!(case.entry().kind, EntryKind::Symlink(_));
+    if !cases.iter().any(is_link) {
+        return Ok(());
+    }
+    let made = sink.tree.pool().on_one(|conn| {
+        let mut wave = Wave::new(conn);
+        let mut staged = Vec::new();
+        for case in cases.iter().filter(|case| is_link(case)) {
+            let EntryKind::Symlink(target) = &case.entry().kind else { continue };
+            let part = sink.stage(&case.entry().path);
+            wave.ask(&Request::Symlink { target, path: part.far() });
+            meta::ask_link(&mut wave, conn, part.far(), case.entry());
+            sink.ask_publish(&mut wave, conn, part.far(), &case.entry().path);
+            staged.push(part);
+        }
+        let mut made = Vec::new();
+        for (case, part) in cases.iter().filter(|case| is_link(case)).zip(staged) {
+            let entry = case.entry();
+            let linked = wave.expect().ok();
+            let set = match &linked {
+                Ok(()) => meta::take_link(&mut wave, conn, entry, &sink.notes, sink.options.owner_by_name),
+                Err(_) if conn.server.lsetstat => Ok(wave.expect().ok().is_ok()),
+                Err(_) => Ok(false),
+            };
+            let published = sink.take_publish(&mut wave, conn);
+            set?;
+            match linked.and(published) {
+                Err(Fault::Lost(error)) => return Err(error),
+                Ok(()) => {
+                    part.done();
+                    made.push(Ok(Answer::Made));
+                }
+                Err(fault) => made.push(Err(sink.tree.error("make", &entry.path, fault))),
+            }
+        }
+        Ok(made)
+    })?;
+    for (case, answer) in cases.iter_mut().filter(|case| is_link(case)).zip(made) {
+        case.answer = Some(answer);
+    }
+    Ok(())
+}
+
+/// What is left needs its content, or with `-n` would be made.
+fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let giants: Vec<(usize, Vec<Range<u32>>)> = {
+        let wanted: Vec<usize> = (0..cases.len())
+            .filter(|at| {
+                let case = &cases[*at];
+                case.is_open() && case.entry().is_file() && case.entry().len > SLICE_LEN
+            })
+            .collect();
+        let entries: Vec<_> = wanted.iter().map(|at| cases[*at].offer.entry.clone()).collect();
+        let have = giant::prepare(sink, &entries)?;
+        wanted.into_iter().zip(have).collect()
+    };
+    let mut have: HashMap<usize, Vec<Range<u32>>> = giants.into_iter().collect();
+    let mut needed = false;
+    for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.answer.is_none()) {
+        case.answer = Some(Ok(if case.offer.entry.is_file() {
+            needed = true;
+            let new = case.verdict == Verdict::Missing;
+            Answer::Need { new, have: have.remove(&at).unwrap_or_default() }
+        } else {
+            Answer::Made
+        }));
+    }
+    if needed && !sink.options.dry_run {
+        sink.tree.pool().want();
+    }
+    Ok(())
+}

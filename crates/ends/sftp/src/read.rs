@@ -1,0 +1,256 @@
+//! Reading slices: all that a batch needs is asked for before the first answer is waited for.
+
+use haul_core::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haul_core::digest::{SliceHasher, slice_len};
+use haul_core::{
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath,
+    Result, SLICE_LEN, Slice, SliceData,
+};
+use haul_threads::together;
+
+use super::conn::{Conn, Fault};
+use super::packet::{self, Request};
+use super::tree::Tree;
+use super::walk::entries_at;
+use super::wave::Wave;
+use haul_ends::digests::digests;
+
+/// Threads that hash for one question, at most: each keeps a connection busy.
+const HASHERS: u32 = 8;
+
+/// Reads the slices of a batch and hashes them.
+pub(super) fn read(tree: &Tree, buffers: &BufferPool, batch: &Arc<Batch>) -> Result<BatchData> {
+    tree.pool().want();
+    tree.pool().on_one(|conn| {
+        let empty = batch.entries.iter().all(|entry| entry.len == 0);
+        let mut content = if empty { Buffer::default() } else { buffers.take() };
+        let items: Vec<(&Arc<Entry>, Slice)> = batch.iter().collect();
+        let mut slices = Vec::with_capacity(items.len());
+        for items in items.chunks(conn.files_at_once()) {
+            read_some(tree, conn, items, &mut content, &mut slices)?;
+        }
+        Ok(BatchData { batch: batch.clone(), slices, content, at_hand: true })
+    })
+}
+
+/// Two waves: the files are opened, then read, looked at and closed.
+fn read_some(
+    tree: &Tree,
+    conn: &Conn,
+    items: &[(&Arc<Entry>, Slice)],
+    content: &mut Buffer,
+    slices: &mut Vec<Result<SliceData>>,
+) -> Result<()> {
+    let _handles = conn.handles(items.len());
+    let mut opens = Wave::new(conn);
+    for (entry, _) in items {
+        opens.ask(&Request::Open { path: &tree.far(&entry.path), flags: packet::READ, mode: 0 });
+    }
+    let mut handles = Vec::with_capacity(items.len());
+    let mut wave = Wave::new(conn);
+    for (entry, slice) in items {
+        let opened = opens.expect().handle();
+        if let Ok(handle) = &opened {
+            let start = slice.start();
+            ask_for(&mut wave, handle, start, slice.len_in(entry.len), conn.server.max_read);
+            wave.ask(&Request::Fstat { handle });
+            wave.ask(&Request::Close { handle });
+        }
+        handles.push(opened);
+    }
+    for ((entry, slice), opened) in items.iter().zip(handles) {
+        let before = content.bytes().len();
+        let read = match opened {
+            Ok(handle) => {
+                let read = take_slice(tree, conn, &mut wave, entry, *slice, &handle, content);
+                let stat = wave.expect().attrs();
+                let _closed = wave.expect();
+                match (read, stat) {
+                    (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
+                    (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
+                    // Checked after the bytes were read: what still has the size and time of the scan was not
+                    // written to, as far as whole seconds tell.
+                    (Ok(Some(data)), Ok(now)) if is_still(entry, &now) => Ok(data),
+                    (Ok(_), Ok(_)) => Err(changed(tree, &entry.path)),
+                }
+            }
+            Err(Fault::Lost(error)) => Err(error),
+            Err(fault) => Err(tree.error("open", &entry.path, fault)),
+        };
+        if let Err(error) = &read {
+            if error.retry() == haul_core::Retry::OtherStream {
+                return Err(error.clone());
+            }
+            content.truncate(before);
+        }
+        slices.push(read);
+    }
+    Ok(())
+}
+
+/// Asks for `len` bytes from `start`, in as many requests as the server wants.
+pub(super) fn ask_for(wave: &mut Wave<'_>, handle: &[u8], start: u64, len: u64, most: u32) {
+    let mut at = 0;
+    while at < len {
+        let step = (len - at).min(u64::from(most)) as u32;
+        wave.ask(&Request::Read { handle, offset: start + at, len: step });
+        at += u64::from(step);
+    }
+}
+
+/// Takes the answers to [`ask_for`] and gives them to `take` in order. `false`: the file is shorter.
+pub(super) fn take_answers(
+    conn: &Conn,
+    wave: &mut Wave<'_>,
+    handle: &[u8],
+    start: u64,
+    len: u64,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Fault> {
+    let most = u64::from(conn.server.max_read);
+    let mut whole = Ok(true);
+    let mut at = 0;
+    while at < len {
+        let step = (len - at).min(most);
+        let answer = wave.expect().data();
+        // All answers are taken, whatever one of them says.
+        if matches!(whole, Ok(true)) {
+            whole = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
+        }
+        at += step;
+    }
+    whole
+}
+
+/// Takes one answer, and asks on where the server gave less than it was asked for.
+fn fill(
+    conn: &Conn,
+    handle: &[u8],
+    mut offset: u64,
+    mut left: u64,
+    mut data: Option<packet::Data>,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Fault> {
+    loop {
+        let Some(part) = data.filter(|part| !part.bytes().is_empty()) else { return Ok(false) };
+        let len = part.bytes().len() as u64;
+        if len > left {
+            let cause = "the server sent more than it was asked for";
+            let error = Error::new(ErrorKind::Protocol, haul_core::Side::Wire, "read", cause);
+            return Err(Fault::Lost(error));
+        }
+        take(part.bytes());
+        offset += len;
+        left -= len;
+        if left == 0 {
+            return Ok(true);
+        }
+        let mut wave = Wave::new(conn);
+        wave.ask(&Request::Read { handle, offset, len: left as u32 });
+        data = wave.expect().data()?;
+    }
+}
+
+/// Takes the content of one slice; `None` if the file is shorter than it was.
+fn take_slice(
+    tree: &Tree,
+    conn: &Conn,
+    wave: &mut Wave<'_>,
+    entry: &Entry,
+    slice: Slice,
+    handle: &[u8],
+    content: &mut Buffer,
+) -> Result<Option<SliceData>, Fault> {
+    let start = slice.start();
+    let len = slice.len_in(entry.len);
+    let mut hasher = SliceHasher::new(entry.len, start);
+    let mut room = true;
+    let whole = take_answers(conn, wave, handle, start, len, &mut |bytes| {
+        hasher.update(bytes);
+        match content.grow(bytes.len()) {
+            Some(space) => space.copy_from_slice(bytes),
+            None => room = false,
+        }
+    })?;
+    if !room {
+        return Err(Fault::Lost(tree.fault(
+            ErrorKind::Protocol,
+            "read",
+            &entry.path,
+            "the batch is too large",
+        )));
+    }
+    let extents = if len == 0 { Vec::new() } else { vec![Extent::data(0, len as u32)] };
+    Ok(whole.then(|| SliceData { extents, value: hasher.finish() }))
+}
+
+fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
+    let time = now.times.map(|(_, modified)| i64::from(modified));
+    now.size == Some(entry.len) && time.is_none_or(|time| time == entry.mtime.sec)
+}
+
+fn changed(tree: &Tree, path: &RelPath) -> Error {
+    tree.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
+}
+
+/// The digests of whole files as they are now, by reading them over all connections.
+pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+    let found = entries_at(tree, paths)?;
+    let mut entries: Vec<Result<Arc<Entry>>> = Vec::with_capacity(paths.len());
+    for (path, found) in paths.iter().zip(found) {
+        entries.push(match found {
+            Ok(Some(entry)) if entry.is_file() => Ok(Arc::new(entry)),
+            Ok(Some(_)) => Err(changed(tree, path)),
+            Ok(None) => Err(tree.fault(ErrorKind::NotFound, "open", path, "No such file or directory")),
+            Err(error) => Err(error),
+        });
+    }
+    let threads = tree.pool().streams().clamp(2, HASHERS);
+    digests(entries, threads, |batch| read(tree, buffers, batch))
+}
+
+/// The chaining values of slices of a staged file of a giant of `len` bytes, by reading them over all connections;
+/// `None` for one that could not be read.
+pub(super) fn staged(
+    tree: &Tree,
+    path: &[u8],
+    len: u64,
+    indices: &[u32],
+) -> Result<Vec<Option<ChainingValue>>> {
+    let next = AtomicUsize::new(0);
+    let values = Mutex::new(vec![None; indices.len()]);
+    let work = || -> Result<()> {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(index) = indices.get(at) else { return Ok(()) };
+            let value = tree.pool().on_one(|conn| staged_slice(conn, path, len, *index))?;
+            values.lock()[at] = value;
+        }
+    };
+    together(HASHERS as usize, "hash", work)?.into_iter().collect::<Result<()>>()?;
+    Ok(values.into_inner())
+}
+
+fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {
+    let _handle = conn.handles(1);
+    let mut wave = Wave::new(conn);
+    wave.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
+    let handle = match wave.expect().handle() {
+        Ok(handle) => handle,
+        Err(Fault::Lost(error)) => return Err(error),
+        Err(Fault::Status(..)) => return Ok(None),
+    };
+    let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
+    let mut hasher = SliceHasher::new(len, start);
+    ask_for(&mut wave, &handle, start, slice, conn.server.max_read);
+    wave.ask(&Request::Close { handle: &handle });
+    let read = take_answers(conn, &mut wave, &handle, start, slice, &mut |bytes| hasher.update(bytes));
+    let _closed = wave.expect();
+    match read {
+        Err(Fault::Lost(error)) => Err(error),
+        read => Ok(matches!(read, Ok(true)).then(|| hasher.finish())),
+    }
+}

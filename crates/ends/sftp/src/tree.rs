@@ -1,0 +1,419 @@
+//! Names below a root at the server.
+//!
+//! A server resolves paths itself and follows links on the way, so folders are looked at before something is done
+//! below them: one that turns out to be a link is none. A link that is swapped in between two requests is followed
+//! there; SFTP has no means against it.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+
+use super::Sftp;
+use super::conn::{Conn, Fault};
+use super::packet::{self, Attrs, Request};
+use super::pool::Pool;
+use super::wave::Wave;
+use haul_ends::cache::Cache;
+
+/// Folders that are known to be folders.
+const KNOWN: usize = 64 * 1024;
+
+/// The kinds of `st_mode`.
+pub(super) const KIND: u32 = 0o170_000;
+/// A folder.
+pub(super) const DIR: u32 = 0o040_000;
+/// A regular file.
+pub(super) const FILE: u32 = 0o100_000;
+/// A symbolic link.
+pub(super) const LINK: u32 = 0o120_000;
+
+/// Whether these are the metadata of a folder.
+pub(super) fn is_dir(attrs: &Attrs) -> bool {
+    attrs.mode.is_some_and(|mode| mode & KIND == DIR)
+}
+
+/// A root at the server.
+pub(super) struct Tree {
+    pub(super) sftp: Arc<Sftp>,
+    pub(super) side: Side,
+    /// The folder that holds the root.
+    dir: Vec<u8>,
+    /// The root in it; `.` is the folder itself.
+    name: Vec<u8>,
+    /// Whether the folder that holds the root was made or is there.
+    based: AtomicBool,
+    known: Mutex<Cache<RelPath, ()>>,
+}
+
+/// What is at names, as [`Tree::look`] found it.
+pub(super) struct Looked {
+    /// One for each name.
+    pub(super) found: Vec<Result<Option<Attrs>, Fault>>,
+    /// Folders above the names that are not there; `true` where something else is in their place.
+    pub(super) lacking: HashMap<RelPath, bool>,
+}
+
+impl Tree {
+    pub(super) fn open(sftp: Arc<Sftp>, place: &Place, side: Side) -> Result<Self> {
+        let path = absolute(&sftp.pool, &place.path, side)?;
+        let inside = |name: &[u8]| (path.clone(), name.to_vec());
+        let (dir, name) = match &place.root {
+            PlaceRoot::Inside(name) => inside(name),
+            PlaceRoot::InsideIfDir(name) if leads_to_dir(&sftp.pool, &path, side)? => inside(name),
+            PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => exactly(&path),
+        };
+        let known = Mutex::new(Cache::new(KNOWN));
+        Ok(Self { sftp, side, dir, name, based: AtomicBool::new(false), known })
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.sftp.pool
+    }
+
+    /// The path at the server.
+    pub(super) fn far(&self, path: &RelPath) -> Vec<u8> {
+        let mut far = self.dir.clone();
+        // `DIR/.` is the folder, also where DIR is a link to it.
+        if self.name != b"." || path.is_root() {
+            push(&mut far, &self.name);
+        }
+        if !path.is_root() {
+            push(&mut far, path.as_bytes());
+        }
+        far
+    }
+
+    /// The path at the server of `name` beside `path`.
+    pub(super) fn beside(&self, path: &RelPath, name: &[u8]) -> Vec<u8> {
+        let mut far = match path.parent() {
+            Some(parent) => self.far(&parent),
+            None => self.dir.clone(),
+        };
+        push(&mut far, name);
+        far
+    }
+
+    /// The name under which the entry lies in its folder.
+    pub(super) fn name_of<'a>(&'a self, path: &'a RelPath) -> &'a [u8] {
+        if path.is_root() { &self.name } else { path.name() }
+    }
+
+    /// An error of the server's, or of the connection, on the entry at `path`.
+    pub(super) fn error(&self, operation: &str, path: &RelPath, fault: Fault) -> Error {
+        error(self.side, operation, &self.far(path), fault)
+    }
+
+    /// The error of an entry in whose place there is a folder with something in it.
+    pub(super) fn not_empty(&self, path: &RelPath) -> Error {
+        Error::not_empty(self.side).on(self.far(path))
+    }
+
+    /// An error of our own on the entry at `path`.
+    pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
+        Error::new(kind, self.side, operation, cause).on(self.far(path))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Cache<RelPath, ()>> {
+        self.known.lock()
+    }
+
+    /// Forgets folders at and below `path`, because it was replaced or removed.
+    pub(super) fn forget(&self, path: &RelPath) {
+        let gone = path.as_bytes();
+        self.known().forget(|dir| {
+            let dir = dir.as_bytes();
+            gone.is_empty() || dir.strip_prefix(gone).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        });
+    }
+
+    /// Looks at names, following no link below the root.
+    pub(super) fn look(&self, paths: &[RelPath]) -> Result<Looked> {
+        self.pool().on_one(|conn| self.look_on(conn, paths))
+    }
+
+    fn look_on(&self, conn: &Conn, paths: &[RelPath]) -> Result<Looked> {
+        let above = self.unknown_above(paths);
+        let mut lacking = HashMap::new();
+        let mut wave = Wave::new(conn);
+        for dir in &above {
+            wave.ask(&Request::Lstat { path: &self.far(dir) });
+        }
+        // Outermost first: below what is no folder nothing counts.
+        for dir in above {
+            let found = wave.expect().attrs();
+            let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
+            match found {
+                Err(Fault::Lost(error)) => return Err(error),
+                Ok(attrs) if reachable && is_dir(&attrs) => self.known().put(dir, ()),
+                Ok(_) => drop(lacking.insert(dir, reachable)),
+                Err(Fault::Status(..)) => drop(lacking.insert(dir, false)),
+            }
+        }
+        let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
+        let mut wave = Wave::new(conn);
+        for path in paths.iter().filter(|path| reachable(path)) {
+            wave.ask(&Request::Lstat { path: &self.far(path) });
+        }
+        let mut found = Vec::with_capacity(paths.len());
+        for path in paths {
+            if !reachable(path) {
+                found.push(Ok(None));
+                continue;
+            }
+            found.push(match wave.expect().attrs() {
+                Ok(attrs) => Ok(Some(attrs)),
+                Err(fault) if fault.is_missing() => Ok(None),
+                Err(Fault::Lost(error)) => return Err(error),
+                Err(fault) => Err(fault),
+            });
+        }
+        Ok(Looked { found, lacking })
+    }
+
+    /// The folders above these names that are not known to be folders, outermost first.
+    fn unknown_above(&self, paths: &[RelPath]) -> BTreeSet<RelPath> {
+        let mut above = BTreeSet::new();
+        let mut known = self.known();
+        for path in paths {
+            let mut at = path.parent();
+            while let Some(dir) = at {
+                if known.get(&dir).is_some() || above.contains(&dir) {
+                    break;
+                }
+                at = dir.parent();
+                above.insert(dir);
+            }
+        }
+        above
+    }
+
+    /// Makes folders, outermost first; where the value says so, what is in their place goes. Those that could not be
+    /// made are returned.
+    pub(super) fn make_dirs(&self, dirs: &BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Fault>> {
+        if dirs.is_empty() {
+            return Ok(HashMap::new());
+        }
+        self.pool().on_one(|conn| {
+            self.make_base(conn)?;
+            let mut wave = Wave::new(conn);
+            for (dir, in_the_way) in dirs {
+                let path = &self.far(dir)[..];
+                if *in_the_way {
+                    wave.ask(&Request::Remove { path });
+                }
+                wave.ask(&Request::Mkdir { path, mode: 0o700 });
+                wave.ask(&Request::Lstat { path });
+            }
+            let mut failed = HashMap::new();
+            for (dir, in_the_way) in dirs {
+                if *in_the_way {
+                    let _ = wave.expect();
+                }
+                let made = wave.expect().ok();
+                // Somebody else may have made it meanwhile.
+                match (made, wave.expect().attrs()) {
+                    (_, Err(Fault::Lost(error))) => return Err(error),
+                    (_, Ok(attrs)) if is_dir(&attrs) => self.known().put(dir.clone(), ()),
+                    (Err(fault), _) | (Ok(()), Err(fault)) => drop(failed.insert(dir.clone(), fault)),
+                    (Ok(()), Ok(_)) => {
+                        let why = "something else is in its place".to_owned();
+                        failed.insert(dir.clone(), Fault::Status(packet::FAILURE, why));
+                    }
+                }
+            }
+            Ok(failed)
+        })
+    }
+
+    /// Makes the folder that holds the root, and those above it, if they are missing.
+    pub(super) fn make_above(&self) -> Result<()> {
+        self.pool().on_one(|conn| self.make_base(conn))
+    }
+
+    fn make_base(&self, conn: &Conn) -> Result<()> {
+        if self.based.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut ends: Vec<usize> = (1..self.dir.len()).filter(|at| self.dir[*at] == b'/').collect();
+        ends.push(self.dir.len());
+        let mut wave = Wave::new(conn);
+        wave.ask(&Request::Stat { path: &self.dir });
+        if wave.expect().attrs().is_ok_and(|attrs| is_dir(&attrs)) {
+            self.based.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let mut wave = Wave::new(conn);
+        for end in &ends {
+            wave.ask(&Request::Mkdir { path: &self.dir[..*end], mode: 0o755 });
+        }
+        wave.ask(&Request::Stat { path: &self.dir });
+        let mut made = Ok(());
+        for _ in &ends {
+            made = wave.expect().ok();
+        }
+        match wave.expect().attrs() {
+            Ok(attrs) if is_dir(&attrs) => {
+                self.based.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(Fault::Lost(error)) => Err(error),
+            other => {
+                let no_folder = || Fault::Status(packet::FAILURE, "it is no folder".to_owned());
+                let fault = made.err().or(other.err()).unwrap_or_else(no_folder);
+                Err(error(self.side, "make the folder", &self.dir, fault))
+            }
+        }
+    }
+
+    /// Lets the owner write into the folders above these entries, as far as their modes forbid it; their own modes
+    /// are set again at the end. What was refused is worth another try then: somebody else may have done the same
+    /// just before.
+    pub(super) fn unlock<'a>(&self, conn: &Conn, paths: impl IntoIterator<Item = &'a RelPath>) -> Result<()> {
+        let mut dirs = BTreeSet::new();
+        for path in paths {
+            let mut at = path.parent();
+            while let Some(dir) = at.filter(|dir| !dirs.contains(dir)) {
+                at = dir.parent();
+                dirs.insert(dir);
+            }
+        }
+        let mut wave = Wave::new(conn);
+        dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.far(dir) }));
+        let mut locked = Vec::new();
+        for dir in &dirs {
+            match wave.expect().attrs() {
+                Err(Fault::Lost(error)) => return Err(error),
+                Ok(Attrs { mode: Some(mode), .. }) if mode & KIND == DIR && mode & 0o700 != 0o700 => {
+                    locked.push((dir, mode & 0o7777 | 0o700));
+                }
+                _ => {}
+            }
+        }
+        for (dir, mode) in &locked {
+            let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
+            wave.ask(&Request::Setstat { path: &self.far(dir), attrs });
+        }
+        for _ in locked {
+            if let Err(Fault::Lost(error)) = wave.expect().ok() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The room that is left where the entry at `path` goes: bytes and inodes. `None` if the server does not tell.
+    pub(super) fn room(&self, conn: &Conn) -> Option<(u64, u64)> {
+        if !conn.server.statvfs {
+            return None;
+        }
+        let mut wave = Wave::new(conn);
+        wave.ask(&Request::Statvfs { path: &self.dir });
+        let told = wave.expect().extended().ok()?;
+        // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail …
+        let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&told).ok()?;
+        // File systems that make inodes as they go say that they have none at all.
+        Some((free.saturating_mul(unit), if files == 0 { u64::MAX } else { free_files }))
+    }
+}
+
+/// An error of the server's, or of the connection.
+pub(super) fn error(side: Side, operation: &str, path: &[u8], fault: Fault) -> Error {
+    let (code, words) = match fault {
+        Fault::Lost(error) => return error,
+        Fault::Status(code, words) => (code, words),
+    };
+    let said = |usual: &str| if words.is_empty() { usual.to_owned() } else { words.clone() };
+    let (kind, cause) = match code {
+        packet::NO_SUCH_FILE => (ErrorKind::NotFound, said("No such file")),
+        packet::PERMISSION_DENIED => (ErrorKind::PermissionDenied, said("Permission denied")),
+        packet::OP_UNSUPPORTED => (ErrorKind::Unsupported, said("the server cannot do this")),
+        packet::BAD_MESSAGE => {
+            (ErrorKind::Io, format!("the server does not take it ({})", said("Bad message")))
+        }
+        _ => (ErrorKind::Io, format!("the server says no more than `{}`", said("Failure"))),
+    };
+    Error::new(kind, side, operation, cause).on(path)
+}
+
+fn push(path: &mut Vec<u8>, more: &[u8]) {
+    if path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(more);
+}
+
+/// A path as given, made absolute: what begins with neither `/` nor `~` is below the home directory.
+fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
+    let server = pool.server()?;
+    let below_home = |rest: &[u8]| {
+        let mut path = server.home.clone();
+        if !rest.is_empty() {
+            push(&mut path, rest);
+        }
+        path
+    };
+    match path.strip_prefix(b"~") {
+        None if path.starts_with(b"/") => Ok(path.to_vec()),
+        None => Ok(below_home(path)),
+        Some([]) => Ok(below_home(b"")),
+        Some([b'/', rest @ ..]) => Ok(below_home(rest)),
+        Some(_) if server.expand_path => pool.on_one(|conn| {
+            let mut wave = Wave::new(conn);
+            wave.ask(&Request::ExpandPath { path });
+            wave.expect().name().map_err(|fault| error(side, "find", path, fault))
+        }),
+        Some(_) => {
+            let cause = "this SFTP server does not tell other users' home directories";
+            Err(Error::new(ErrorKind::Unsupported, side, "find", cause).on(path))
+        }
+    }
+}
+
+fn leads_to_dir(pool: &Pool, path: &[u8], side: Side) -> Result<bool> {
+    pool.on_one(|conn| {
+        let mut wave = Wave::new(conn);
+        wave.ask(&Request::Stat { path });
+        match wave.expect().attrs() {
+            Ok(attrs) => Ok(is_dir(&attrs)),
+            Err(fault) if fault.is_missing() => Ok(false),
+            Err(fault) => Err(error(side, "look at", path, fault)),
+        }
+    })
+}
+
+/// The folder that holds the root at `path`, and the root's name in it; a slash at the end means the folder itself.
+fn exactly(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let end = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+    let trimmed = &path[..end];
+    let at = trimmed.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+    let (dir, name) = trimmed.split_at(at);
+    if end < path.len() || matches!(name, b"" | b"." | b"..") {
+        let dir = if trimmed.is_empty() { b"/" } else { trimmed };
+        return (dir.to_vec(), b".".to_vec());
+    }
+    let dir_end = dir.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+    let dir = if dir_end == 0 { b"/" } else { &dir[..dir_end] };
+    (dir.to_vec(), name.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_at_the_end_means_the_folder_itself() {
+        let at = |path: &str| {
+            let (dir, name) = exactly(path.as_bytes());
+            (String::from_utf8(dir).unwrap(), String::from_utf8(name).unwrap())
+        };
+        assert_eq!(at("/a/b"), ("/a".into(), "b".into()));
+        assert_eq!(at("/a//b"), ("/a".into(), "b".into()));
+        assert_eq!(at("/a/b//"), ("/a/b".into(), ".".into()));
+        assert_eq!(at("/b"), ("/".into(), "b".into()));
+        assert_eq!(at("/"), ("/".into(), ".".into()));
+        assert_eq!(at("/a/.."), ("/a/..".into(), ".".into()));
+    }
+}

@@ -1,0 +1,278 @@
+//! A walk over the keys below a root: many listings side by side, and a question about each object.
+//!
+//! All keys below a folder are asked for first: mostly they fit one page, and nothing below it is listed again. If they do
+//! not, and that page got through few of the folder's own names, these are listed, and what is below them side by side;
+//! where many are small it would take more requests, and the pages are taken as they come. A page at a time is in memory
+//! for each thread.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
+
+use haul_core::source::ScanVisit;
+use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
+use haul_object::companion::{self, Beside};
+use haul_object::{Object, Page};
+use haul_threads::together;
+
+use super::found::Found;
+use super::source::ObjectSource;
+use super::tree::{At, Tree};
+use super::{Detail, notes};
+use haul_ends::frontier::Frontier;
+
+/// Listings side by side.
+const THREADS: usize = 16;
+/// Objects that are asked for before they are told, so that the first are moved while the next are asked for.
+const ASKED: usize = 256;
+
+struct Walk<'a> {
+    source: &'a ObjectSource,
+    options: &'a ScanOptions,
+    visit: ScanVisit<'a>,
+    work: Frontier<Work>,
+}
+
+/// Something to be listed.
+enum Work {
+    /// A folder with all that is below it.
+    Folder(RelPath),
+    /// The names right in a folder, from a page on.
+    Names { folder: RelPath, next: Option<String>, held: Vec<Object> },
+    /// All keys below a folder, from a page on. `above` are the folders that its first key may be in, told before.
+    Keys { folder: RelPath, next: String, held: Vec<Object>, above: Vec<RelPath> },
+}
+
+/// Walks below the root of `source`.
+pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+    if options.one_file_system {
+        let cause = "an object store has no file systems in it";
+        let error = Error::new(ErrorKind::Usage, source.tree.side, "obey --one-file-system", cause);
+        return Err(error.with_hint("leave it out"));
+    }
+    let walk = Walk { source, options, visit, work: Frontier::default() };
+    walk.hand_over(walk.starts()?);
+    together(THREADS, "walk", || walk.run())?;
+    walk.work.end()
+}
+
+/// How many names right in a folder a page of all keys below it has got through.
+fn names_in(page: &Page, prefix: &str) -> usize {
+    let name = |object: &Object| object.key.get(prefix.len()..)?.split('/').next().map(str::to_owned);
+    page.objects.iter().filter_map(name).collect::<HashSet<_>>().len()
+}
+
+/// A folder without an object of its own: it has the time of the first object in it.
+pub(super) fn implied(first: Option<&Object>) -> Object {
+    Object { modified: first.map(|first| first.modified.clone()).unwrap_or_default(), ..Object::default() }
+}
+
+impl Walk<'_> {
+    fn tree(&self) -> &Tree {
+        &self.source.tree
+    }
+
+    /// The starts that are no folders, and the folders above them; folders are told when they are listed.
+    fn starts(&self) -> Result<ScanBatch> {
+        let mut batch = ScanBatch::default();
+        if self.options.starts.is_empty() {
+            match self.source.at_root()? {
+                At::Folder => self.work.add([Work::Folder(RelPath::root())]),
+                At::Object => self.start(&RelPath::root(), &mut batch),
+                At::Nothing => self.missing(&RelPath::root(), &mut batch),
+            }
+            return Ok(batch);
+        }
+        let above = self.options.above_starts();
+        for found in self.source.look.each(&above, |path| self.source.ask_folder(path)) {
+            batch.entries.extend(found.ok().flatten().map(|fact| fact.entry.clone()));
+        }
+        let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
+        for start in starts {
+            self.start(start, &mut batch);
+        }
+        Ok(batch)
+    }
+
+    fn start(&self, path: &RelPath, batch: &mut ScanBatch) {
+        match self.source.ask(path) {
+            Ok(Some(fact)) => {
+                let is_dir = fact.entry.is_dir();
+                if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
+                    batch.leaves_out(self.options, path);
+                } else if is_dir {
+                    self.work.add([Work::Folder(path.clone())]);
+                } else {
+                    batch.entries.push(fact.entry.clone());
+                }
+            }
+            Ok(None) => self.missing(path, batch),
+            Err(error) => batch.errors.push(Failure { path: path.clone(), error }),
+        }
+    }
+
+    fn missing(&self, path: &RelPath, batch: &mut ScanBatch) {
+        let error =
+            self.tree().error(ErrorKind::NotFound, "look at", path, "no object has a name that begins so");
+        batch.errors.push(Failure { path: path.clone(), error });
+    }
+
+    fn run(&self) {
+        while let Some(work) = self.work.take(|_| 1, || ()) {
+            self.work.done(work.into_iter().try_for_each(|work| match work {
+                Work::Folder(folder) => self.folder(folder),
+                Work::Names { folder, next, held } => self.names(&folder, next.as_deref(), held),
+                Work::Keys { folder, next, held, above } => {
+                    let page = self.tree().client.list(&self.tree().folder(&folder), false, Some(&next))?;
+                    self.keys(folder, page, held, above)
+                }
+            }));
+        }
+    }
+
+    /// A folder and all below it: its names first where there is much below each.
+    fn folder(&self, folder: RelPath) -> Result<()> {
+        let prefix = self.tree().folder(&folder);
+        let page = self.tree().client.list(&prefix, false, None)?;
+        // With rules there may be much that is never to be listed.
+        if page.next.is_some() && (!self.options.rules.is_empty() || names_in(&page, &prefix) < THREADS) {
+            return self.names(&folder, None, Vec::new());
+        }
+        self.keys(folder, page, Vec::new(), Vec::new())
+    }
+
+    /// A page of all keys below a folder. `held` are objects whose keys may turn out to be those of folders too.
+    fn keys(&self, folder: RelPath, page: Page, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
+        let first = implied(page.objects.first());
+        let mut found = Found::default();
+        if above.is_empty() {
+            found.folders.insert(folder.clone(), None);
+        }
+        found.above = above;
+        let (next, last) = (page.next.clone(), page.objects.last().map(|object| object.key.clone()));
+        let (_, held) = found.take_page(self.tree(), &folder, page, held);
+        if let Some(next) = next {
+            let above = found.above(self.tree(), &last.unwrap_or_default());
+            self.work.add([Work::Keys { folder, next, held, above }]);
+        }
+        self.tell(found, &first)
+    }
+
+    /// A page of the names right in a folder. `held` are objects whose keys may turn out to be those of folders too.
+    fn names(&self, folder: &RelPath, next: Option<&str>, held: Vec<Object>) -> Result<()> {
+        let prefix = self.tree().folder(folder);
+        let page = self.tree().client.list(&prefix, true, next)?;
+        let first = implied(page.objects.first());
+        let mut found = Found::default();
+        if next.is_none() {
+            found.folders.insert(folder.clone(), None);
+        }
+        let after = page.next.clone();
+        let (folders, held) = found.take_page(self.tree(), folder, page, held);
+        let (out, folders): (Vec<_>, Vec<_>) =
+            folders.into_iter().partition(|folder| filter::excludes(&self.options.rules, folder, true));
+        if !out.is_empty() {
+            let mut batch = ScanBatch::default();
+            out.iter().for_each(|path| batch.leaves_out(self.options, path));
+            self.hand_over(batch);
+        }
+        // Below the folders that come out of this page, so that those are done first and what waits stays little.
+        let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });
+        self.work.add(rest.into_iter().chain(folders.into_iter().map(Work::Folder)));
+        self.tell(found, &first)
+    }
+
+    /// Tells what was found, without what the rules leave out. Folders without an object get their time from `first`.
+    fn tell(&self, found: Found, first: &Object) -> Result<()> {
+        let mut batch = ScanBatch { errors: found.failures, ..ScanBatch::default() };
+        let mut left_out: HashSet<RelPath> = HashSet::new();
+        // In this order a folder comes before what is in it.
+        let mut folders = Vec::new();
+        for (path, object) in found.folders {
+            if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
+                left_out.insert(path);
+            } else if !path.is_root() && filter::excludes(&self.options.rules, &path, true) {
+                batch.leaves_out(self.options, &path);
+                left_out.insert(path);
+            } else {
+                folders.push((path, object, true));
+            }
+        }
+        let mut all = folders;
+        for (path, object) in found.files {
+            if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
+                continue;
+            }
+            if filter::excludes(&self.options.rules, &path, false) {
+                batch.leaves_out(self.options, &path);
+                continue;
+            }
+            all.push((path, Some(object), false));
+        }
+        for some in all.chunks(ASKED) {
+            let told = self
+                .source
+                .look
+                .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
+            for ((path, ..), told) in some.iter().zip(told) {
+                match told {
+                    Ok(Some(entry)) if self.options.is_wrong_size(&entry) => {
+                        batch.leaves_out(self.options, path);
+                    }
+                    Ok(Some(entry)) => batch.entries.push(entry),
+                    // It vanished since it was listed, or is what haul keeps beside an object.
+                    Ok(None) => {}
+                    Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                    Err(error) => batch.errors.push(Failure { path: path.clone(), error }),
+                }
+            }
+            self.hand_over(std::mem::take(&mut batch));
+            if self.work.is_stopped() {
+                break;
+            }
+        }
+        self.hand_over(batch);
+        Ok(())
+    }
+
+    /// What an object stands for, as its notes tell.
+    fn entry(
+        &self,
+        path: &RelPath,
+        object: Option<&Object>,
+        folder: bool,
+        first: &Object,
+    ) -> Result<Option<Entry>> {
+        let client = &self.tree().client;
+        if let Some(object) = object.filter(|object| !folder && object.len <= companion::MAX_LEN as u64)
+            && let Some(owner) = object.key.strip_suffix(".haul")
+        {
+            let is_ours = if owner.ends_with('/') {
+                client.look(&object.key)?.is_some_and(|object| notes::is_folder(&object))
+            } else {
+                companion::beside(client, owner)? == Beside::Companion
+            };
+            if is_ours {
+                return Ok(None);
+            }
+        }
+        let learn = |object: Object| Ok(Some(self.source.learn(path, object, folder)?.entry.clone()));
+        match (self.source.detail, object) {
+            (Detail::Names, object) => learn(object.unwrap_or(first).clone()),
+            (Detail::Full, Some(object)) if object.noted && (!folder || notes::are_there(object)) => {
+                learn(object.clone())
+            }
+            (Detail::Full, Some(object)) if !folder => {
+                Ok(self.source.learn_listed(path, object)?.map(|fact| fact.entry.clone()))
+            }
+            // Not all stores list a folder's own object.
+            (Detail::Full, _) => learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone())),
+        }
+    }
+
+    fn hand_over(&self, batch: ScanBatch) {
+        let empty = batch.entries.is_empty() && batch.errors.is_empty() && batch.excluded == 0;
+        if !empty && let ControlFlow::Break(()) = (self.visit)(batch) {
+            self.work.stop();
+        }
+    }
+}

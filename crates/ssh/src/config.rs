@@ -1,0 +1,18 @@
+//! What ssh is started with, and whom it tells.
+
+use std::sync::Arc;
+
+/// Sentences for the person.
+pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How to reach a host through ssh.
+#[derive(Clone, Debug)]
+pub struct SshConfig {
+    /// The ssh command and its options, split into words; `["ssh"]` unless `-e` was given.
+    pub shell: Vec<String>,
+    /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command, unless its
+    /// program is called `ssh`.
+    pub shell_given: bool,
+    /// Seconds without any sign of life after which a connection is given up.
+    pub timeout: u32,
+}

@@ -1,0 +1,254 @@
+//! Connections that are ssh processes: lanes to a far haul, and those to an SFTP server.
+//!
+//! The first lane may ask the person for a password, on the terminal, by itself. Further lanes must not: they log in
+//! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
+//! one, which is a control master for it.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+
+use haul_core::location::SshHost;
+use haul_core::{Error, ErrorKind, Result, Side};
+use haul_transport::Streams;
+use tempfile::TempDir;
+
+use super::config::{Note, SshConfig};
+use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use super::options::Options;
+use super::process::Process;
+use super::{asking, process};
+
+/// What an ssh process is started for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// A lane to the far haul, which these words start there.
+    Agent(String),
+    /// The SFTP server there.
+    Sftp,
+    /// A command there, as its login shell reads it.
+    Command(String),
+}
+
+/// Further lanes are connections of their own.
+const DIRECT: u8 = 0;
+/// Further lanes go through the first one.
+const THROUGH_FIRST: u8 = 1;
+/// There are no further lanes.
+const NONE: u8 = 2;
+
+/// Opens lanes by starting ssh.
+pub struct SshDialer {
+    shell: Vec<String>,
+    host: SshHost,
+    errand: Errand,
+    options: Options,
+    /// Where the first lane's control socket is. `None` where the command is not ours to add to, and at the end.
+    dir: Mutex<Option<TempDir>>,
+    further: AtomicU8,
+    stopped: AtomicBool,
+    processes: Mutex<Vec<Weak<Process>>>,
+    note: Note,
+}
+
+impl SshDialer {
+    /// Looks at what ssh itself would do for this host, and prepares to start it.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn new(host: &SshHost, config: &SshConfig, errand: Errand, note: Note) -> Result<Self> {
+        let Some(program) = config.shell.first() else {
+            return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
+        };
+        if !is_program(program) {
+            let why = "it was not found on this machine";
+            return Err(Error::new(ErrorKind::Unreachable, Side::Local, "start", why).on(program));
+        }
+        let is_ssh = !config.shell_given || program.rsplit('/').next() == Some("ssh");
+        let options =
+            if is_ssh { Options::of(&config.shell, host, config.timeout) } else { Options::foreign() };
+        let dir = if is_ssh && !options.user_master { control_dir() } else { None };
+        Ok(Self {
+            shell: config.shell.clone(),
+            host: host.clone(),
+            errand,
+            options,
+            dir: Mutex::new(dir),
+            further: AtomicU8::new(DIRECT),
+            stopped: AtomicBool::new(false),
+            processes: Mutex::new(Vec::new()),
+            note,
+        })
+    }
+
+    fn socket(&self) -> Option<PathBuf> {
+        self.dir().as_ref().map(|dir| dir.path().join("c"))
+    }
+
+    fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
+        self.dir.lock()
+    }
+
+    /// The whole command of a lane.
+    fn command(&self, way: Way) -> Vec<String> {
+        let mut words = self.shell.clone();
+        if self.options.is_ssh {
+            words.extend(self.options.words.iter().cloned());
+            if way != Way::First {
+                words.push("-oBatchMode=yes".to_owned());
+            }
+            let socket = self.socket().map(|path| format!("-oControlPath={}", path.display()));
+            let through_first = self.further.load(Ordering::Relaxed) == THROUGH_FIRST;
+            match (way, socket) {
+                (Way::First | Way::Again, Some(socket)) => {
+                    words.extend([
+                        socket,
+                        "-oControlMaster=yes".to_owned(),
+                        "-oControlPersist=no".to_owned(),
+                    ]);
+                }
+                (Way::Further, Some(socket)) if through_first => {
+                    words.extend([socket, "-oControlMaster=no".to_owned()]);
+                }
+                (Way::Further, _) if !through_first => {
+                    words.extend(["-oControlMaster=no".to_owned(), "-oControlPath=none".to_owned()]);
+                }
+                // The person has a control master already, or could not have one.
+                _ => {}
+            }
+        }
+        if let Some(port) = self.host.port {
+            words.extend(["-p".to_owned(), port.to_string()]);
+        }
+        if self.errand == Errand::Sftp {
+            words.push("-s".to_owned());
+        }
+        words.push(self.host.destination.clone());
+        words.push(match &self.errand {
+            Errand::Agent(haul) => format!("{haul} agent"),
+            Errand::Sftp => "sftp".to_owned(),
+            Errand::Command(command) => command.clone(),
+        });
+        words
+    }
+
+    /// Starts ssh for a lane.
+    ///
+    /// # Errors
+    /// If it cannot be tried.
+    pub fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
+        let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
+        let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
+        if let Some(socket) = self.socket()
+            && way != Way::Further
+        {
+            // What a master that was killed left; ssh would do without a master because of it.
+            let _ = std::fs::remove_file(socket);
+        }
+        let note = if way == Way::Further { None } else { Some(self.note.clone()) };
+        let (process, to, from) = Process::start(&self.command(way), note)
+            .map_err(|error| refused(Trouble::Fatal, Error::io(Side::Local, "start ssh to", &error)))?;
+        let mut processes = self.processes.lock();
+        processes.retain(|process| process.strong_count() > 0);
+        processes.push(Arc::downgrade(&process));
+        if self.stopped.load(Ordering::Relaxed) {
+            drop(processes);
+            process.end();
+            return Err(refused(Trouble::Fatal, ended()));
+        }
+        drop(processes);
+        if way == Way::First {
+            asking::announce(Arc::downgrade(&process), self.note.clone(), self.name());
+        }
+        let helper = process::SshHelper { process, name: self.name(), errand: self.errand.clone() };
+        Ok(Pipes { from, to, helper: Arc::new(helper) })
+    }
+}
+
+/// An ssh that was started.
+pub struct Pipes {
+    /// Its standard output.
+    pub from: OwnedFd,
+    /// Its standard input.
+    pub to: OwnedFd,
+    /// The process.
+    pub helper: Arc<dyn Helper>,
+}
+
+impl Dial for SshDialer {
+    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+        let Pipes { from, to, helper } = self.start(way)?;
+        match Streams::plain(from, to) {
+            Ok(streams) => Ok(Link { streams, helper: Some(helper) }),
+            Err(error) => {
+                helper.kill();
+                let error = Error::io(Side::Local, "connect to", &error).on(self.name());
+                Err(Refused { trouble: Trouble::Later, error })
+            }
+        }
+    }
+
+    fn fall_back(&self) -> bool {
+        let master = self.dir().is_some() || self.options.user_master;
+        let next = if master { THROUGH_FIRST } else { NONE };
+        self.further.compare_exchange(DIRECT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && master
+    }
+
+    fn stop(&self) {
+        let processes = {
+            let all = self.processes.lock();
+            self.stopped.store(true, Ordering::Relaxed);
+            all.clone()
+        };
+        for process in processes.iter().filter_map(Weak::upgrade).filter(|process| !process.is_settled()) {
+            process.kill();
+        }
+    }
+
+    fn clean(&self) {
+        // It is dropped, and with it removed, here: threads that hold this dialer may outlive the program's end.
+        self.dir().take();
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        self.options.hostname.iter().cloned().collect()
+    }
+
+    fn is_straight(&self) -> bool {
+        self.options.hostname.is_some() && !self.options.proxied
+    }
+
+    fn asks_a_person(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> String {
+        self.host.to_string()
+    }
+}
+
+/// A private directory for a control socket. Unix sockets have short names, and ssh adds 17 bytes to this one while
+/// it makes it; ssh also reads `%`, quotes and spaces in it.
+fn control_dir() -> Option<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("haul-");
+    let usual = std::env::temp_dir();
+    let plain = usual.to_str().is_some_and(|path| {
+        path.len() < 60 && path.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+@".contains(c))
+    });
+    if plain { builder.tempdir().ok() } else { builder.tempdir_in("/tmp").ok() }
+}
+
+fn is_program(name: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |path: PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return runs(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    std::env::split_paths(&path).any(|dir| runs(dir.join(name)))
+}

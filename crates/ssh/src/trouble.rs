@@ -1,0 +1,196 @@
+//! What the end of an ssh process means.
+
+use haul_core::{Error, ErrorKind, Side};
+
+use super::Errand;
+use crate::dial::{Refused, Trouble};
+
+/// What was being done when there is no haul there.
+const START: &str = "start haul at";
+
+/// Whether this says that there is no haul at the far end.
+#[must_use]
+pub fn is_missing(error: &Error) -> bool {
+    error.operation() == START && error.kind() == ErrorKind::Unreachable
+}
+
+/// The status that ssh ends with for reasons of its own, as opposed to those of the command.
+const SSH_FAILED: i32 = 255;
+
+/// What ssh says before it asks for a password again.
+const AGAIN: &str = "Permission denied, please try again";
+
+/// In what ssh says when the login is refused.
+const LOGIN: [&str; 7] = [
+    "Permission denied (",
+    AGAIN,
+    "Too many authentication failures",
+    "Host key verification failed",
+    "No supported authentication methods",
+    "uthentication failed",
+    "host key has changed",
+];
+
+/// In what ssh says when it does not take the key that a host has.
+const HOST_KEY: [&str; 2] = ["Host key verification failed", "host key has changed"];
+
+/// Whether ssh said this before it asked for a password again.
+pub(super) fn is_asked_again(line: &str) -> bool {
+    line.starts_with(AGAIN)
+}
+
+/// Whether ssh refused the key of the host.
+pub(super) fn is_host_key(lines: &[&str]) -> bool {
+    lines.iter().any(|line| HOST_KEY.iter().any(|words| line.contains(words)))
+}
+
+/// What to do about it.
+fn host_key_hint(lines: &[&str], name: &str) -> String {
+    if lines.iter().any(|line| line.contains("IDENTIFICATION HAS CHANGED")) {
+        let known = lines.iter().find_map(|line| line.split_once(" key in ").map(|(_, place)| place));
+        let place = known.map_or_else(|| "the file of known hosts".to_owned(), str::to_owned);
+        return format!("if you know why the key of {name} has changed, remove the old one from {place}");
+    }
+    format!("if its key is not known here yet, run `ssh {name}` once and accept it")
+}
+
+/// In what ssh says when a later attempt with the same words can do no better.
+const HOPELESS: [&str; 5] = [
+    "Could not resolve hostname",
+    "Bad configuration option",
+    "Bad owner or permissions",
+    "no matching ",
+    "unknown option",
+];
+
+/// Reads the status and the last lines of an ssh process whose far end did not greet.
+pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> Refused {
+    let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
+    let last = lines.last().copied().unwrap_or_default();
+    let unreachable = |operation: &str, cause: String| {
+        Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(name)
+    };
+    let remote_haul = match errand {
+        Errand::Agent(haul) => haul,
+        Errand::Sftp | Errand::Command(_) => {
+            let mut refused =
+                explain_other(code, last, &said, &|cause| unreachable("connect to", cause), errand);
+            refused.error = with_hint(refused.error, lines, name);
+            return refused;
+        }
+    };
+    match code {
+        Some(127 | 126) => {
+            let cause = match last {
+                "" => format!("`{remote_haul}` was not found there"),
+                last => format!("`{remote_haul}` was not found there ({last})"),
+            };
+            let hint = "install haul there, or say where it is with `--remote-haul PATH`";
+            Refused { trouble: Trouble::Fatal, error: unreachable(START, cause).with_hint(hint) }
+        }
+        Some(SSH_FAILED) | None => {
+            let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
+            let error = unreachable("connect to", cause.to_owned());
+            Refused { trouble: trouble(&said), error: with_hint(error, lines, name) }
+        }
+        Some(code) => {
+            let cause = match last {
+                "" => format!("`{remote_haul} agent` ended with status {code}"),
+                last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
+            };
+            let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
+            Refused { trouble: Trouble::Fatal, error: unreachable("run haul at", cause).with_hint(hint) }
+        }
+    }
+}
+
+/// The error with the way out where a host key was refused.
+fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
+    if is_host_key(lines) { error.with_hint(host_key_hint(lines, name)) } else { error }
+}
+
+/// What it means that ssh itself has failed.
+fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
+    if said(&LOGIN) {
+        Trouble::Login
+    } else if said(&HOPELESS) {
+        Trouble::Fatal
+    } else {
+        Trouble::Later
+    }
+}
+
+/// The end of a process that was to run something else than haul.
+fn explain_other(
+    code: Option<i32>,
+    last: &str,
+    said: &dyn Fn(&[&str]) -> bool,
+    unreachable: &dyn Fn(String) -> Error,
+    errand: &Errand,
+) -> Refused {
+    if *errand == Errand::Sftp && said(&["subsystem request failed"]) {
+        let error = unreachable("the server there offers no SFTP".to_owned());
+        let hint = "install haul there (`--bootstrap` does it), or have its sshd offer the subsystem sftp";
+        return Refused { trouble: Trouble::Fatal, error: error.with_hint(hint) };
+    }
+    match code {
+        Some(SSH_FAILED) | None => {
+            let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
+            Refused { trouble: trouble(said), error: unreachable(cause.to_owned()) }
+        }
+        Some(code) => {
+            let what = if *errand == Errand::Sftp { "the SFTP server" } else { "the command" };
+            let cause = match last {
+                "" => format!("{what} there ended with status {code}"),
+                last => format!("{what} there ended with status {code}: {last}"),
+            };
+            Refused { trouble: Trouble::Fatal, error: unreachable(cause) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trouble(code: i32, line: &str) -> (Trouble, String) {
+        let refused = explain(Some(code), &[line], "db1", &Errand::Agent("haul".to_owned()));
+        (refused.trouble, refused.error.to_string())
+    }
+
+    #[test]
+    fn tells_the_cases_apart() {
+        let (missing, text) = trouble(127, "bash: line 1: haul: command not found");
+        assert_eq!(missing, Trouble::Fatal);
+        assert!(text.contains("was not found there"), "{text}");
+        assert_eq!(trouble(255, "me@db1: Permission denied (publickey).").0, Trouble::Login);
+        assert_eq!(trouble(255, "Host key verification failed.").0, Trouble::Login);
+        for later in [
+            "kex_exchange_identification: read: Connection reset by peer",
+            "ssh: connect to host db1 port 22: Connection refused",
+            "ssh: connect to host db1 port 22: Connection timed out",
+            "",
+        ] {
+            assert_eq!(trouble(255, later).0, Trouble::Later, "{later}");
+        }
+        assert_eq!(
+            trouble(255, "ssh: Could not resolve hostname db1: Name or service not known").0,
+            Trouble::Fatal
+        );
+        let hint = |lines: &[&str]| {
+            let refused = explain(Some(255), lines, "db1", &Errand::Sftp);
+            refused.error.hint().unwrap_or_default().to_owned()
+        };
+        assert!(hint(&["Host key verification failed."]).contains("`ssh db1`"));
+        let changed = [
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
+            "Offending RSA key in /k:3",
+            "Host key verification failed.",
+        ];
+        assert!(hint(&changed).contains("/k:3"), "{}", hint(&changed));
+        assert_eq!(hint(&["Connection refused"]), "");
+        let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
+        assert_eq!(other, Trouble::Fatal);
+        assert!(text.contains("status 2: error: unrecognized"), "{text}");
+    }
+}
