@@ -1,4 +1,4 @@
-//! Lanes that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
+//! Connections that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,23 +14,23 @@ use crate::hub::Hub;
 use crate::pairs::Guest;
 use crate::read_hello;
 
-/// How long connecting to the near end may take, and how long proving it.
+/// How long connecting to the local end may take, and how long proving it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a session has for direct lanes.
+/// What a session has for direct connections.
 pub(crate) struct Direct {
     pub(crate) credentials: Credentials,
     /// The ports that may be listened on.
     pub(crate) ports: Option<Ports>,
     /// Where ssh came from, as far as that is known.
-    near: Option<IpAddr>,
+    local: Option<IpAddr>,
     pub(crate) answer: DirectAnswer,
     /// Listens for as long as the session lives.
     listener: Option<Listener>,
 }
 
 impl Direct {
-    /// Listens for the near end.
+    /// Listens for the local end.
     ///
     /// # Errors
     /// If there is no key to be had.
@@ -39,12 +39,12 @@ impl Direct {
         let key = identity.public_key().clone();
         let congestion = offer.congestion.clone();
         let credentials = Credentials { identity, peer: offer.key.clone(), congestion };
-        let (near, address) = ssh_addresses(&std::env::var("SSH_CONNECTION").unwrap_or_default());
-        let near = near.or(offer.from);
+        let (local, address) = ssh_addresses(&std::env::var("SSH_CONNECTION").unwrap_or_default());
+        let local = local.or(offer.from);
         let address = address.or_else(|| own_address(&offer.at));
         let ports = offer.ports.map(|(first, last)| Ports { first, last });
         let answer = DirectAnswer { key, port: Err(String::new()), address };
-        let mut own = Self { credentials, ports, near, answer, listener: None };
+        let mut own = Self { credentials, ports, local, answer, listener: None };
         match own.listen_for(offer, hub) {
             Ok(listener) => {
                 own.answer.port = Ok(listener.port());
@@ -62,7 +62,7 @@ impl Direct {
             })?;
         }
         // With `--bind` it may come from another address than ssh did.
-        let expected: Vec<IpAddr> = self.near.into_iter().chain(offer.from).collect();
+        let expected: Vec<IpAddr> = self.local.into_iter().chain(offer.from).collect();
         let hub = Arc::downgrade(hub);
         let taken = Box::new(move |streams| take(&hub, streams, None));
         self.listen(&expected, self.credentials.clone(), taken)
@@ -95,30 +95,30 @@ fn own_address(told: &[IpAddr]) -> Option<IpAddr> {
     told.iter().take(MAX_ADDRESSES).copied().find(is_own)
 }
 
-/// Takes a lane into the session, that of the near end or of a guest. What does not greet is dropped.
+/// Takes a connection into the session, that of the local end or of a guest. What does not greet is dropped.
 pub(crate) fn take(hub: &Weak<Hub>, streams: Streams, guest: Option<Arc<Guest>>) {
     let Streams { from, to, socket } = streams;
     let Ok((greeting, from)) = read_hello(from) else { return };
     if let (Some(hub), Ok(hello)) = (hub.upgrade(), greeting.hello)
         && hello.session == Some(hub.session)
     {
-        // Its failure is the end of the lane; the near end opens others.
+        // Its failure is the end of the connection; the local end opens others.
         let _: std::io::Result<()> = hub.take_in(Streams { from, to, socket }, guest, None);
     }
 }
 
-/// Connects to the near end, which listens.
+/// Connects to the local end, which listens.
 pub(crate) fn connect(hub: &Arc<Hub>, address: Option<IpAddr>, port: u16) -> Result<()> {
     let failed = |cause: String| Error::new(ErrorKind::Unreachable, Side::Wire, "connect back", cause);
     let direct = hub.direct().ok_or_else(|| failed("it was not prepared".to_owned()))?;
-    let mut addresses: Vec<IpAddr> = address.into_iter().chain(direct.near).collect();
+    let mut addresses: Vec<IpAddr> = address.into_iter().chain(direct.local).collect();
     addresses.dedup();
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
     let streams = tcp::connect_any(&addresses, None, PATIENCE)
         .and_then(|socket| direct.credentials.connect(socket, PATIENCE))
         .map_err(|error| failed(error.to_string()))?;
     let hub = Arc::downgrade(hub);
-    // The near end greets only when it has heard that we are through.
+    // The local end greets only when it has heard that we are through.
     let spawned =
         std::thread::Builder::new().name("haul-greet".to_owned()).spawn(move || take(&hub, streams, None));
     spawned.map(drop).map_err(|error| failed(error.to_string()))
@@ -127,8 +127,8 @@ pub(crate) fn connect(hub: &Arc<Hub>, address: Option<IpAddr>, port: u16) -> Res
 /// Where ssh came from and which of our addresses it came to, as sshd tells it (`SSH_CONNECTION`, ssh(1)).
 fn ssh_addresses(told: &str) -> (Option<IpAddr>, Option<IpAddr>) {
     let mut words = told.split(' ');
-    let near = words.next().and_then(|word| word.parse().ok());
-    (near, words.nth(1).and_then(|word| word.parse().ok()))
+    let local = words.next().and_then(|word| word.parse().ok());
+    (local, words.nth(1).and_then(|word| word.parse().ok()))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         let identity = Identity::generate().unwrap();
         let credentials = Credentials { identity, peer: Vec::new(), congestion: None };
         let answer = DirectAnswer { key: Vec::new(), port: Err(String::new()), address };
-        Direct { credentials, ports: None, near: None, answer, listener: None }
+        Direct { credentials, ports: None, local: None, answer, listener: None }
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
         );
         assert_eq!(own_address(&all(&["0.0.0.0", "::", "192.0.2.1"])), None);
         assert_eq!(own_address(&[]), None);
-        let (near, at) = ssh_addresses("192.0.2.7 50022 192.0.2.8 22");
-        assert_eq!((near, at), (all(&["192.0.2.7"]).pop(), all(&["192.0.2.8"]).pop()));
+        let (local, at) = ssh_addresses("192.0.2.7 50022 192.0.2.8 22");
+        assert_eq!((local, at), (all(&["192.0.2.7"]).pop(), all(&["192.0.2.8"]).pop()));
         assert_eq!(ssh_addresses(""), (None, None));
     }
 }

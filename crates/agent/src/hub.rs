@@ -1,4 +1,4 @@
-//! One session: its lanes, and what is open in it.
+//! One session: its connections, and what is open in it.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use haul_local::Nice;
 use haul_transport::Streams;
 use haul_wire::{DirectOffer, Hello, RootId, ScanId, SessionId, Welcome};
 
+use crate::connection::{self, Connection};
 use crate::direct::Direct;
-use crate::lane::{self, Lane};
 use crate::pairs::{Guest, Pairs};
 use crate::scan::Scan;
 use crate::workers::Workers;
@@ -45,7 +45,7 @@ pub trait Ends: Send + Sync {
     /// If it cannot be done at all.
     fn probe(&self, task: &ProbeTask) -> Result<ProbeResult>;
 
-    /// Whether the near end is confined: then it gets no connections but those of its login.
+    /// Whether the local end is confined: then it gets no connections but those of its login.
     fn is_restricted(&self) -> bool {
         false
     }
@@ -71,7 +71,7 @@ pub(crate) enum Open {
 /// Held while it is being opened, so that the same request again waits and finds it.
 type Slot = Arc<Mutex<Open>>;
 
-/// A session at the far end.
+/// A session at the remote end.
 pub struct Hub {
     pub(crate) session: SessionId,
     pub(crate) ends: Box<dyn Ends>,
@@ -79,28 +79,28 @@ pub struct Hub {
     pub(crate) packer: Arc<Packer>,
     pub(crate) max_memory: u64,
     pub(crate) workers: Workers,
-    /// For what is fetched from other far ends, so that nothing else has to wait for these.
+    /// For what is fetched from other remote ends, so that nothing else has to wait for these.
     pub(crate) fetchers: Workers,
-    /// Other far ends.
+    /// Other remote ends.
     pub(crate) pairs: Pairs,
-    /// Silence after which a lane is given up. Longer than at the near end, which knows better and can act.
+    /// Silence after which a connection is given up. Longer than at the local end, which knows better and can act.
     patience: Duration,
-    /// What opens lanes that do not go through ssh.
+    /// What opens connections that do not go through ssh.
     direct: Mutex<Option<Arc<Direct>>>,
     roots: Mutex<HashMap<RootId, Slot>>,
     pub(crate) scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
-    /// Once the near end has asked for it.
+    /// Once the local end has asked for it.
     pub(crate) nice: Mutex<Option<Nice>>,
-    lanes: Mutex<Lanes>,
+    connections: Mutex<Connections>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Lanes {
+struct Connections {
     next: u64,
     /// Whether there will be no more.
     closed: bool,
-    up: HashMap<u64, Arc<Lane>>,
+    up: HashMap<u64, Arc<Connection>>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,7 +108,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// A session without lanes.
+    /// A session without connections.
     #[must_use]
     pub fn new(session: SessionId, hello: &Hello, ends: Box<dyn Ends>) -> Arc<Self> {
         let pool = BufferPool::new(hello.max_memory);
@@ -127,12 +127,12 @@ impl Hub {
             roots: Mutex::default(),
             scans: Mutex::default(),
             nice: Mutex::default(),
-            lanes: Mutex::default(),
+            connections: Mutex::default(),
             changed: Condvar::new(),
         })
     }
 
-    /// Serves one more lane, whose Hello has been read. `keep` is dropped when the lane ends.
+    /// Serves one more connection, whose Hello has been read. `keep` is dropped when the connection ends.
     ///
     /// # Errors
     /// If it cannot be set up.
@@ -140,7 +140,7 @@ impl Hub {
         self.take_in(streams, None, keep)
     }
 
-    /// The same; the lane may be that of a guest, who may do little.
+    /// The same; the connection may be that of a guest, who may do little.
     pub(crate) fn take_in(
         self: &Arc<Self>,
         streams: Streams,
@@ -148,28 +148,28 @@ impl Hub {
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
         let number = {
-            let mut lanes = lock(&self.lanes);
-            lanes.next += 1;
-            lanes.next
+            let mut connections = lock(&self.connections);
+            connections.next += 1;
+            connections.next
         };
         let mut welcome = Welcome::new(Ok(self.session));
         welcome.direct = self.direct().map(|direct| direct.answer.clone());
-        let (lane, threads) = lane::set_up(number, streams, guest, &welcome)?;
+        let (connection, threads) = connection::set_up(number, streams, guest, &welcome)?;
         {
-            let mut lanes = lock(&self.lanes);
-            if lanes.closed {
+            let mut connections = lock(&self.connections);
+            if connections.closed {
                 return Err(io::ErrorKind::NotConnected.into());
             }
-            lanes.up.insert(number, lane.clone());
+            connections.up.insert(number, connection.clone());
         }
-        let started = threads.start(self, lane, keep);
+        let started = threads.start(self, connection, keep);
         if started.is_err() {
             self.ended(number);
         }
         started
     }
 
-    /// From now on there may be lanes that do not go through ssh.
+    /// From now on there may be connections that do not go through ssh.
     pub(crate) fn allow_direct(self: &Arc<Self>, offer: &DirectOffer) {
         if let Ok(direct) = Direct::open(offer, self) {
             *lock(&self.direct) = Some(Arc::new(direct));
@@ -180,35 +180,35 @@ impl Hub {
         lock(&self.direct).clone()
     }
 
-    /// A lane is gone.
+    /// A connection is gone.
     pub(crate) fn ended(&self, number: u64) {
-        let lane = lock(&self.lanes).up.remove(&number);
-        if let Some(lane) = lane {
-            lane.end();
+        let connection = lock(&self.connections).up.remove(&number);
+        if let Some(connection) = connection {
+            connection.end();
         }
         self.changed.notify_all();
     }
 
-    /// Waits until the near end's last lane is gone.
+    /// Waits until the local end's last connection is gone.
     pub fn wait(&self) {
         let tick = (self.patience / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         let mut looked = Instant::now();
-        let mut lanes = lock(&self.lanes);
-        while lanes.up.values().any(|lane| lane.guest.is_none()) {
-            (lanes, _) = self.changed.wait_timeout(lanes, tick);
+        let mut connections = lock(&self.connections);
+        while connections.up.values().any(|connection| connection.guest.is_none()) {
+            (connections, _) = self.changed.wait_timeout(connections, tick);
             let elapsed = looked.elapsed();
             looked = Instant::now();
-            for lane in lanes.up.values() {
+            for connection in connections.up.values() {
                 if elapsed > tick * 2 {
                     // This process was held up itself: silence says nothing.
-                    lane.pulse.heard();
-                } else if lane.pulse.silent_for() > self.patience {
+                    connection.liveness.heard();
+                } else if connection.liveness.silent_for() > self.patience {
                     // Its reader ends within a second, and takes it off the list.
-                    lane.end();
+                    connection.end();
                 }
             }
         }
-        lanes.closed = true;
+        connections.closed = true;
     }
 
     /// Makes durable what was taken, and lets go of everything.
@@ -223,7 +223,7 @@ impl Hub {
             let open = std::mem::replace(&mut *lock(&slot), Open::Nothing);
             if let Open::Sink(sink) = open {
                 sink.flush();
-                // A lane's end does not end the write that its thread is in. What is half staged when this process
+                // A connection's end does not end the write that its thread is in. What is half staged when this process
                 // ends would stay.
                 let until = Instant::now() + FINISH;
                 while Arc::strong_count(&sink) > 1 && Instant::now() < until {

@@ -22,7 +22,7 @@ use crate::hub::Hub;
 
 /// How long the other process may take to hand over.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a process that has lost its lanes is waited for.
+/// How long a process that has lost its connections is waited for.
 const END: Duration = Duration::from_secs(25);
 /// A Hello is shorter.
 const HELLO_LEN: usize = 4096;
@@ -69,7 +69,7 @@ fn check_user(socket: &UnixStream) -> io::Result<()> {
 pub(crate) struct Door(Arc<UnixListener>);
 
 impl Door {
-    /// Makes the session findable and takes lanes into `hub` from now on.
+    /// Makes the session findable and takes connections into `hub` from now on.
     pub(crate) fn open(session: &SessionId, hub: &Arc<Hub>) -> io::Result<Self> {
         let listener = Arc::new(UnixListener::bind_addr(&address(session)?)?);
         let (listening, hub) = (listener.clone(), hub.clone());
@@ -91,7 +91,7 @@ fn accept(listener: &UnixListener, hub: &Arc<Hub>) {
     loop {
         match listener.accept() {
             Ok((socket, _)) => {
-                // One that does not hand over is its own loss; the near end opens others.
+                // One that does not hand over is its own loss; the local end opens others.
                 let _: io::Result<()> = take_over(socket, hub);
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
@@ -127,7 +127,7 @@ fn take_over(socket: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     hub.add(Streams::plain(from, to)?, Some(Box::new(socket)))
 }
 
-/// Hands the lane with its Hello to the process that has the session. What is returned ends when the lane does.
+/// Hands the connection with its Hello to the process that has the session. What is returned ends when the connection does.
 pub(crate) fn join(
     session: &SessionId,
     hello: &[u8],
@@ -146,7 +146,7 @@ pub(crate) fn join(
     if sent == hello.len() { Ok(socket) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Waits until the other process lets go of the lane, or ends.
+/// Waits until the other process lets go of the connection, or ends.
 pub(crate) fn wait_for_end(mut hub: UnixStream) {
     let mut byte = [0];
     while matches!(hub.read(&mut byte), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}

@@ -1,17 +1,17 @@
-//! The far end.
+//! The remote end.
 //!
-//! Each lane of a session is an `haul agent` process that ssh starts. The first of them becomes the *hub*: it holds
+//! Each connection of a session is an `haul agent` process that ssh starts. The first of them becomes the *hub*: it holds
 //! the sources and sinks and does all the work, within one budget of memory. Each later one finds the hub by the
-//! session's name, hands over its streams (`join`) and waits. The hub ends when its last lane is gone, whichever
+//! session's name, hands over its streams (`join`) and waits. The hub ends when its last connection is gone, whichever
 //! that is; what it has taken is made durable first.
 //!
-//! Read [`hub`] (the session), `lane` (its threads), `direct` (lanes that do not go through ssh), `pairs` (other far ends), `serve` (what each request does) and `scan` (walks that are
+//! Read [`hub`] (the session), `connection` (its threads), `direct` (connections that do not go through ssh), `pairs` (other remote ends), `serve` (what each request does) and `scan` (walks that are
 //! pulled from afar).
 
+mod connection;
 mod direct;
 pub mod hub;
 mod join;
-mod lane;
 mod pairs;
 mod restrict;
 mod scan;
@@ -26,19 +26,19 @@ use std::time::Duration;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{BufferPool, Error, ErrorKind, Ops, Place, Result, Side, Sink, SinkOptions, Source};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Receive, Streams};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness, Receive, Streams};
 use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
 
 use hub::{Ends, Hub};
 use restrict::RestrictedEnds;
 pub use restrict::{Access, Restriction};
 
-/// How long the near end may take to greet; it does so at once.
+/// How long the local end may take to greet; it does so at once.
 const GREETING: Duration = Duration::from_secs(60);
 /// What the streams are made to hold where the system lets us: fewer wakeups.
 const STREAM_LEN: usize = 1024 * 1024;
 
-/// Runs the far end over standard input and output until the near end is gone, confined to a folder if one is given.
+/// Runs the remote end over standard input and output until the local end is gone, confined to a folder if one is given.
 ///
 /// # Errors
 /// If the greeting failed; a person who started it by hand should be told what it is for.
@@ -58,7 +58,7 @@ pub fn run(restriction: Option<&Restriction>) -> Result<()> {
     }
 }
 
-/// Serves one lane, in a session of its own or in one that another process has, until that ends.
+/// Serves one connection, in a session of its own or in one that another process has, until that ends.
 ///
 /// # Errors
 /// If the greeting failed.
@@ -69,7 +69,7 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
     let hello = match &greeting.hello {
         Ok(hello) => hello.clone(),
         Err(error) => {
-            // Our own version and release are in it; the near end makes the sentence.
+            // Our own version and release are in it; the local end makes the sentence.
             let _ = welcome(output, Err("it speaks another version".to_owned()));
             return Err(error.clone());
         }
@@ -94,7 +94,7 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
     let session = join::new_session().map_err(|error| system(&error))?;
     let _alive = join::hold(&session);
     let hub = Hub::new(session, &hello, ends);
-    // Without a name to be found under it serves one lane.
+    // Without a name to be found under it serves one connection.
     let door = join::Door::open(&session, &hub).ok();
     if let Some(offer) = hello.direct.as_ref().filter(|_| !hub.ends.is_restricted()) {
         hub.allow_direct(offer);
@@ -107,7 +107,7 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
     Ok(())
 }
 
-/// Takes standard input and output away from everything else in this process, so that a lane's end closes them and
+/// Takes standard input and output away from everything else in this process, so that a connection's end closes them and
 /// nothing but frames can get into them.
 fn take_streams() -> io::Result<(OwnedFd, OwnedFd)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
@@ -124,7 +124,7 @@ fn take_streams() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((input, output))
 }
 
-/// What a near end said first.
+/// What a local end said first.
 struct Greeting {
     /// The frame as it came, for another process.
     frame: Vec<u8>,
@@ -132,9 +132,9 @@ struct Greeting {
 }
 
 fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
-    let pulse = Arc::new(Pulse::default());
-    pulse.end_after(Some(GREETING));
-    let mut reader = FrameReader::new(input, pulse);
+    let liveness = Arc::new(Liveness::default());
+    liveness.end_after(Some(GREETING));
+    let mut reader = FrameReader::new(input, liveness);
     let (header, body) = reader.head().map_err(|error| match error {
         LinkError::Closed => {
             let why = "standard input ended before haul at the near end said anything; haul starts `haul agent` \
@@ -158,10 +158,10 @@ fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
 
 fn welcome(output: OwnedFd, session: std::result::Result<haul_wire::SessionId, String>) -> io::Result<()> {
     let frame = encode(Kind::Welcome, 0, &Welcome::new(session), 0).map_err(io::Error::other)?;
-    let pulse = Arc::new(Pulse::default());
-    pulse.end_after(Some(GREETING));
+    let liveness = Arc::new(Liveness::default());
+    liveness.end_after(Some(GREETING));
     let to = Streams::plain(output.try_clone()?, output)?.to;
-    FrameWriter::new(to, pulse).write(&frame, &[])
+    FrameWriter::new(to, liveness).write(&frame, &[])
 }
 
 /// The file system of this machine, with a limit for each side.

@@ -1,6 +1,6 @@
-//! What this end has to do with other far ends: it lets one fetch content here, or fetches content from one.
+//! What this end has to do with other remote ends: it lets one fetch content here, or fetches content from one.
 //!
-//! The near end introduced them. A guest may read what the near end made a ticket for, and nothing else.
+//! The local end introduced them. A guest may read what the local end made a ticket for, and nothing else.
 
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
@@ -9,18 +9,19 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haul_core::{
-    Batch, BatchData, Compress, Error, ErrorKind, Pages, Result, SLICE_LEN, Side, Sink, SliceData, Traffic,
+    Batch, BatchData, Compress, Error, ErrorKind, PageHashes, Result, SLICE_LEN, Side, Sink, SliceData,
+    Traffic,
 };
 use haul_remote::{Expected, Neighbour, addresses};
 use haul_transport::{Credentials, Listener, tcp};
 use haul_wire::ticket::{self, Ticket};
 use haul_wire::{DirectAnswer, FrameError, PairId, Reach, Request, Response, RootId};
 
+use crate::connection::Reply;
 use crate::direct::{self, Direct};
 use crate::hub::{Hub, lock};
-use crate::lane::Reply;
 
-/// How long connecting to another far end may take, and how long proving it.
+/// How long connecting to another remote end may take, and how long proving it.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long it may take while it is tried whether there is a way.
 const FIND: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ enum Pair {
     Neighbour(Arc<Neighbour>),
 }
 
-/// Another far end that may fetch content here.
+/// Another remote end that may fetch content here.
 pub(crate) struct Guest {
     credentials: Credentials,
     secret: [u8; 32],
@@ -57,7 +58,7 @@ impl Guest {
         if may { Ok(()) } else { Err(FrameError::Rule("a guest asks for what it was not given")) }
     }
 
-    /// Connects to it for one more lane.
+    /// Connects to it for one more connection.
     pub(crate) fn connect(self: &Arc<Self>, hub: &Arc<Hub>, patience: Duration) -> Result<()> {
         let failed = |cause: String| Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", cause);
         let at = lock(&self.at).clone();
@@ -120,7 +121,7 @@ impl Pairs {
     }
 }
 
-/// Carries out a request that concerns another far end.
+/// Carries out a request that concerns another remote end.
 pub(crate) fn serve(hub: &Arc<Hub>, request: Request) -> Response {
     let done = match request {
         Request::Admit { pair, key, secret, from } => admit(hub, pair, key, secret, &from),
@@ -222,8 +223,8 @@ pub(crate) fn fetch(hub: &Hub, fetch: &Fetch, reply: Reply) {
     }
 }
 
-/// What the sink has of a slice of a giant file, if it was not sent before: then all of it is wanted.
-fn pages(sink: &dyn Sink, batch: &Batch) -> Option<Pages> {
+/// What the sink has of a slice of a large file, if it was not sent before: then all of it is wanted.
+fn pages(sink: &dyn Sink, batch: &Batch) -> Option<PageHashes> {
     let (entry, slice) = batch.get(0)?;
     if batch.again || batch.slices.len() != 1 || entry.len <= SLICE_LEN || slice.part.is_some() {
         return None;
@@ -232,9 +233,13 @@ fn pages(sink: &dyn Sink, batch: &Batch) -> Option<Pages> {
     sink.pages(entry, slice.index..slice.index + 1).ok()?.pop()
 }
 
-/// The content with its bytes on the way, how they were packed, and over how many lanes they came; `None` if there is
+/// The content with its bytes on the way, how they were packed, and over how many connections they came; `None` if there is
 /// no such source here.
-fn read(hub: &Hub, fetch: &Fetch, pages: Option<Pages>) -> Result<Option<(BatchData, u64, Traffic, u32)>> {
+fn read(
+    hub: &Hub,
+    fetch: &Fetch,
+    pages: Option<PageHashes>,
+) -> Result<Option<(BatchData, u64, Traffic, u32)>> {
     let Some(pair) = fetch.pair else {
         let Some(source) = hub.source(fetch.source) else { return Ok(None) };
         let data = match &pages {

@@ -1,6 +1,6 @@
-//! A far end for one folder and some kinds of access: `haul agent --root DIR`, as a forced command in `authorized_keys`.
+//! A remote end for one folder and some kinds of access: `haul agent --root DIR`, as a forced command in `authorized_keys`.
 //!
-//! Nothing that the near end says widens it. Whatever a session opens goes through [`Ends`], so a folder is all that
+//! Nothing that the local end says widens it. Whatever a session opens goes through [`Ends`], so a folder is all that
 //! there is; connections other than the login's own are neither listened for nor made.
 
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops, Pages,
-    Place, RelPath, Result, Side, Sink, SinkOptions, Source, WriteDone,
+    Answer, BatchData, BufferPool, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops,
+    PageHashes, Place, RelPath, Result, Side, Sink, SinkOptions, Source, WriteDone,
 };
 use haul_local::Confined;
 
@@ -37,7 +37,7 @@ pub struct Restriction {
     pub access: Access,
 }
 
-/// Fails if the near end asked sshd for something else than a haul: this one is run in its place.
+/// Fails if the local end asked sshd for something else than a haul: this one is run in its place.
 ///
 /// # Errors
 /// If it did.
@@ -172,7 +172,7 @@ impl Sink for Adding {
         self.inner.write(data, done);
     }
 
-    fn pages(&self, _: &Arc<Entry>, _: std::ops::Range<u32>) -> Result<Vec<Pages>> {
+    fn pages(&self, _: &Arc<Entry>, _: std::ops::Range<u32>) -> Result<Vec<PageHashes>> {
         Ok(Vec::new())
     }
 
@@ -184,8 +184,8 @@ impl Sink for Adding {
         self.inner.flush();
     }
 
-    fn stuck(&self, patience: std::time::Duration) -> Vec<haul_core::Stuck> {
-        self.inner.stuck(patience)
+    fn hung(&self, patience: std::time::Duration) -> Vec<haul_core::HungOperation> {
+        self.inner.hung(patience)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {

@@ -11,8 +11,8 @@ use haul_core::source::ScanBatch;
 use haul_core::{Error, ErrorKind, Failure, Result, ScanOptions, Side, Source};
 use haul_wire::{Kind, Response, ScanPart, check, encode};
 
+use crate::connection::Reply;
 use crate::hub::lock;
-use crate::lane::Reply;
 
 /// Entries in a part, and their weight in bytes, at which it is sent.
 const PART_LEN: usize = check::PART_LEN;
@@ -24,7 +24,7 @@ const PART_TIME: Duration = Duration::from_millis(50);
 /// Parts that were not acknowledged before the walk waits.
 const PARTS_KEPT: u64 = 24;
 
-/// A walk, the parts of it that the near end does not have for certain, and who waits for the next ones.
+/// A walk, the parts of it that the local end does not have for certain, and who waits for the next ones.
 pub(crate) struct Scan {
     state: Mutex<State>,
     room: Condvar,

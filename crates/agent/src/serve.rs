@@ -8,19 +8,19 @@ use haul_core::{BatchData, Buffer, Result, Sink, Source};
 use haul_local::Nice;
 use haul_wire::{Request, Response, RootId};
 
+use crate::connection::{Outgoing, Reply};
 use crate::direct;
 use crate::hub::{Hub, Open, lock};
-use crate::lane::{Outgoing, Reply};
 use crate::pairs::{self, Fetch};
 use crate::scan::Scan;
 use crate::watch;
 
-/// Carries out a request, here if that is quick or has to hold up the lane, else on a worker.
+/// Carries out a request, here if that is quick or has to hold up the connection, else on a worker.
 pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buffer) {
     match request {
-        // What was swallowed is dropped here, so that a lane is read as fast as it brings.
+        // What was swallowed is dropped here, so that a connection is read as fast as it brings.
         Request::Nothing | Request::Swallow => reply.send(&Response::Done),
-        // Here, so that writes are taken in their order, and a lane is read no faster than its sink takes.
+        // Here, so that writes are taken in their order, and a connection is read no faster than its sink takes.
         Request::Write { root, batch, mut slices, packing } => match hub.sink(root) {
             Some(sink) => {
                 let mut content = content;
@@ -30,7 +30,7 @@ pub(crate) fn serve(hub: &Arc<Hub>, reply: Reply, request: Request, content: Buf
             }
             None => reply.send(&Response::Gone),
         },
-        Request::Stuck { root, patience, known } => watch::watch(hub, reply, root, patience, known),
+        Request::HungOperation { root, patience, known } => watch::watch(hub, reply, root, patience, known),
         Request::ScanNext { scan, part, acked } => {
             let found = lock(&hub.scans).get(&scan).cloned();
             match found {
@@ -100,8 +100,8 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
                 None => Response::Gone,
             }
         }
-        Request::Pages { root, entry, slices } => {
-            sink(hub, root, |sink| sink.pages(&entry, slices).map(Response::Pages))
+        Request::PageHashes { root, entry, slices } => {
+            sink(hub, root, |sink| sink.pages(&entry, slices).map(Response::PageHashes))
         }
         Request::Offer { root, offers } => sink(hub, root, |sink| sink.offer(&offers).map(Response::Answers)),
         Request::Flush { root } => sink(hub, root, |sink| {
@@ -138,7 +138,7 @@ fn work(hub: &Arc<Hub>, reply: Reply, request: Request) {
         | Request::Rate { .. } => pairs::serve(hub, request),
         Request::Nothing
         | Request::Swallow
-        | Request::Stuck { .. }
+        | Request::HungOperation { .. }
         | Request::Write { .. }
         | Request::Fetch { .. }
         | Request::ScanNext { .. }

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// Threads at most. They mostly wait: for a disk, or a network mount that answers in milliseconds.
 const THREADS: usize = 64;
-/// Requests that wait for a thread before lanes are held up.
+/// Requests that wait for a thread before connections are held up.
 const QUEUE: usize = 256;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -49,7 +49,7 @@ impl Workers {
                     self.threads.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(_) if threads == 0 => {
-                    // No thread at all: the lane's own has to do.
+                    // No thread at all: the connection's own has to do.
                     self.pending.fetch_sub(1, Ordering::Relaxed);
                     job();
                     return;

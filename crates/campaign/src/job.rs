@@ -21,7 +21,7 @@ pub(crate) enum Way {
 }
 
 /// The host behind the remote shell of a plan.
-const FAR: &str = "127.0.0.1";
+const REMOTE: &str = "127.0.0.1";
 
 /// What a job may be.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
     pub(crate) shape: Shape,
     pub(crate) ways: &'static [Way],
     /// How long the file is that goes slice by slice, at most; 0: there is none but those of the shape.
-    pub(crate) giant: u64,
+    pub(crate) large: u64,
     /// The destination may be there before.
     pub(crate) old: bool,
     pub(crate) inplace: bool,
@@ -42,7 +42,7 @@ impl Default for Wanted {
         Self {
             shape: Shape { entries: 30, big: 0, ..Shape::default() },
             ways: &[Way::Local, Way::Push, Way::Pull],
-            giant: 13 << 20,
+            large: 13 << 20,
             old: true,
             inplace: true,
             server: false,
@@ -77,8 +77,8 @@ impl Job {
     pub(crate) fn into(round: &mut Round, wanted: &Wanted, to: PathBuf) -> Self {
         let from = round.tree("src", wanted.shape);
         let key = round.random.next_u64();
-        if wanted.giant > 0 {
-            let len = round.random.between((4 << 20) + 1, wanted.giant);
+        if wanted.large > 0 {
+            let len = round.random.between((4 << 20) + 1, wanted.large);
             content::write_file(&from.join("giant"), key, len);
         }
         let old = round.join("old");
@@ -86,7 +86,7 @@ impl Job {
         if has_old {
             let count = round.random.between(1, 8);
             round.changed(&from, "old", wanted.shape, count);
-            if wanted.giant > 0 && old.join("giant").is_file() {
+            if wanted.large > 0 && old.join("giant").is_file() {
                 change_some(round, &old.join("giant"));
             }
             duplicate(&old, &to);
@@ -171,9 +171,9 @@ impl Job {
                 round.world.haul.clone().into(),
             ]);
         }
-        let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
-        words.push(if self.way == Way::Pull { far(&self.from) } else { slash(&self.from) });
-        words.push(if self.way == Way::Push { far(&self.to) } else { slash(&self.to) });
+        let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
+        words.push(if self.way == Way::Pull { remote(&self.from) } else { slash(&self.from) });
+        words.push(if self.way == Way::Push { remote(&self.to) } else { slash(&self.to) });
         words
     }
 

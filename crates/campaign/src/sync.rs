@@ -40,8 +40,8 @@ pub(crate) fn in_place(round: &mut Round) {
 pub(crate) fn ssh(round: &mut Round) {
     let push = round.one_in(2);
     compared(round, Shape::default(), &Care::default(), &[], move |round, from, to| {
-        let far = |path: &Path| joined(&[b"127.0.0.1:", slash(path).as_encoded_bytes()]);
-        let (from, to) = if push { (slash(from), far(to)) } else { (far(from), slash(to)) };
+        let remote = |path: &Path| joined(&[b"127.0.0.1:", slash(path).as_encoded_bytes()]);
+        let (from, to) = if push { (slash(from), remote(to)) } else { (remote(from), slash(to)) };
         let run = round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh(), "--remote-haul"]);
         run.arg(&round.world.haul).arg(from).arg(to)
     });
@@ -52,8 +52,8 @@ pub(crate) fn sftp(round: &mut Round) {
     let push = round.one_in(2);
     let care = Care { hard_links: false, link_times: false, ..Care::of_sftp() };
     compared(round, Shape { hard_links: false, ..Shape::of_sftp() }, &care, &[], move |round, from, to| {
-        let far = |path: &Path| joined(&[b"sftp://127.0.0.1", slash(path).as_encoded_bytes()]);
-        let (from, to) = if push { (slash(from), far(to)) } else { (far(from), slash(to)) };
+        let remote = |path: &Path| joined(&[b"sftp://127.0.0.1", slash(path).as_encoded_bytes()]);
+        let (from, to) = if push { (slash(from), remote(to)) } else { (remote(from), slash(to)) };
         round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh()]).arg(from).arg(to)
     });
 }

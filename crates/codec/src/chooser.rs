@@ -1,13 +1,13 @@
 //! How hard to pack: a controller without clocks or threads.
 //!
 //! It looks at windows of a fraction of a second. What a window says is which of three limits holds: the link (batches
-//! wait for it), the processors (batches wait to be packed), or neither (the source or the far end). From that it
+//! wait for it), the processors (batches wait to be packed), or neither (the source or the remote end). From that it
 //! keeps what the link takes, and predicts for each rung of the ladder how many plain bytes a second would arrive:
-//! no more than the link takes when packed so, no more than the processors give, no more than the far end was seen to
+//! no more than the link takes when packed so, no more than the processors give, no more than the remote end was seen to
 //! take. The cheapest rung that comes near the best is taken.
 //!
 //! Two things cannot be seen and are tried: what a link takes that is not full is guessed higher and higher, until a
-//! cheaper rung looks as good; and a far end that is slow looks from here like a link that is, so a rung that should
+//! cheaper rung looks as good; and a remote end that is slow looks from here like a link that is, so a rung that should
 //! bring more is held to it, and now and then a rung that should bring less is tried.
 
 use crate::ladder::{Content, LADDER, Rung, START, UNKNOWN};
@@ -35,7 +35,7 @@ pub(crate) struct Sight {
 const BETTER: f64 = 1.08;
 /// A cheaper rung is as good as the best if it comes this near to it.
 const AS_GOOD: f64 = 0.97;
-/// How much of the idle processors is counted on: others want some too, and the far end may be on the same machine.
+/// How much of the idle processors is counted on: others want some too, and the remote end may be on the same machine.
 const SHARE: f64 = 0.85;
 /// Weight of one batch in what is known of the content.
 const BATCH_WEIGHT: f64 = 0.15;
@@ -51,7 +51,7 @@ const DOUBT: u32 = 20;
 const LESS: f64 = 0.8;
 /// If it brings this much of what was before, it is not the link.
 const SAME: f64 = 0.92;
-/// How fast a limit of the far end is forgotten, in each window: after some five seconds it is tried again.
+/// How fast a limit of the remote end is forgotten, in each window: after some five seconds it is tried again.
 const FORGET: f64 = 1.004;
 /// Windows within which a step down that had to be taken back counts as a mistake.
 const MISTAKE: u32 = 12;
@@ -91,8 +91,8 @@ pub(crate) struct Chooser {
     /// The most that it took, and windows until it counts as being at speed.
     most: f64,
     ramp: u32,
-    /// Plain bytes a second that the far end takes, where it was seen to be the limit.
-    far: f64,
+    /// Plain bytes a second that the remote end takes, where it was seen to be the limit.
+    remote: f64,
     /// Windows since the link was the limit.
     slack: u32,
     patience: u32,
@@ -115,7 +115,7 @@ impl Default for Chooser {
             odd: 0,
             most: 0.0,
             ramp: RAMP,
-            far: f64::INFINITY,
+            remote: f64::INFINITY,
             slack: 0,
             patience: 0,
             since_down: MISTAKE,
@@ -165,7 +165,7 @@ impl Chooser {
     pub(crate) fn tick(&mut self, sight: &Sight) {
         let (plain, wire) = (sight.plain / sight.seconds, sight.wire / sight.seconds);
         self.since_down = self.since_down.saturating_add(1);
-        self.far *= FORGET;
+        self.remote *= FORGET;
         let waiting = sight.sending + sight.packing;
         let full = sight.sending >= 0.7 && sight.sending >= 0.6 * waiting;
         let rising = wire > self.most * RISING;
@@ -210,12 +210,12 @@ impl Chooser {
             let guess = if eager == 0 { 1.0 } else { 1.0 + 0.05 * f64::from(1_u32 << (eager - 1)) };
             self.link = self.link.map(|known| (known * guess).max(wire));
         }
-        let far = self.far;
+        let remote = self.remote;
         if waiting < 0.7 {
-            self.far = self.far.min(plain);
+            self.remote = self.remote.min(plain);
         }
         self.choose(sight, plain, wire, true);
-        self.far = far;
+        self.remote = remote;
     }
 
     /// What the link takes, now that it was full with so much. Buffers on the way make single windows vary; what is
@@ -248,7 +248,7 @@ impl Chooser {
         let same = if up { full && plain < trial.rate * 1.04 } else { plain > trial.rate * SAME };
         if same {
             // As much as before arrives though it is packed otherwise: it is not the link that is full.
-            self.far = plain.max(trial.rate) * 1.02;
+            self.remote = plain.max(trial.rate) * 1.02;
             self.link = Some(trial.link.max(wire));
             self.firm = self.link;
         } else if !up {
@@ -283,7 +283,7 @@ impl Chooser {
         let cost = if rung.method.is_some() { rung.cost(&self.content) } else { 0.0 };
         let cores = if rung.method.is_some() { sight.cores * SHARE } else { sight.cores } + sight.other;
         let processors = if besides + cost > 0.0 { cores / (besides + cost) } else { f64::INFINITY };
-        link.min(processors).min(self.far)
+        link.min(processors).min(self.remote)
     }
 
     /// Takes the best rung, a harder one only if that is `allowed`.

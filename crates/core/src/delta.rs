@@ -33,9 +33,9 @@ pub enum Delta {
 /// What a destination tells of the pages of one slice of a file that it has, from the slice's beginning; only of whole
 /// pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Pages(#[serde(with = "serde_bytes")] Vec<u8>);
+pub struct PageHashes(#[serde(with = "serde_bytes")] Vec<u8>);
 
-impl Pages {
+impl PageHashes {
     /// Bytes that are told of a slice, at most.
     pub const MAX_LEN: usize = SLICE_PAGES * DIGEST_LEN;
 
@@ -96,12 +96,12 @@ mod tests {
 
     #[test]
     fn pages_are_told_by_a_part_of_their_value() {
-        let mut pages = Pages::default();
+        let mut pages = PageHashes::default();
         pages.push(&ChainingValue([1; 32]));
         pages.push(&ChainingValue([2; 32]));
         assert!(pages.is_sound() && pages.count() == 2);
         assert!(pages.has(1, &ChainingValue([2; 32])) && !pages.has(0, &ChainingValue([2; 32])));
         assert!(!pages.has(2, &ChainingValue([2; 32])) && !pages.has(usize::MAX, &ChainingValue([2; 32])));
-        assert!(!Pages(vec![0; 7]).is_sound() && !Pages(vec![0; 8 * 257]).is_sound());
+        assert!(!PageHashes(vec![0; 7]).is_sound() && !PageHashes(vec![0; 8 * 257]).is_sound());
     }
 }

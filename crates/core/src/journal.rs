@@ -1,6 +1,6 @@
 //! Which slices of a staged file are durable: the form of the journal beside it.
 //!
-//! One journal stands beside each staged giant file. It is appended to only after the slices that it names were
+//! One journal stands beside each staged large file. It is appended to only after the slices that it names were
 //! synced, so a record is never ahead of the data; or it says that they were not ([`Header::synced`]). Layout,
 //! little-endian:
 //!

@@ -32,7 +32,7 @@ pub mod sync;
 pub mod text;
 
 pub use buffer::{Buffer, BufferPool};
-pub use delta::{Delta, Pages};
+pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
 pub use error::{Error, ErrorKind, Result, Retry, Side};
@@ -45,7 +45,7 @@ pub use options::{Compare, ScanOptions, SinkOptions};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;
 pub use pressure::Pressure;
-pub use report::{Failure, MetaNote, Report, Stuck, Totals};
+pub use report::{Failure, HungOperation, MetaNote, Report, Totals};
 pub use sink::{Answer, FinishReport, HardLink, Left, Offer, Outcome, Sink, WriteDone};
 pub use slice::{Batch, BatchData, Extent, Slice, SliceData};
 pub use source::{ScanBatch, Source};

@@ -93,10 +93,10 @@ impl fmt::Display for SshHost {
     }
 }
 
-/// Which root an end is to open, as the far end resolves it too.
+/// Which root an end is to open, as the remote end resolves it too.
 ///
-/// A path that is empty or begins with neither `/` nor `~` is below the working directory, which for a far end is
-/// the home directory. A leading `~` or `~user` is a home directory at a far end only; here the shell has seen it.
+/// A path that is empty or begins with neither `/` nor `~` is below the working directory, which for a remote end is
+/// the home directory. A leading `~` or `~user` is a home directory at a remote end only; here the shell has seen it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The path as given.

@@ -1,4 +1,4 @@
-//! What the two ends are told to do. These travel to the far end as they are.
+//! What the two ends are told to do. These travel to the remote end as they are.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ pub struct SinkOptions {
     pub atomic: bool,
     /// When files that are there are compared by pages with what is to replace them (`--delta`).
     pub delta: Delta,
-    /// Change giant files that are there where they are, instead of replacing them (`--inplace`).
+    /// Change large files that are there where they are, instead of replacing them (`--inplace`).
     pub in_place: bool,
 }
 

@@ -48,7 +48,7 @@ pub struct Packing {
 pub struct Traffic {
     /// Bytes of content as they travelled, packed or not.
     pub wire_bytes: u64,
-    /// Bytes of content that did not travel between two far ends because they were there.
+    /// Bytes of content that did not travel between two remote ends because they were there.
     pub matched_bytes: u64,
     /// Bytes of content that did not travel because an interrupted run had sent them.
     pub resumed_bytes: u64,

@@ -8,7 +8,7 @@ use crate::text::shown;
 
 /// An operation that a file system does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Stuck {
+pub struct HungOperation {
     /// What is being done, as in "read".
     #[serde(deserialize_with = "shown")]
     pub operation: String,

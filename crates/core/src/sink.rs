@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::delta::Pages;
+use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::packing::Traffic;
 use crate::path::RelPath;
-use crate::report::{MetaNote, Stuck};
+use crate::report::{HungOperation, MetaNote};
 use crate::slice::{Batch, BatchData};
 
 /// An entry of the source, offered ahead of its data.
@@ -114,11 +114,11 @@ pub trait Sink: Send + Sync {
     ///
     /// # Errors
     /// If the end as a whole cannot answer.
-    fn pages(&self, _entry: &Arc<Entry>, _slices: Range<u32>) -> Result<Vec<Pages>> {
+    fn pages(&self, _entry: &Arc<Entry>, _slices: Range<u32>) -> Result<Vec<PageHashes>> {
         Ok(Vec::new())
     }
 
-    /// Whether slices of giant files may be written in parts ([`crate::Slice::part`]).
+    /// Whether slices of large files may be written in parts ([`crate::Slice::part`]).
     fn has_parts(&self) -> bool {
         false
     }
@@ -128,7 +128,7 @@ pub trait Sink: Send + Sync {
     fn flush(&self);
 
     /// What has been under way for so long, or longer, that the file system may never answer.
-    fn stuck(&self, _patience: Duration) -> Vec<Stuck> {
+    fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 
@@ -174,7 +174,7 @@ pub trait Sink: Send + Sync {
         Traffic::default()
     }
 
-    /// Batches that it takes at once with profit: each write that waits for a far end to say something keeps one busy.
+    /// Batches that it takes at once with profit: each write that waits for a remote end to say something keeps one busy.
     fn writers(&self) -> u32 {
         self.streams()
     }

@@ -19,7 +19,7 @@ pub struct Slice {
     pub entry: u32,
     /// Which slice of the file: it begins at `index` × [`crate::SLICE_LEN`].
     pub index: u32,
-    /// Which part of it alone, of [`crate::digest::PART_LEN`] bytes; only of a giant file. At the end of a run there are
+    /// Which part of it alone, of [`crate::digest::PART_LEN`] bytes; only of a large file. At the end of a run there are
     /// fewer slices than streams, and parts keep all of them busy.
     pub part: Option<u8>,
 }
@@ -45,7 +45,7 @@ impl Slice {
     }
 }
 
-/// What one stream takes at a time: one slice of a giant file, or hundreds of whole small files.
+/// What one stream takes at a time: one slice of a large file, or hundreds of whole small files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// The files, with all that the destination needs to commit them.
@@ -78,7 +78,7 @@ pub struct Extent {
     /// How long it is, in bytes.
     pub len: u32,
     /// The destination has it, in the file that is to be replaced ([`crate::delta`]): it was not sent. Only of a slice
-    /// of a giant file that is alone in its batch.
+    /// of a large file that is alone in its batch.
     pub same: bool,
 }
 

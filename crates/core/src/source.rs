@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::delta::Pages;
+use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::path::RelPath;
-use crate::report::{Failure, Stuck};
+use crate::report::{Failure, HungOperation};
 use crate::slice::{Batch, BatchData};
 
 /// A part of what a scan found.
@@ -82,18 +82,18 @@ pub trait Source: Send + Sync {
     /// If the end as a whole cannot answer; what concerns one slice is in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
 
-    /// Does the same for a batch of one slice of a giant file, of which the destination has told these pages: what is the
+    /// Does the same for a batch of one slice of a large file, of which the destination has told these pages: what is the
     /// same in them may be left out ([`crate::slice::Extent::same`]).
     ///
     /// # Errors
     /// As [`Source::read`].
-    fn read_changed(&self, batch: &Arc<Batch>, _pages: &Pages) -> Result<BatchData> {
+    fn read_changed(&self, batch: &Arc<Batch>, _pages: &PageHashes) -> Result<BatchData> {
         self.read(batch)
     }
 
     /// Reads ahead what [`Source::read_changed`] will probably be asked for, until `stop` is set: for the time in which the
     /// other end is not there yet. What is found out is told by nothing but how soon the slices come.
-    fn read_ahead(&self, _options: &ScanOptions, _stop: &AtomicBool) {}
+    fn prehash(&self, _options: &ScanOptions, _stop: &AtomicBool) {}
 
     /// The digests of whole files, each as it is now.
     ///
@@ -102,11 +102,11 @@ pub trait Source: Send + Sync {
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
 
     /// What has been under way for so long, or longer, that the file system may never answer.
-    fn stuck(&self, _patience: Duration) -> Vec<Stuck> {
+    fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 
-    /// Whether slices of giant files may be read in parts ([`crate::Slice::part`]).
+    /// Whether slices of large files may be read in parts ([`crate::Slice::part`]).
     fn has_parts(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Text from another machine, made safe to be shown.
 //!
-//! A far haul, a server or a store words its own errors. Printed as they come, such words could clear the screen, set
+//! A remote haul, a server or a store words its own errors. Printed as they come, such words could clear the screen, set
 //! the clipboard or forge lines of ours. So every field that holds a peer's words is cleaned when it is decoded, with
 //! `#[serde(deserialize_with = "shown")]`, and every [`crate::Error`] cleans its words when it is made.
 

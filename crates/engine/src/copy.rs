@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use haul_core::filter::Rule;
 use haul_core::{
-    Batch, Error, ErrorKind, Outcome, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Sink,
-    Source, Stuck,
+    Batch, Error, ErrorKind, HungOperation, Outcome, RelPath, Report, Reporter, Result, ScanBatch,
+    ScanOptions, Sink, Source,
 };
-use haul_threads::{Crew, caught, spawn};
+use haul_threads::{ThreadPool, caught, spawn};
 
 use crate::aside::Aside;
+use crate::flusher::Again;
 use crate::gate::Gate;
 use crate::guard::Guard;
-use crate::housekeeper::Again;
 use crate::ledger::Ledger;
 use crate::links::Links;
 use crate::meter::{Link, Meter};
-use crate::queue::{Queue, is_giant};
+use crate::queue::{Queue, is_large};
 use crate::rivals::Rival;
 use crate::room::{OnFull, Room};
 use crate::sift::{Sift, Trust};
-use crate::{Cancel, compare, feed, housekeeper, prune, way, worker};
+use crate::{Cancel, compare, feed, flusher, prune, way, worker};
 
 /// Threads that ask the sink about entries: enough that a link's latency does not hold up the comparing.
 const FEEDERS: usize = 6;
-/// Worker threads at most, and as many that compare giant files; how many there are depends on the streams.
+/// Worker threads at most, and as many that compare large files; how many there are depends on the streams.
 const MAX_WORKERS: usize = 40;
 /// How often it is looked whether all is done.
 const TICK: Duration = Duration::from_millis(10);
@@ -77,10 +77,10 @@ pub struct CopyOptions {
     pub dry_run: bool,
     /// Remove what the source does not have, after the copy.
     pub delete: Option<Delete>,
-    /// Giant files that replace something are compared with it first, and only what differs is sent, where the sink
+    /// Large files that replace something are compared with it first, and only what differs is sent, where the sink
     /// finds that worth while ([`haul_core::SinkOptions::delta`]).
     pub delta: bool,
-    /// Giant files that are there are changed where they are. The sinks must have been opened with the same.
+    /// Large files that are there are changed where they are. The sinks must have been opened with the same.
     pub in_place: bool,
     /// What is taken over from the source besides plain entries.
     pub trust: Trust,
@@ -114,7 +114,7 @@ pub(crate) struct Run<'a> {
     pub(crate) patience: Duration,
     pub(crate) checksum: bool,
     pub(crate) dry_run: bool,
-    /// Whether giant files are compared with what is there; not where there is no thread for that.
+    /// Whether large files are compared with what is there; not where there is no thread for that.
     pub(crate) delta: AtomicBool,
     pub(crate) in_place: bool,
     pub(crate) ignore_existing: bool,
@@ -134,15 +134,15 @@ pub(crate) struct Run<'a> {
     flying: Mutex<Flying>,
     /// Files in the queue that replace something.
     replaced: Mutex<HashSet<RelPath>>,
-    /// Giant files that were queued and are neither committed nor failed.
-    giants: Mutex<HashSet<RelPath>>,
+    /// Large files that were queued and are neither committed nor failed.
+    large_files: Mutex<HashSet<RelPath>>,
 }
 
 #[derive(Default)]
 struct Flying {
     batches: u64,
-    /// Slices of giant files.
-    giants: HashMap<RelPath, u32>,
+    /// Slices of large files.
+    large_files: HashMap<RelPath, u32>,
 }
 
 impl Run<'_> {
@@ -159,14 +159,14 @@ impl Run<'_> {
     }
 
     /// Tells of what was asked of a file system and is not answered. `told` is what was told of already.
-    pub(crate) fn tell_of_stuck(&self, told: &mut Option<Stuck>) {
-        let mut stuck = self.source.stuck(self.patience);
-        stuck.append(&mut self.sink.stuck(self.patience));
-        let Some(first) = stuck.first() else { return };
+    pub(crate) fn tell_of_hung(&self, told: &mut Option<HungOperation>) {
+        let mut hung = self.source.hung(self.patience);
+        hung.append(&mut self.sink.hung(self.patience));
+        let Some(first) = hung.first() else { return };
         if told.as_ref() == Some(first) {
             return;
         }
-        let more = match stuck.len() - 1 {
+        let more = match hung.len() - 1 {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
@@ -201,8 +201,8 @@ impl Run<'_> {
     pub(crate) fn taken(&self, batch: &Batch) {
         let mut flying = self.lock_flying();
         flying.batches += 1;
-        for (entry, _) in batch.iter().filter(|(entry, _)| is_giant(entry)) {
-            *flying.giants.entry(entry.path.clone()).or_default() += 1;
+        for (entry, _) in batch.iter().filter(|(entry, _)| is_large(entry)) {
+            *flying.large_files.entry(entry.path.clone()).or_default() += 1;
         }
     }
 
@@ -210,19 +210,19 @@ impl Run<'_> {
     pub(crate) fn landed(&self, batch: &Batch) {
         let mut flying = self.lock_flying();
         flying.batches = flying.batches.saturating_sub(1);
-        for (entry, _) in batch.iter().filter(|(entry, _)| is_giant(entry)) {
-            if let Some(count) = flying.giants.get_mut(&entry.path) {
+        for (entry, _) in batch.iter().filter(|(entry, _)| is_large(entry)) {
+            if let Some(count) = flying.large_files.get_mut(&entry.path) {
                 *count -= 1;
                 if *count == 0 {
-                    flying.giants.remove(&entry.path);
+                    flying.large_files.remove(&entry.path);
                 }
             }
         }
     }
 
-    /// Whether slices of this giant were handed out and are not settled.
+    /// Whether slices of this large file were handed out and are not settled.
     pub(crate) fn is_flying(&self, path: &RelPath) -> bool {
-        self.lock_flying().giants.contains_key(path)
+        self.lock_flying().large_files.contains_key(path)
     }
 
     /// Batches that were handed out and are not settled.
@@ -230,19 +230,19 @@ impl Run<'_> {
         self.lock_flying().batches
     }
 
-    /// A giant file is about to be queued. `false`: it is there already, as a list may name it twice.
-    pub(crate) fn open_giant(&self, path: &RelPath) -> bool {
-        self.giants.lock().insert(path.clone())
+    /// A large file is about to be queued. `false`: it is there already, as a list may name it twice.
+    pub(crate) fn open_large(&self, path: &RelPath) -> bool {
+        self.large_files.lock().insert(path.clone())
     }
 
-    /// The giant files that are queued or in flight, or should be.
-    pub(crate) fn open_giants(&self) -> Vec<RelPath> {
-        self.giants.lock().iter().cloned().collect()
+    /// The large files that are queued or in flight, or should be.
+    pub(crate) fn open_large_files(&self) -> Vec<RelPath> {
+        self.large_files.lock().iter().cloned().collect()
     }
 
-    /// A giant file has come to its end. `false`: it had before.
-    pub(crate) fn close_giant(&self, path: &RelPath) -> bool {
-        self.giants.lock().remove(path)
+    /// A large file has come to its end. `false`: it had before.
+    pub(crate) fn close_large(&self, path: &RelPath) -> bool {
+        self.large_files.lock().remove(path)
     }
 
     /// Remembers that the file replaces something, for what is said of it when it is committed.
@@ -322,7 +322,7 @@ impl<'a> Run<'a> {
             aborted: AtomicBool::new(false),
             flying: Mutex::default(),
             replaced: Mutex::default(),
-            giants: Mutex::default(),
+            large_files: Mutex::default(),
         }
     }
 }
@@ -384,22 +384,23 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
     if streams > 0 && run.source.has_parts() && run.sink.has_parts() {
         run.queue.split();
     }
-    // A far end has to be asked before anything hangs there.
-    run.source.stuck(run.patience);
-    run.sink.stuck(run.patience);
+    // A remote end has to be asked before anything hangs there.
+    run.source.hung(run.patience);
+    run.sink.hung(run.patience);
     std::thread::scope(|scope| {
         // However this ends, no thread is left waiting for work.
         let _closing = Closing(run);
         let fed = Arc::new(Fed(run));
-        let feeders = Crew::new(scope, "feed", {
+        let feeders = ThreadPool::new(scope, "feed", {
             let fed = fed.clone();
             move |_| {
                 run.guarded(|| feed::feed(run, &found));
                 drop(fed);
             }
         });
-        let askers = Crew::new(scope, "compare", move |number| run.guarded(|| compare::compare(run, number)));
-        let working = Crew::new(scope, "work", move |number| {
+        let askers =
+            ThreadPool::new(scope, "compare", move |number| run.guarded(|| compare::compare(run, number)));
+        let working = ThreadPool::new(scope, "work", move |number| {
             run.guarded(|| worker::work(run, number, &settled_in));
         });
         let scan = move || {
@@ -412,7 +413,7 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
         }
         let begun = working
             .grow(1)
-            .and_then(|()| spawn(scope, "keep", move || run.guarded(|| housekeeper::keep(run, &look))))
+            .and_then(|()| spawn(scope, "keep", move || run.guarded(|| flusher::keep(run, &look))))
             .and_then(|_| feeders.grow(1))
             .and_then(|()| spawn(scope, "scan", scan));
         match begun {

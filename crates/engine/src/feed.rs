@@ -12,7 +12,7 @@ use haul_core::{
 
 use crate::copy::{Paths, Run};
 use crate::gate;
-use crate::queue::is_giant;
+use crate::queue::is_large;
 use crate::rivals;
 use crate::weigh::runs;
 
@@ -28,7 +28,7 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
     let take = |batch: ScanBatch| {
         let mut totals = run.meter.totals();
         totals.found += (batch.entries.len() + batch.errors.len()) as u64;
-        // Lengths are a far end's word.
+        // Lengths are a remote end's word.
         let bytes = batch.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.len));
         totals.found_bytes = totals.found_bytes.saturating_add(bytes);
         totals.excluded = totals.excluded.saturating_add(batch.excluded);
@@ -210,7 +210,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
         if run.dry_run {
             would_copy(run, &entry, new);
         } else if !(have.is_empty() && !keeps_place(run, &entry, new) && cloned(run, &entry, action)) {
-            if is_giant(&entry) && !run.open_giant(&entry.path) {
+            if is_large(&entry) && !run.open_large(&entry.path) {
                 run.meter.totals().same += 1;
                 continue;
             }
@@ -218,12 +218,12 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             if !new {
                 run.replaces(&entry.path);
             }
-            if is_giant(&entry) {
+            if is_large(&entry) {
                 let start = |slice: u32| entry.len.min(u64::from(slice) * SLICE_LEN);
                 let there: u64 =
                     have.iter().map(|range| start(range.end).saturating_sub(start(range.start))).sum();
                 run.meter.totals().resumed_bytes += there;
-                run.queue.add_giant(entry, have, run.delta.load(Ordering::Relaxed) && !new);
+                run.queue.add_large(entry, have, run.delta.load(Ordering::Relaxed) && !new);
             } else {
                 small.push(entry);
             }
@@ -249,7 +249,7 @@ pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
 
 /// Whether the file is changed where it is.
 fn keeps_place(run: &Run<'_>, entry: &Entry, new: bool) -> bool {
-    run.in_place && !new && is_giant(entry)
+    run.in_place && !new && is_large(entry)
 }
 
 /// One question, whose answer is as long as the question.

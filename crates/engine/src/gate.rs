@@ -1,4 +1,4 @@
-//! Bounds what was found and is not yet asked about, by weight: a far end decides how heavy its entries are.
+//! Bounds what was found and is not yet asked about, by weight: a remote end decides how heavy its entries are.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use haul_core::{
     Digest, Entry, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanBatch, ScanOptions, Side, Source,
 };
 
-use haul_threads::{Crew, caught, spawn};
+use haul_threads::{ThreadPool, caught, spawn};
 
 use crate::Cancel;
 use crate::meter::{Link, Meter};
@@ -130,7 +130,7 @@ pub(crate) fn each<T: Send>(
             });
             meter.scan_is_done(true);
         };
-        let asking = Crew::new(scope, "ask", move |_| {
+        let asking = ThreadPool::new(scope, "ask", move |_| {
             guarded(&mut || {
                 for entries in &found {
                     if stopped() {

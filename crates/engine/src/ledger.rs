@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use haul_core::event::Action;
-use haul_core::{Batch, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice, Stuck};
+use haul_core::{
+    Batch, Entry, Error, ErrorKind, HungOperation, Outcome, RelPath, Result, Retry, Side, Slice,
+};
 
 use crate::copy::Run;
-use crate::housekeeper::Again;
-use crate::queue::is_giant;
+use crate::flusher::Again;
+use crate::queue::is_large;
 
 /// A slice that does not verify is sent again so often.
 const VERIFY_AGAIN: u32 = 3;
@@ -22,7 +24,7 @@ const PROGRESS: Duration = Duration::from_millis(200);
 /// How often it is looked whether a file system has stopped to answer.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// So long nothing may be in flight before giants that are open are looked at again.
+/// So long nothing may be in flight before large files that are open are looked at again.
 const STUCK: Duration = Duration::from_secs(2);
 /// So often they are.
 const STUCK_ROUNDS: u32 = 5;
@@ -40,20 +42,20 @@ enum End {
 /// Settles batches.
 pub(crate) struct Ledger<'a, 'b> {
     run: &'a Run<'b>,
-    /// To the housekeeper: files that changed while they were read, to be looked at again.
+    /// To the flusher: files that changed while they were read, to be looked at again.
     look: Sender<Again>,
     changed_once: HashSet<RelPath>,
     /// Files of which the destination has lost something before.
     lost_once: HashSet<RelPath>,
     /// Slices that were sent again: how often because of their content, and because of their stream.
     again: HashMap<(RelPath, u32, Option<u8>), (u32, u32)>,
-    /// Giants that have come to an end while slices of them are still in flight.
+    /// Large files that have come to an end while slices of them are still in flight.
     ended: HashMap<RelPath, End>,
     told: Instant,
     /// What a file system does not answer, as it was last told, and when that was last looked for.
-    stuck: Option<Stuck>,
+    hung: Option<HungOperation>,
     looked: Instant,
-    /// Since when nothing is in flight though giants are open, and how often that was.
+    /// Since when nothing is in flight though large files are open, and how often that was.
     idle_since: Option<Instant>,
     idle_rounds: u32,
 }
@@ -70,7 +72,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             again: HashMap::new(),
             ended: HashMap::new(),
             told: Instant::now(),
-            stuck: None,
+            hung: None,
             looked: Instant::now(),
         }
     }
@@ -79,10 +81,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
     pub(crate) fn tick(&mut self, workers: usize) {
         let run = self.run;
         run.queue.allow(workers);
-        self.find_stuck();
+        self.find_hung();
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
-            run.tell_of_stuck(&mut self.stuck);
+            run.tell_of_hung(&mut self.hung);
         }
         if self.told.elapsed() >= PROGRESS {
             self.told = Instant::now();
@@ -90,15 +92,15 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
     }
 
-    /// Looks for giants of which all was sent and nothing is heard any more.
-    fn find_stuck(&mut self) {
+    /// Looks for large files of which all was sent and nothing is heard any more.
+    fn find_hung(&mut self) {
         let run = self.run;
-        let stuck = if run.fed.load(Ordering::Acquire) && run.in_flight() == 0 && run.queue.is_empty() {
-            run.open_giants()
+        let hung = if run.fed.load(Ordering::Acquire) && run.in_flight() == 0 && run.queue.is_empty() {
+            run.open_large_files()
         } else {
             Vec::new()
         };
-        if stuck.is_empty() {
+        if hung.is_empty() {
             self.idle_since = None;
             return;
         }
@@ -107,10 +109,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
         self.idle_since = None;
         self.idle_rounds += 1;
-        for path in stuck {
+        for path in hung {
             if self.idle_rounds <= STUCK_ROUNDS {
-                drop(self.look.send(Again::Stuck(path)));
-            } else if run.close_giant(&path) {
+                drop(self.look.send(Again::HungOperation(path)));
+            } else if run.close_large(&path) {
                 let cause = "all of it was sent, and the destination does not say that it is there";
                 let error = Error::new(ErrorKind::Io, Side::Destination, "commit", cause).on(path.as_bytes());
                 run.meter.fail(&path, error);
@@ -149,7 +151,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             totals.matched_bytes += matched;
         }
         match outcome {
-            Ok(Outcome::Stored) if is_giant(entry) => {}
+            Ok(Outcome::Stored) if is_large(entry) => {}
             // Nothing more will be sent of it, and nothing more be told.
             Ok(Outcome::Stored) => {
                 let cause = "the destination says that a part of it is there, and it has only one";
@@ -157,9 +159,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
                 self.failed(entry, slice, error.on(entry.path.as_bytes()));
             }
             Ok(Outcome::Committed(_)) => {
-                // Several slices of a giant may tell that it is committed: those that were written when the last
+                // Several slices of a large file may tell that it is committed: those that were written when the last
                 // one was, and those that were sent again though they had arrived.
-                if is_giant(entry) && !self.run.close_giant(&entry.path) {
+                if is_large(entry) && !self.run.close_large(&entry.path) {
                     return;
                 }
                 self.run.meter.totals().copied(entry.len);
@@ -179,7 +181,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         let waits = self.run.room.waits_for(&error);
         if error.retry() == Retry::Anew && (waits || self.lost_once.insert(entry.path.clone())) {
             self.run.meter.totals().resent += 1;
-            if is_giant(entry) {
+            if is_large(entry) {
                 self.end(entry, End::Lost);
             } else {
                 self.run.queue.again(entry.clone(), slice);
@@ -216,20 +218,20 @@ impl<'a, 'b> Ledger<'a, 'b> {
     /// Ends a file, once nothing of it is in flight any more.
     fn end(&mut self, entry: &Arc<Entry>, end: End) {
         let path = &entry.path;
-        if is_giant(entry) {
-            self.run.queue.drop_giant(path);
+        if is_large(entry) {
+            self.run.queue.drop_large(path);
             if self.run.is_flying(path) {
                 self.ended.insert(path.clone(), end);
                 return;
             }
-            if !self.run.close_giant(path) {
+            if !self.run.close_large(path) {
                 return;
             }
         }
         let error = match end {
             End::Failed(error) => error,
             End::Changed if self.changed_once.insert(path.clone()) => {
-                // It stays open until the housekeeper has looked at it again.
+                // It stays open until the flusher has looked at it again.
                 drop(self.look.send(Again::Changed(path.clone())));
                 return;
             }

@@ -46,11 +46,11 @@ pub(crate) struct Link {
     pub(crate) writes: bool,
     /// Bytes of content that went over them.
     pub(crate) wire_bytes: u64,
-    /// Bytes of content that did not have to go from one far end to another one.
+    /// Bytes of content that did not have to go from one remote end to another one.
     pub(crate) matched_bytes: u64,
     /// Bytes of content that did not have to go because an interrupted run had sent them.
     pub(crate) resumed_bytes: u64,
-    /// Of `wire_bytes`, those that came here from one far end to go on to another.
+    /// Of `wire_bytes`, those that came here from one remote end to go on to another.
     pub(crate) relayed_bytes: u64,
     /// How content is packed on its way.
     pub(crate) method: Option<Method>,

@@ -1,7 +1,7 @@
 //! Files that are needed, handed out as batches.
 //!
-//! A worker that asks gets one slice of a giant file or a bundle of small ones, alternating, so that neither kind
-//! waits for the other; all workers share the giant that is under way. A bundle is of many folders if there are many:
+//! A worker that asks gets one slice of a large file or a bundle of small ones, alternating, so that neither kind
+//! waits for the other; all workers share the large file that is under way. A bundle is of many folders if there are many:
 //! names in one are made one after the other by most file systems. Bounded: who adds waits.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{part_count, slice_count};
-use haul_core::{Batch, Entry, Pages, RelPath, SLICE_LEN, Slice};
+use haul_core::{Batch, Entry, PageHashes, RelPath, SLICE_LEN, Slice};
 
 use crate::compare::{Comparing, Question};
 use crate::small::Small;
@@ -23,8 +23,8 @@ const BUNDLE: usize = 512;
 const MAX_SMALL: usize = 8192;
 /// Weight of the small files that wait at most, in bytes of memory.
 const MAX_WEIGHT: usize = 8 * 1024 * 1024;
-/// Giant files that wait at most.
-const MAX_GIANTS: usize = 1024;
+/// Large files that wait at most.
+const MAX_LARGE_FILES: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Queue {
@@ -42,21 +42,21 @@ pub(crate) struct Queue {
 /// What a worker takes.
 pub(crate) struct Work {
     pub(crate) batch: Arc<Batch>,
-    /// What the destination has of it, if it is one slice of a giant.
-    pub(crate) pages: Option<Pages>,
+    /// What the destination has of it, if it is one slice of a large file.
+    pub(crate) pages: Option<PageHashes>,
 }
 
 #[derive(Default)]
 struct State {
     small: Small,
-    giants: VecDeque<Giant>,
-    /// Giants that are compared first.
+    large_files: VecDeque<LargeFile>,
+    /// Large files that are compared first.
     comparing: Comparing,
     /// Slices that are to be sent again come first.
     again: Vec<(Arc<Entry>, Slice)>,
     /// What the last batch was of: the next one is of the other kind if there is a choice.
     was_small: bool,
-    /// At the end, slices of giants may be handed out in parts.
+    /// At the end, slices of large files may be handed out in parts.
     splits: bool,
     /// No more work: what is in the queue is dropped.
     closed: bool,
@@ -64,8 +64,8 @@ struct State {
     workers: usize,
 }
 
-/// A giant file of which slices are to be handed out.
-pub(crate) struct Giant {
+/// A large file of which slices are to be handed out.
+pub(crate) struct LargeFile {
     pub(crate) entry: Arc<Entry>,
     next: u32,
     end: u32,
@@ -77,7 +77,7 @@ pub(crate) struct Giant {
     have: Vec<Range<u32>>,
 }
 
-impl Giant {
+impl LargeFile {
     /// Whether all was handed out.
     pub(crate) fn is_done(&self) -> bool {
         self.next >= self.end
@@ -140,23 +140,23 @@ impl Queue {
         self.work.notify_all();
     }
 
-    /// Adds a giant file without the slices that the destination has, which are not all of them. `compare`: the
+    /// Adds a large file without the slices that the destination has, which are not all of them. `compare`: the
     /// destination is asked first what of it is the same in what is to be replaced.
-    pub(crate) fn add_giant(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
+    pub(crate) fn add_large(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
         let mut state = self.lock();
-        while state.giants_are_many() && !state.closed {
+        while state.large_files_are_many() && !state.closed {
             state = self.room.wait(state);
         }
         let end = slice_count(entry.len);
-        let mut giant = Giant { entry, next: 0, end, part: 0, whole: compare, have };
-        giant.skip();
-        if giant.is_done() {
+        let mut large = LargeFile { entry, next: 0, end, part: 0, whole: compare, have };
+        large.skip();
+        if large.is_done() {
             return;
         }
         if compare {
-            state.comparing.add(giant);
+            state.comparing.add(large);
         } else {
-            state.giants.push_back(giant);
+            state.large_files.push_back(large);
         }
         drop(state);
         if compare { self.questions.notify_all() } else { self.work.notify_all() }
@@ -180,10 +180,10 @@ impl Queue {
     }
 
     /// What the sink said.
-    pub(crate) fn answer(&self, question: Question, pages: Vec<Pages>) {
+    pub(crate) fn answer(&self, question: Question, pages: Vec<PageHashes>) {
         let mut state = self.lock();
         if let Some(rest) = state.comparing.answer(question, pages) {
-            state.giants.push_back(rest);
+            state.large_files.push_back(rest);
         }
         drop(state);
         self.work.notify_all();
@@ -196,11 +196,11 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Drops what is not yet handed out of a giant.
-    pub(crate) fn drop_giant(&self, path: &RelPath) {
+    /// Drops what is not yet handed out of a large file.
+    pub(crate) fn drop_large(&self, path: &RelPath) {
         let mut state = self.lock();
-        state.giants.retain(|giant| giant.entry.path != *path);
-        state.comparing.drop_giant(path);
+        state.large_files.retain(|large| large.entry.path != *path);
+        state.comparing.drop_large(path);
         state.again.retain(|(entry, _)| entry.path != *path);
         drop(state);
         self.room.notify_all();
@@ -215,7 +215,7 @@ impl Queue {
         self.questions.notify_all();
     }
 
-    /// Lets slices of giants be handed out in parts, once there are no more of them than workers.
+    /// Lets slices of large files be handed out in parts, once there are no more of them than workers.
     pub(crate) fn split(&self) {
         self.lock().splits = true;
     }
@@ -236,7 +236,7 @@ impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.lock();
         state.small.count == 0
-            && state.giants.is_empty()
+            && state.large_files.is_empty()
             && state.again.is_empty()
             && state.comparing.is_empty()
     }
@@ -275,15 +275,15 @@ impl State {
     fn has_room(&self) -> bool {
         self.small.count < MAX_SMALL / 2
             && self.small.weight < MAX_WEIGHT / 2
-            && self.giants.len() + self.comparing.count() < MAX_GIANTS
+            && self.large_files.len() + self.comparing.count() < MAX_LARGE_FILES
     }
 
-    fn next_batch(&mut self) -> Option<(Batch, Option<Pages>)> {
+    fn next_batch(&mut self) -> Option<(Batch, Option<PageHashes>)> {
         if let Some((entry, slice)) = self.again.pop() {
             return Some((Batch { again: true, ..one_slice(entry, slice) }, None));
         }
-        let no_giants = self.giants.is_empty() && self.comparing.ready.is_empty();
-        if self.small.count > 0 && (!self.was_small || no_giants) {
+        let no_large_files = self.large_files.is_empty() && self.comparing.ready.is_empty();
+        if self.small.count > 0 && (!self.was_small || no_large_files) {
             self.was_small = true;
             return Some((self.bundle(), None));
         }
@@ -292,25 +292,25 @@ impl State {
             return Some((one_slice(entry, Slice::whole(0, index)), pages));
         }
         let splits = self.splits && self.is_ending();
-        let giant = self.giants.front_mut()?;
-        let batch = one_slice(giant.entry.clone(), giant.take_one(splits));
-        if giant.is_done() {
-            self.giants.pop_front();
+        let large = self.large_files.front_mut()?;
+        let batch = one_slice(large.entry.clone(), large.take_one(splits));
+        if large.is_done() {
+            self.large_files.pop_front();
         }
         Some((batch, None))
     }
 
-    /// Whether as many giants wait as may.
-    fn giants_are_many(&self) -> bool {
-        let weight: usize = self.giants.iter().map(|giant| giant.entry.weight()).sum();
-        self.giants.len() + self.comparing.count() >= MAX_GIANTS
+    /// Whether as many large files wait as may.
+    fn large_files_are_many(&self) -> bool {
+        let weight: usize = self.large_files.iter().map(|large| large.entry.weight()).sum();
+        self.large_files.len() + self.comparing.count() >= MAX_LARGE_FILES
             || weight + self.comparing.weight() >= MAX_WEIGHT
     }
 
     /// Whether there are no more slices than workers.
     fn is_ending(&self) -> bool {
-        let left = || self.giants.iter().map(|giant| (giant.end - giant.next) as usize).sum::<usize>();
-        self.giants.len() <= self.workers && left() <= self.workers && self.comparing.is_empty()
+        let left = || self.large_files.iter().map(|large| (large.end - large.next) as usize).sum::<usize>();
+        self.large_files.len() <= self.workers && left() <= self.workers && self.comparing.is_empty()
     }
 
     /// As many small files as go into one batch, but not all of the few that are left: the other workers want some.
@@ -327,7 +327,7 @@ fn one_slice(entry: Arc<Entry>, slice: Slice) -> Batch {
 }
 
 /// Whether a file is sent slice by slice.
-pub(crate) fn is_giant(entry: &Entry) -> bool {
+pub(crate) fn is_large(entry: &Entry) -> bool {
     entry.len > SLICE_LEN
 }
 
@@ -351,13 +351,13 @@ mod tests {
     }
 
     #[test]
-    fn giants_and_small_files_take_turns_and_nothing_is_lost() {
+    fn large_files_and_small_files_take_turns_and_nothing_is_lost() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 3 * SLICE_LEN + 1), Vec::from([1..2, 2..3]), false);
+        queue.add_large(file("g", 3 * SLICE_LEN + 1), Vec::from([1..2, 2..3]), false);
         queue.add_small((0..40).map(|i| file(&format!("s{i}"), 1000)).collect());
         let batches = drain(&queue);
-        let giant: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();
-        assert_eq!(giant, [0, 3], "slices that are there are not sent");
+        let large: Vec<u32> = batches.iter().flatten().filter(|(n, _)| n == "g").map(|(_, i)| *i).collect();
+        assert_eq!(large, [0, 3], "slices that are there are not sent");
         assert_eq!(batches.iter().flatten().filter(|(n, _)| n != "g").count(), 40);
         assert!(batches[0][0].0 != batches[1][0].0 && batches[..2].iter().flatten().any(|(n, _)| n == "g"));
     }
@@ -367,7 +367,7 @@ mod tests {
         let parts = |splits: bool| {
             let queue = Queue::default();
             queue.allow(2);
-            queue.add_giant(file("g", 4 * SLICE_LEN + 1), Vec::new(), false);
+            queue.add_large(file("g", 4 * SLICE_LEN + 1), Vec::new(), false);
             if splits {
                 queue.split();
             }
@@ -407,9 +407,9 @@ mod tests {
     }
 
     #[test]
-    fn giants_are_asked_about_before_they_are_handed_out() {
+    fn large_files_are_asked_about_before_they_are_handed_out() {
         let queue = Queue::default();
-        queue.add_giant(file("g", 16 * SLICE_LEN), Vec::from([3..4, 4..5]), true);
+        queue.add_large(file("g", 16 * SLICE_LEN), Vec::from([3..4, 4..5]), true);
         let mut slices = Vec::new();
         let mut asked = || {
             let question = queue.take_question(0).unwrap();
@@ -419,8 +419,8 @@ mod tests {
         let (first, second, third) = (asked(), asked(), asked());
         assert_eq!(slices, [0..3, 5..9, 9..13]);
         assert!(!queue.is_empty(), "answers are waited for");
-        queue.answer(second, vec![Pages::default(); 4]);
-        queue.answer(first, vec![Pages::default(); 1]);
+        queue.answer(second, vec![PageHashes::default(); 4]);
+        queue.answer(first, vec![PageHashes::default(); 1]);
         // An answer that is too short ends the comparing: the rest is sent as it is.
         let got: Vec<(u32, bool)> = (0..10)
             .map(|_| queue.take(0, |_| ()).unwrap())
@@ -431,8 +431,8 @@ mod tests {
             .chain([(0, true), (1, false), (2, false)])
             .chain((13..16).map(|i| (i, false)));
         assert_eq!(got, expected.collect::<Vec<_>>());
-        queue.drop_giant(&RelPath::new(b"g").unwrap());
-        queue.answer(third, vec![Pages::default(); 4]);
+        queue.drop_large(&RelPath::new(b"g").unwrap());
+        queue.answer(third, vec![PageHashes::default(); 4]);
         assert!(queue.is_empty(), "what was dropped meanwhile is not sent");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything here blocks; what is asynchronous is sealed in `runtime`, on few threads. Read the modules
 //! in this order: [`store`] (what a store can do, one request each), `s3`, `gs`, `az` (how it is asked), [`client`] (the same
-//! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`companion`] (where the
+//! calls with patience: retries, back-off, how many at once), [`put`] and [`get`] (streams), [`sidecar`] (where the
 //! digest of a stream is), [`encoding`] and [`keys`] (streams that are stored packed or encrypted), [`uploads`] (what is
 //! known here of uploads that are not complete), [`state`] (the folders for what is remembered between runs).
 //!
@@ -11,7 +11,6 @@
 
 mod az;
 pub mod client;
-pub mod companion;
 pub mod encoding;
 mod fault;
 pub mod get;
@@ -31,6 +30,7 @@ mod record;
 mod runtime;
 mod s3;
 mod settings;
+pub mod sidecar;
 pub mod state;
 pub mod store;
 mod time;

@@ -24,7 +24,7 @@ pub struct Collector {
     histogram: Histogram,
     largest: Top,
     /// Those that find their part before the others.
-    giants: Top,
+    large_files: Top,
     longest_name: Top,
     longest_path: Top,
     /// All entries but the names in `names`.
@@ -47,7 +47,7 @@ impl Collector {
             tally: Tally::default(),
             histogram: Histogram::default(),
             largest: Top::new(request.top),
-            giants: Top::new(wanted(request.split)),
+            large_files: Top::new(wanted(request.split)),
             longest_name: Top::new(1),
             longest_path: Top::new(1),
             tree: Sorter::default(),
@@ -94,7 +94,7 @@ impl Collector {
             }
             EntryKind::File => {
                 bytes = data_len(entry.len, entry.allocated);
-                self.giants.add(bytes, &entry.path, ());
+                self.large_files.add(bytes, &entry.path, ());
                 self.tally.file(entry.len, entry.allocated);
                 self.histogram.add(entry.len);
                 self.largest.add(entry.len, &entry.path, ());
@@ -139,7 +139,7 @@ impl Collector {
             // Folders are in no list but where nothing is in them.
             let entries = tally.entries.saturating_sub(tally.folders);
             let bytes = tally.bytes.saturating_sub(tally.hole_bytes);
-            Splitter::new(split, &self.giants.into_ranked(), bytes, entries)
+            Splitter::new(split, &self.large_files.into_ranked(), bytes, entries)
         });
         let mut listed = |found: Found, out: &mut dyn Output| match &mut splitter {
             Some(splitter) => splitter.add(found, out),

@@ -35,7 +35,7 @@ pub struct Part {
 }
 
 /// A file of more than this share of a part finds its place before the others do.
-const GIANT: u64 = 64;
+const LARGE: u64 = 64;
 /// A run of entries is at most this share of a part, and so long.
 const RUN: u64 = 64;
 const RUN_ENTRIES: usize = 4096;
@@ -81,7 +81,7 @@ impl Splitter {
 /// How many of the largest files are to be known before the tree is cut.
 pub(crate) fn wanted(split: Option<Split>) -> usize {
     match split {
-        Some(Split::Count(count)) => count.saturating_mul(GIANT as usize),
+        Some(Split::Count(count)) => count.saturating_mul(LARGE as usize),
         Some(Split::Limit { .. }) | None => 0,
     }
 }
@@ -107,13 +107,13 @@ impl Groups {
     }
 }
 
-/// The giants first, the largest to the emptiest part; then runs of the rest in their order, each to the part that is
+/// The large files first, the largest to the emptiest part; then runs of the rest in their order, each to the part that is
 /// the least full, in bytes or in entries, whatever is more.
 pub(crate) struct Balanced {
     parts: Vec<Part>,
     bytes: u64,
     entries: u64,
-    giants: HashMap<RelPath, usize>,
+    large_files: HashMap<RelPath, usize>,
     groups: Groups,
     /// The run that has no part yet.
     run: Vec<Found>,
@@ -127,13 +127,13 @@ impl Balanced {
         let (bytes, entries) = (bytes.max(1), entries.max(1));
         let parts = vec![Part::default(); count];
         let groups = Groups::default();
-        let (giants, run, pending) = (HashMap::new(), Vec::new(), HashSet::new());
-        let mut balanced = Self { parts, bytes, entries, giants, groups, run, run_bytes: 0, pending };
-        let giant = |file: &&Ranked| file.figure > 0 && file.figure >= bytes / (count as u64 * GIANT);
-        for file in largest.iter().take_while(giant) {
+        let (large_files, run, pending) = (HashMap::new(), Vec::new(), HashSet::new());
+        let mut balanced = Self { parts, bytes, entries, large_files, groups, run, run_bytes: 0, pending };
+        let large = |file: &&Ranked| file.figure > 0 && file.figure >= bytes / (count as u64 * LARGE);
+        for file in largest.iter().take_while(large) {
             let part = balanced.emptiest(file.figure, 1);
             balanced.put(part, file.figure);
-            balanced.giants.insert(file.path.clone(), part);
+            balanced.large_files.insert(file.path.clone(), part);
         }
         balanced
     }
@@ -156,7 +156,7 @@ impl Balanced {
     }
 
     fn add(&mut self, found: Found, out: &mut dyn Output) -> Result<()> {
-        if let Some(part) = self.giants.remove(&found.path) {
+        if let Some(part) = self.large_files.remove(&found.path) {
             return out.part(part, &found.path);
         }
         if let Some(group) = found.group {

@@ -44,7 +44,7 @@ pub struct LinkRate {
     pub streams: u32,
     /// Seconds that are lost until all streams are open and at speed.
     pub ramp: f64,
-    /// The shares of time in which the processors here and at the far end were busy meanwhile, 0 to 1, other work
+    /// The shares of time in which the processors here and at the remote end were busy meanwhile, 0 to 1, other work
     /// included.
     pub busy: [f64; 2],
 }

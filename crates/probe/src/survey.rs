@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_giant_is_read_in_many_places() {
+    fn one_large_is_read_in_many_places() {
         let len = 1_u64 << 40;
         let samples = survey(vec![file("", len, 1, 1)]).samples();
         assert_eq!(samples.len(), LARGE_SAMPLES);
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn large_files_are_chosen_by_their_bytes() {
         let many = (0..1000).map(|n| file(&format!("m{n}"), 2 << 20, n, 1));
-        let giants = (0..10).map(|n| file(&format!("g{n}"), 1 << 40, 5000 + n, 1));
-        let samples = survey(many.chain(giants).collect()).samples();
-        let of_giants = samples.iter().filter(|sample| sample.path.as_bytes().starts_with(b"g"));
-        let mut names: Vec<&[u8]> = of_giants.map(|sample| sample.path.as_bytes()).collect();
+        let large_files = (0..10).map(|n| file(&format!("g{n}"), 1 << 40, 5000 + n, 1));
+        let samples = survey(many.chain(large_files).collect()).samples();
+        let of_large_files = samples.iter().filter(|sample| sample.path.as_bytes().starts_with(b"g"));
+        let mut names: Vec<&[u8]> = of_large_files.map(|sample| sample.path.as_bytes()).collect();
         names.sort_unstable();
         names.dedup();
         assert!(names.len() >= 9, "{names:?}");

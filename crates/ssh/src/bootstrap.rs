@@ -2,7 +2,7 @@
 //!
 //! One ssh command does it, a fixed script for `sh`. It says which system it is on and whether the program is there; if
 //! not, it takes the program from its standard input under a temporary name. Before the program is run for the first
-//! time it is compared with this one, by tools of the far machine (`sha256sum`, `shasum` or `openssl`) or, without
+//! time it is compared with this one, by tools of the remote machine (`sha256sum`, `shasum` or `openssl`) or, without
 //! any, by sending it back; that holds for one that was there already, too. What does not run there gets no name. Other
 //! versions that nobody has started for a day are removed, and nothing else is touched.
 

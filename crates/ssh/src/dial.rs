@@ -1,4 +1,4 @@
-//! How a lane comes to be: the contract of what opens one.
+//! How a connection comes to be: the contract of what opens one.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// 120.
 pub const LOGIN: u32 = 5;
 
-/// Which lane is being opened.
+/// Which connection is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The first of a session: a person may be asked for a password.
@@ -38,7 +38,7 @@ pub enum Trouble {
     Fatal,
 }
 
-/// Why there is no lane.
+/// Why there is no connection.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// What it means for the next attempt.
@@ -47,7 +47,7 @@ pub struct Refused {
     pub error: Error,
 }
 
-/// What carries a lane at our end: a process, or a socket.
+/// What carries a connection at our end: a process, or a socket.
 pub trait Helper: Send + Sync {
     /// Ends it at once.
     fn kill(&self);
@@ -57,7 +57,7 @@ pub trait Helper: Send + Sync {
     fn last_words(&self) -> String;
     /// Why the greeting failed, as the process tells it after its end; `None` if it does not know.
     fn explain(&self) -> Option<Refused>;
-    /// The lane is up: what is said from now on is for the person, not part of an error.
+    /// The connection is up: what is said from now on is for the person, not part of an error.
     fn settled(&self) {}
     /// Whether a person is being asked for something.
     fn is_asking(&self) -> bool {
@@ -69,7 +69,7 @@ pub trait Helper: Send + Sync {
     }
 }
 
-/// A lane before the greeting.
+/// A connection before the greeting.
 pub struct Link {
     /// Its two directions.
     pub streams: Streams,
@@ -77,21 +77,21 @@ pub struct Link {
     pub helper: Option<Arc<dyn Helper>>,
 }
 
-/// Opens lanes.
+/// Opens connections.
 pub trait Dial: Send + Sync {
-    /// Opens one more lane.
+    /// Opens one more connection.
     ///
     /// # Errors
     /// If it cannot be tried at all.
     fn dial(&self, way: Way) -> Result<Link, Refused>;
 
-    /// After [`Trouble::Login`] of a further lane: whether there is another way to open them, which `dial` takes
+    /// After [`Trouble::Login`] of a further connection: whether there is another way to open them, which `dial` takes
     /// from now on.
     fn fall_back(&self) -> bool {
         false
     }
 
-    /// Whether the first lane may have to wait for a person, who takes as long as they like.
+    /// Whether the first connection may have to wait for a person, who takes as long as they like.
     fn asks_a_person(&self) -> bool {
         false
     }
@@ -99,20 +99,20 @@ pub trait Dial: Send + Sync {
     /// The session ends: attempts that are under way are given up, and no more are made.
     fn stop(&self) {}
 
-    /// All lanes have ended: what was made for them is removed.
+    /// All connections have ended: what was made for them is removed.
     fn clean(&self) {}
 
-    /// Names or addresses under which the far end may be reached without what carries the lanes.
+    /// Names or addresses under which the remote end may be reached without what carries the connections.
     fn hosts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether what carries the lanes goes to one of [`Dial::hosts`] straight from this machine.
+    /// Whether what carries the connections goes to one of [`Dial::hosts`] straight from this machine.
     fn is_straight(&self) -> bool {
         false
     }
 
-    /// The far end's name, for people.
+    /// The remote end's name, for people.
     fn name(&self) -> String;
 }
 

@@ -1,6 +1,6 @@
-//! Connections that are ssh processes: lanes to a far haul, and those to an SFTP server.
+//! Connections that are ssh processes: connections to a remote haul, and those to an SFTP server.
 //!
-//! The first lane may ask the person for a password, on the terminal, by itself. Further lanes must not: they log in
+//! The first connection may ask the person for a password, on the terminal, by itself. Further connections must not: they log in
 //! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
 //! one, which is a control master for it.
 
@@ -24,7 +24,7 @@ use super::{asking, process};
 /// What an ssh process is started for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errand {
-    /// A lane to the far haul, which these words start there.
+    /// A connection to the remote haul, which these words start there.
     Agent(String),
     /// The SFTP server there.
     Sftp,
@@ -32,20 +32,20 @@ pub enum Errand {
     Command(String),
 }
 
-/// Further lanes are connections of their own.
+/// Further connections are connections of their own.
 const DIRECT: u8 = 0;
-/// Further lanes go through the first one.
+/// Further connections go through the first one.
 const THROUGH_FIRST: u8 = 1;
-/// There are no further lanes.
+/// There are no further connections.
 const NONE: u8 = 2;
 
-/// Opens lanes by starting ssh.
+/// Opens connections by starting ssh.
 pub struct SshDialer {
     shell: Vec<String>,
     host: SshHost,
     errand: Errand,
     options: Options,
-    /// Where the first lane's control socket is. `None` where the command is not ours to add to, and at the end.
+    /// Where the first connection's control socket is. `None` where the command is not ours to add to, and at the end.
     dir: Mutex<Option<TempDir>>,
     further: AtomicU8,
     stopped: AtomicBool,
@@ -91,7 +91,7 @@ impl SshDialer {
         self.dir.lock()
     }
 
-    /// The whole command of a lane.
+    /// The whole command of a connection.
     fn command(&self, way: Way) -> Vec<String> {
         let mut words = self.shell.clone();
         if self.options.is_ssh {
@@ -134,7 +134,7 @@ impl SshDialer {
         words
     }
 
-    /// Starts ssh for a lane.
+    /// Starts ssh for a connection.
     ///
     /// # Errors
     /// If it cannot be tried.

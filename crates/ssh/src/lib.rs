@@ -1,4 +1,4 @@
-//! Connections through ssh: to a far haul, to an SFTP server, and for a command.
+//! Connections through ssh: to a remote haul, to an SFTP server, and for a command.
 //!
 //! [`dial`] has the contract of what opens connections; [`SshDialer`] opens them by starting ssh processes, and
 //! [`bootstrap()`] copies haul to a host that has none.

@@ -9,14 +9,14 @@ use haul_transport::identity::has_aes;
 /// version 10 is four times slower.
 const FAST: [&str; 2] = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"];
 
-/// Options of a lane, and what the person's own configuration says.
+/// Options of a connection, and what the person's own configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// Whether the command takes ssh's options.
     pub(super) is_ssh: bool,
-    /// What is added for every lane.
+    /// What is added for every connection.
     pub(super) words: Vec<String>,
-    /// Whether the person's configuration has a control master for this host. Then the first lane uses it, as every
+    /// Whether the person's configuration has a control master for this host. Then the first connection uses it, as every
     /// other ssh command there would, and nobody has to log in twice.
     pub(super) user_master: bool,
     /// The host that the name stands for.

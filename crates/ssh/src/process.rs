@@ -23,7 +23,7 @@ const PIPE_LEN: usize = 1024 * 1024;
 /// Lines of a process that are kept, and the longest that is taken as one.
 const LINES: usize = 40;
 const LINE_LEN: u64 = 2048;
-/// Lines of the first lane that are shown.
+/// Lines of the first connection that are shown.
 const SHOWN: usize = 50;
 /// How long an explanation may take to arrive after the end of what it explains.
 const EXPLAIN: Duration = Duration::from_secs(2);
@@ -242,7 +242,7 @@ impl Drop for Process {
     }
 }
 
-/// A process as the helper of a lane.
+/// A process as the helper of a connection.
 pub(super) struct SshHelper {
     pub(super) process: Arc<Process>,
     pub(super) name: String,

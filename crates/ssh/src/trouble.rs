@@ -8,7 +8,7 @@ use crate::dial::{Refused, Trouble};
 /// What was being done when there is no haul there.
 const START: &str = "start haul at";
 
-/// Whether this says that there is no haul at the far end.
+/// Whether this says that there is no haul at the remote end.
 #[must_use]
 pub fn is_missing(error: &Error) -> bool {
     error.operation() == START && error.kind() == ErrorKind::Unreachable
@@ -63,7 +63,7 @@ const HOPELESS: [&str; 5] = [
     "unknown option",
 ];
 
-/// Reads the status and the last lines of an ssh process whose far end did not greet.
+/// Reads the status and the last lines of an ssh process whose remote end did not greet.
 pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> Refused {
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
     let last = lines.last().copied().unwrap_or_default();

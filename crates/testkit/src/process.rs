@@ -1,7 +1,7 @@
 //! Processes that are watched: run with a bound on the time, killed by their id, never left over.
 //!
 //! Every process that a test starts carries a tag in its environment, and so does what it starts in turn: that is
-//! how the far ends of a run are found, and nothing else on the machine is ever signalled.
+//! how the remote ends of a run are found, and nothing else on the machine is ever signalled.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -52,7 +52,7 @@ pub fn tagged(tag: &str) -> Vec<u32> {
     processes().filter(carries).collect()
 }
 
-/// The far ends among the processes with this tag: those that run `haul agent`.
+/// The remote ends among the processes with this tag: those that run `haul agent`.
 #[must_use]
 pub fn agents(tag: &str) -> Vec<u32> {
     let is_agent = |pid: &u32| {
@@ -139,7 +139,7 @@ pub struct Run {
     limit: Duration,
     tag: String,
     watch_memory: bool,
-    watch_far: bool,
+    watch_remote: bool,
 }
 
 impl Run {
@@ -154,7 +154,7 @@ impl Run {
             limit: Duration::from_secs(120),
             tag: tag.to_owned(),
             watch_memory: false,
-            watch_far: true,
+            watch_remote: true,
         }
     }
 
@@ -200,7 +200,7 @@ impl Run {
         self
     }
 
-    /// Measures the peak memory of it and of its far ends.
+    /// Measures the peak memory of it and of its remote ends.
     #[must_use]
     pub fn watch_memory(mut self) -> Self {
         self.watch_memory = true;
@@ -211,7 +211,7 @@ impl Run {
     #[must_use]
     pub fn watch_own_memory(mut self) -> Self {
         self.watch_memory = true;
-        self.watch_far = false;
+        self.watch_remote = false;
         self
     }
 
@@ -227,7 +227,7 @@ impl Run {
         self.command.stdin(copy(&input)).stdout(copy(&stdout)).stderr(copy(&stderr));
         let child = self.command.spawn().unwrap_or_else(|error| panic!("cannot run {text}: {error}"));
         let memory =
-            self.watch_memory.then(|| MemoryWatch::start(child.id(), self.watch_far.then_some(&self.tag)));
+            self.watch_memory.then(|| MemoryWatch::start(child.id(), self.watch_remote.then_some(&self.tag)));
         Running {
             child: Some(child),
             stdout,
@@ -277,7 +277,7 @@ impl Running {
         signal(self.pid(), which);
     }
 
-    /// The far ends that it has started and that still run.
+    /// The remote ends that it has started and that still run.
     #[must_use]
     pub fn agents(&self) -> Vec<u32> {
         agents(&self.tag)
@@ -320,15 +320,15 @@ impl Running {
         }
         let status =
             self.child.take().expect("it is finished once").wait().expect("a child can be waited for");
-        let (near_peak, far_peak) = self.memory.take().map_or((0, 0), MemoryWatch::stop);
+        let (local_peak, remote_peak) = self.memory.take().map_or((0, 0), MemoryWatch::stop);
         Finished {
             status,
             stdout: contents(&self.stdout),
             stderr: contents(&self.stderr),
             text: std::mem::take(&mut self.text),
             took: self.begun.elapsed(),
-            near_peak,
-            far_peak,
+            local_peak,
+            remote_peak,
         }
     }
 }
@@ -364,9 +364,9 @@ pub struct Finished {
     /// How long it took.
     pub took: Duration,
     /// Peak memory of the process itself, in bytes; 0 where it was not watched.
-    pub near_peak: u64,
-    /// The highest peak memory of one of its far ends, in bytes; 0 where it was not watched.
-    pub far_peak: u64,
+    pub local_peak: u64,
+    /// The highest peak memory of one of its remote ends, in bytes; 0 where it was not watched.
+    pub remote_peak: u64,
 }
 
 impl Finished {
@@ -430,39 +430,39 @@ impl std::fmt::Display for Finished {
 #[derive(Debug)]
 struct MemoryWatch {
     stop: Arc<AtomicBool>,
-    far: Arc<AtomicU64>,
-    near: Arc<AtomicU64>,
+    remote: Arc<AtomicU64>,
+    local: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
 impl MemoryWatch {
-    /// Of the far ends too, if their `tag` is told.
-    fn start(near_pid: u32, tag: Option<&String>) -> Self {
-        let (stop, near, far) = (Arc::default(), Arc::default(), Arc::default());
-        let watch = (Arc::clone(&stop), Arc::clone(&near), Arc::clone(&far), tag.cloned());
+    /// Of the remote ends too, if their `tag` is told.
+    fn start(local_pid: u32, tag: Option<&String>) -> Self {
+        let (stop, local, remote) = (Arc::default(), Arc::default(), Arc::default());
+        let watch = (Arc::clone(&stop), Arc::clone(&local), Arc::clone(&remote), tag.cloned());
         let thread = thread::spawn(move || {
-            let (stop, near, far, tag) = watch;
+            let (stop, local, remote, tag) = watch;
             let mut round = 0u32;
-            let mut far_pids = Vec::new();
+            let mut remote_pids = Vec::new();
             while !AtomicBool::load(&stop, Ordering::Relaxed) {
                 if let Some(tag) = tag.as_ref().filter(|_| round.is_multiple_of(10)) {
-                    far_pids = agents(tag);
+                    remote_pids = agents(tag);
                 }
-                AtomicU64::fetch_max(&near, peak(near_pid), Ordering::Relaxed);
-                for pid in &far_pids {
-                    AtomicU64::fetch_max(&far, peak(*pid), Ordering::Relaxed);
+                AtomicU64::fetch_max(&local, peak(local_pid), Ordering::Relaxed);
+                for pid in &remote_pids {
+                    AtomicU64::fetch_max(&remote, peak(*pid), Ordering::Relaxed);
                 }
                 round += 1;
                 thread::sleep(Duration::from_millis(10));
             }
         });
-        Self { stop, far, near, thread }
+        Self { stop, remote, local, thread }
     }
 
     fn stop(self) -> (u64, u64) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the watching thread does not panic");
-        (self.near.load(Ordering::Relaxed), self.far.load(Ordering::Relaxed))
+        (self.local.load(Ordering::Relaxed), self.remote.load(Ordering::Relaxed))
     }
 }
 

@@ -25,7 +25,7 @@ impl Scratch {
     pub fn inside(parent: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("haul-test-").tempdir_in(parent);
         let dir = dir.unwrap_or_else(|error| panic!("cannot make a folder in {parent:?}: {error}"));
-        // Unprivileged far ends and servers must get through.
+        // Unprivileged remote ends and servers must get through.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let path = fs::canonicalize(dir.path()).unwrap();
         Self { dir: Some(dir), path }

@@ -136,7 +136,7 @@ pub fn both<A: Send, B>(
 }
 
 /// Threads of one kind that are started as they are wanted.
-pub struct Crew<'scope, 'env, W> {
+pub struct ThreadPool<'scope, 'env, W> {
     scope: &'scope Scope<'scope, 'env>,
     name: &'static str,
     work: W,
@@ -144,7 +144,7 @@ pub struct Crew<'scope, 'env, W> {
     refused: Cell<bool>,
 }
 
-impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> Crew<'scope, 'env, W> {
+impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> ThreadPool<'scope, 'env, W> {
     /// None yet. `work` gets the number of its thread, counted from 0.
     pub fn new(scope: &'scope Scope<'scope, 'env>, name: &'static str, work: W) -> Self {
         Self { scope, name, work, started: Cell::new(0), refused: Cell::new(false) }
@@ -199,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_grows_to_what_is_wanted() {
+    fn a_threads_grows_to_what_is_wanted() {
         let seen = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let crew = Crew::new(scope, "test", |number| {
+            let threads = ThreadPool::new(scope, "test", |number| {
                 let _ = seen.fetch_add(1 << number, Ordering::Relaxed);
             });
-            crew.grow(2).unwrap();
-            crew.grow(4).unwrap();
-            crew.grow(3).unwrap();
-            assert_eq!(crew.started(), 4);
+            threads.grow(2).unwrap();
+            threads.grow(4).unwrap();
+            threads.grow(3).unwrap();
+            assert_eq!(threads.started(), 4);
         });
         assert_eq!(seen.into_inner(), 0b1111);
     }

@@ -182,8 +182,8 @@ mod tests {
             let expected = if sources == 64 { "::ffff:192.0.2.7".parse().unwrap() } else { PEER };
             let mut scene = Scene::new(&[expected]);
             scene.flood(400, Duration::from_secs(1), sources);
-            for lane in 0..16 {
-                scene.come(lane, PEER);
+            for connection in 0..16 {
+                scene.come(connection, PEER);
                 scene.flood(50, Duration::from_secs(2), sources);
             }
             scene.flood(4000, Duration::from_secs(9), sources);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
 use haul_wire::{FrameError, HEADER_LEN, Header};
 
-use crate::pulse::Pulse;
+use crate::liveness::Liveness;
 use crate::stream::{Receive, Transmit, given_up};
 
 /// Why no further frame comes.
@@ -47,25 +47,25 @@ impl LinkError {
 }
 
 /// Waits until some of `len` bytes of content may move; gives how many.
-fn pace(limit: Option<&Limiter>, len: usize, pulse: &Pulse) -> io::Result<usize> {
+fn pace(limit: Option<&Limiter>, len: usize, liveness: &Liveness) -> io::Result<usize> {
     match limit {
         None => Ok(len),
-        Some(limit) => limit.take(len, &|| pulse.is_ended()).ok_or_else(given_up),
+        Some(limit) => limit.take(len, &|| liveness.is_ended()).ok_or_else(given_up),
     }
 }
 
 /// Reads frames.
 pub struct FrameReader {
     input: Receive,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     limit: Option<Arc<Limiter>>,
 }
 
 impl FrameReader {
     /// Reads from a stream.
     #[must_use]
-    pub fn new(input: Receive, pulse: Arc<Pulse>) -> Self {
-        Self { input, pulse, limit: None }
+    pub fn new(input: Receive, liveness: Arc<Liveness>) -> Self {
+        Self { input, liveness, limit: None }
     }
 
     /// Content is read no faster than `limit` lets it; what is said about it counts too, but never waits.
@@ -85,7 +85,7 @@ impl FrameReader {
     /// If the stream broke, or was given up.
     pub fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let result = self.fill_listening(into);
-        self.pulse.listened();
+        self.liveness.listened();
         result
     }
 
@@ -96,11 +96,11 @@ impl FrameReader {
                 Ok(0) => break,
                 Ok(n) => {
                     filled += n;
-                    self.pulse.received(n);
+                    self.liveness.received(n);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.pulse.listen();
-                    self.input.wait(into.len() - filled, &self.pulse)?;
+                    self.liveness.listen();
+                    self.input.wait(into.len() - filled, &self.liveness)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -155,7 +155,7 @@ impl FrameReader {
         let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
         while !room.is_empty() {
             // While it waits it does not listen: silence is its own.
-            let step = pace(self.limit.as_deref(), room.len(), &self.pulse)?;
+            let step = pace(self.limit.as_deref(), room.len(), &self.liveness)?;
             let (now, later) = room.split_at_mut(step);
             self.fill_all(now)?;
             room = later;
@@ -167,15 +167,15 @@ impl FrameReader {
 /// Writes frames.
 pub struct FrameWriter {
     output: Transmit,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     limit: Option<Arc<Limiter>>,
 }
 
 impl FrameWriter {
     /// Writes to a stream.
     #[must_use]
-    pub fn new(output: Transmit, pulse: Arc<Pulse>) -> Self {
-        Self { output, pulse, limit: None }
+    pub fn new(output: Transmit, liveness: Arc<Liveness>) -> Self {
+        Self { output, liveness, limit: None }
     }
 
     /// Writes a header with its body, and its payload, as one run of bytes.
@@ -187,10 +187,13 @@ impl FrameWriter {
             limit.count(head.len());
         }
         loop {
-            let step =
-                if payload.is_empty() { 0 } else { pace(self.limit.as_deref(), payload.len(), &self.pulse)? };
+            let step = if payload.is_empty() {
+                0
+            } else {
+                pace(self.limit.as_deref(), payload.len(), &self.liveness)?
+            };
             let (now, later) = payload.split_at(step);
-            self.output.write(head, now, &self.pulse)?;
+            self.output.write(head, now, &self.liveness)?;
             if later.is_empty() {
                 return Ok(());
             }

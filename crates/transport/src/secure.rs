@@ -17,7 +17,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 
 use crate::identity::{Identity, PublicKey};
-use crate::pulse::Pulse;
+use crate::liveness::Liveness;
 use crate::stream::{Receive, Streams, Transmit, set_nonblocking, wait, write_all};
 use crate::tcp::suit;
 
@@ -259,11 +259,11 @@ pub struct SecureWriter {
 
 impl SecureWriter {
     /// Takes content; what is full is sent.
-    pub(crate) fn write(&mut self, mut content: &[u8], pulse: &Pulse) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut content: &[u8], liveness: &Liveness) -> io::Result<()> {
         while !content.is_empty() {
             let room = CHUNK.saturating_sub(self.out.len);
             if room < RECORD.min(content.len()) {
-                self.flush(pulse)?;
+                self.flush(liveness)?;
                 continue;
             }
             let (now, later) = content.split_at(content.len().min(room));
@@ -286,10 +286,10 @@ impl SecureWriter {
     }
 
     /// Sends what was taken.
-    pub(crate) fn flush(&mut self, pulse: &Pulse) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, liveness: &Liveness) -> io::Result<()> {
         let mut socket = &self.shared.socket;
-        let sent = write_all(&mut [IoSlice::new(self.out.filled())], &mut socket, pulse, |socket, _| {
-            wait(socket.as_fd(), PollFlags::OUT, pulse)
+        let sent = write_all(&mut [IoSlice::new(self.out.filled())], &mut socket, liveness, |socket, _| {
+            wait(socket.as_fd(), PollFlags::OUT, liveness)
         });
         self.out.len = 0;
         sent
@@ -305,7 +305,7 @@ impl SecureWriter {
             status_len.map(drop)
         });
         if closed.is_ok() {
-            // A socket that is full at this point belongs to a lane that has died.
+            // A socket that is full at this point belongs to a connection that has died.
             let _ = io::Write::write(&mut &self.shared.socket, self.out.filled());
         }
         let _ = self.shared.socket.shutdown(std::net::Shutdown::Write);
@@ -393,8 +393,8 @@ fn handshake(
 ) -> io::Result<Proved> {
     set_nonblocking(socket)?;
     socket.set_nodelay(true)?;
-    let pulse = Pulse::default();
-    pulse.end_after(Some(patience));
+    let liveness = Liveness::default();
+    liveness.end_after(Some(patience));
     let mut incoming = vec![0; RECORD * 2];
     let mut end = 0;
     // Whoever comes to a port costs this much; a buffer for content is for who proved himself.
@@ -411,8 +411,8 @@ fn handshake(
         }
         if out.len > 0 {
             let mut to = socket;
-            write_all(&mut [IoSlice::new(out.filled())], &mut to, &pulse, |socket, _| {
-                wait(socket.as_fd(), PollFlags::OUT, &pulse)
+            write_all(&mut [IoSlice::new(out.filled())], &mut to, &liveness, |socket, _| {
+                wait(socket.as_fd(), PollFlags::OUT, &liveness)
             })?;
             out.len = 0;
         }
@@ -428,7 +428,7 @@ fn handshake(
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => end += n,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(socket.as_fd(), PollFlags::IN, &pulse)?;
+                wait(socket.as_fd(), PollFlags::IN, &liveness)?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

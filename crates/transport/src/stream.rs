@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use crate::pulse::Pulse;
+use crate::liveness::Liveness;
 use crate::secure::{SecureReader, SecureWriter};
 
 /// How long a wait for a descriptor goes on without looking whether the stream was given up.
@@ -30,7 +30,7 @@ const NAP: Duration = Duration::from_millis(1);
 /// Bytes that must be left of a payload for that.
 const WORTH_A_NAP: usize = 256 * 1024;
 
-/// The two directions of a lane.
+/// The two directions of a connection.
 pub struct Streams {
     /// What comes from the other end.
     pub from: Receive,
@@ -72,9 +72,9 @@ pub(crate) fn given_up() -> io::Error {
 }
 
 /// Waits until a descriptor is ready, or the stream was given up.
-pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, pulse: &Pulse) -> io::Result<()> {
+pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, liveness: &Liveness) -> io::Result<()> {
     loop {
-        if pulse.is_ended() {
+        if liveness.is_ended() {
             return Err(given_up());
         }
         match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&LOOK)) {
@@ -123,16 +123,16 @@ impl Receive {
     }
 
     /// Waits for something to read; `missing` bytes are wanted.
-    pub(crate) fn wait(&self, missing: usize, pulse: &Pulse) -> io::Result<()> {
+    pub(crate) fn wait(&self, missing: usize, liveness: &Liveness) -> io::Result<()> {
         match &self.0 {
             From::Plain { input, naps } => {
-                wait(input.get_ref().as_fd(), PollFlags::IN, pulse)?;
+                wait(input.get_ref().as_fd(), PollFlags::IN, liveness)?;
                 if *naps && missing >= WORTH_A_NAP {
                     std::thread::sleep(NAP);
                 }
                 Ok(())
             }
-            From::Secure(reader) => wait(reader.as_fd(), PollFlags::IN, pulse),
+            From::Secure(reader) => wait(reader.as_fd(), PollFlags::IN, liveness),
         }
     }
 }
@@ -164,22 +164,27 @@ impl Transmit {
     }
 
     /// Writes two runs of bytes, one after the other, and waits as long as that takes.
-    pub(crate) fn write(&mut self, head: &[u8], payload: &[u8], pulse: &Pulse) -> io::Result<()> {
+    pub(crate) fn write(&mut self, head: &[u8], payload: &[u8], liveness: &Liveness) -> io::Result<()> {
         match &mut self.0 {
             To::Plain { output, naps } => {
                 let naps = *naps;
-                write_all(&mut [IoSlice::new(head), IoSlice::new(payload)], output, pulse, |output, left| {
-                    wait(output.as_fd(), PollFlags::OUT, pulse)?;
-                    if naps && left >= WORTH_A_NAP {
-                        std::thread::sleep(NAP);
-                    }
-                    Ok(())
-                })
+                write_all(
+                    &mut [IoSlice::new(head), IoSlice::new(payload)],
+                    output,
+                    liveness,
+                    |output, left| {
+                        wait(output.as_fd(), PollFlags::OUT, liveness)?;
+                        if naps && left >= WORTH_A_NAP {
+                            std::thread::sleep(NAP);
+                        }
+                        Ok(())
+                    },
+                )
             }
             To::Secure(writer) => {
-                writer.write(head, pulse)?;
-                writer.write(payload, pulse)?;
-                writer.flush(pulse)
+                writer.write(head, liveness)?;
+                writer.write(payload, liveness)?;
+                writer.flush(liveness)
             }
         }
     }
@@ -206,7 +211,7 @@ impl Transmit {
 pub(crate) fn write_all<W: Write>(
     slices: &mut [IoSlice<'_>],
     output: &mut W,
-    pulse: &Pulse,
+    liveness: &Liveness,
     mut wait: impl FnMut(&W, usize) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut rest = slices;
@@ -215,7 +220,7 @@ pub(crate) fn write_all<W: Write>(
         match output.write_vectored(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => {
-                pulse.sent(n);
+                liveness.sent(n);
                 IoSlice::advance_slices(&mut rest, n);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

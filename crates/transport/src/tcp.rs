@@ -67,7 +67,7 @@ fn begin(address: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
 
 /// Over a longer round trip than this, BBR is asked for: it neither waits for a loss to find the rate of the link nor
 /// halves its own at each (Cardwell et al., ACM Queue 14(5), 2016).
-const FAR: Duration = Duration::from_millis(5);
+const REMOTE: Duration = Duration::from_millis(5);
 
 /// Bytes that the kernel keeps of a connection over a distance besides what is on its way. With more, a slow connection
 /// holds content that another one could have carried by then; with less, it runs dry while this process is held up.
@@ -75,12 +75,12 @@ const UNSENT: u32 = 512 * 1024;
 
 /// Suits a connection to its distance, which the kernel knows by now. `congestion` is the control that was asked for.
 pub(crate) fn suit(socket: impl AsFd, congestion: Option<&str>) {
-    let far = info(&socket).is_ok_and(|info| info.rtt >= FAR);
-    if let Some(name) = congestion.or(if far { Some("bbr") } else { None }) {
+    let remote = info(&socket).is_ok_and(|info| info.rtt >= REMOTE);
+    if let Some(name) = congestion.or(if remote { Some("bbr") } else { None }) {
         // That a named one can be had was checked before.
         let _ = sockopt::set_tcp_congestion(&socket, name);
     }
-    if far {
+    if remote {
         set_unsent(&socket, UNSENT);
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_transport::{
-    Credentials, FrameReader, FrameWriter, Identity, LinkError, Listener, Ports, Pulse, Streams, tcp,
+    Credentials, FrameReader, FrameWriter, Identity, LinkError, Listener, Liveness, Ports, Streams, tcp,
 };
 use haul_wire::{Kind, encode, encode_ping};
 
@@ -18,7 +18,7 @@ const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 struct End {
     listener: Listener,
-    lanes: Receiver<Streams>,
+    connections: Receiver<Streams>,
     /// What the other end needs.
     other: Credentials,
 }
@@ -35,11 +35,11 @@ fn end_for(expected: &[IpAddr]) -> End {
         peer: peer.public_key().clone(),
         congestion: None,
     };
-    let (sender, lanes) = channel();
+    let (sender, connections) = channel();
     let sender = std::sync::Mutex::new(sender);
     let taken = Box::new(move |streams| sender.lock().unwrap().send(streams).unwrap());
     let listener = Listener::open(HERE, None, expected, credentials(&a, &b), taken).unwrap();
-    End { listener, lanes, other: credentials(&b, &a) }
+    End { listener, connections, other: credentials(&b, &a) }
 }
 
 impl End {
@@ -53,15 +53,15 @@ impl End {
     }
 
     fn pair(&self) -> (Streams, Streams) {
-        let near = self.connect();
-        (near, self.lanes.recv_timeout(PATIENCE).expect("the listener hands over who proved to be it"))
+        let local = self.connect();
+        (local, self.connections.recv_timeout(PATIENCE).expect("the listener hands over who proved to be it"))
     }
 }
 
 fn reader(streams: Streams) -> (FrameReader, FrameWriter) {
-    let pulse = Arc::new(Pulse::default());
-    pulse.end_after(Some(Duration::from_secs(60)));
-    (FrameReader::new(streams.from, pulse.clone()), FrameWriter::new(streams.to, pulse))
+    let liveness = Arc::new(Liveness::default());
+    liveness.end_after(Some(Duration::from_secs(60)));
+    (FrameReader::new(streams.from, liveness.clone()), FrameWriter::new(streams.to, liveness))
 }
 
 /// Sends frames of many sizes and gives the sum of what arrived with each.
@@ -90,16 +90,16 @@ fn check(reader: &mut FrameReader, sizes: &[usize]) {
 fn frames_of_any_size_go_both_ways_at_once() {
     let sizes = [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 256 * 1024, 1_000_003, 4 * 1024 * 1024];
     let end = end();
-    let (near, far) = end.pair();
-    let ((mut near_in, mut near_out), (mut far_in, mut far_out)) = (reader(near), reader(far));
+    let (local, remote) = end.pair();
+    let ((mut local_in, mut local_out), (mut remote_in, mut remote_out)) = (reader(local), reader(remote));
     thread::scope(|scope| {
-        scope.spawn(|| send(&mut near_out, &sizes));
-        scope.spawn(|| send(&mut far_out, &sizes));
-        scope.spawn(|| check(&mut near_in, &sizes));
-        check(&mut far_in, &sizes);
+        scope.spawn(|| send(&mut local_out, &sizes));
+        scope.spawn(|| send(&mut remote_out, &sizes));
+        scope.spawn(|| check(&mut local_in, &sizes));
+        check(&mut remote_in, &sizes);
     });
-    near_out.close();
-    assert!(matches!(far_in.head(), Err(LinkError::Closed)), "an end that was said is no error");
+    local_out.close();
+    assert!(matches!(remote_in.head(), Err(LinkError::Closed)), "an end that was said is no error");
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn what_is_said_together_with_the_handshake_arrives() {
         // At once, so that it comes in one packet with the end of the handshake.
         let (_from, mut to) = reader(end.connect());
         send(&mut to, &[100]);
-        let (mut far_in, _to) = reader(end.lanes.recv_timeout(PATIENCE).unwrap());
-        check(&mut far_in, &[100]);
+        let (mut remote_in, _to) = reader(end.connections.recv_timeout(PATIENCE).unwrap());
+        check(&mut remote_in, &[100]);
     }
 }
 
@@ -134,11 +134,11 @@ fn a_stranger_gets_nothing_and_stops_nothing() {
             assert!(from.head().is_err());
         }
     }
-    assert!(end.lanes.try_recv().is_err(), "nobody was let in");
-    let (near, far) = end.pair();
-    let ((_, mut near_out), (mut far_in, _)) = (reader(near), reader(far));
-    send(&mut near_out, &[10]);
-    check(&mut far_in, &[10]);
+    assert!(end.connections.try_recv().is_err(), "nobody was let in");
+    let (local, remote) = end.pair();
+    let ((_, mut local_out), (mut remote_in, _)) = (reader(local), reader(remote));
+    send(&mut local_out, &[10]);
+    check(&mut remote_in, &[10]);
     drop(silent);
     let mut said = Vec::new();
     rude.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -151,13 +151,13 @@ fn a_damaged_record_ends_the_connection() {
     let end = end();
     let socket = TcpStream::connect(end.address()).unwrap();
     let raw = socket.try_clone().unwrap();
-    let near = end.other.connect(socket, PATIENCE).unwrap();
-    let (mut far_in, _) = reader(end.lanes.recv_timeout(PATIENCE).unwrap());
+    let local = end.other.connect(socket, PATIENCE).unwrap();
+    let (mut remote_in, _) = reader(end.connections.recv_timeout(PATIENCE).unwrap());
     let mut record = vec![23, 3, 3, 0, 64];
     record.extend([7; 64]);
     (&raw).write_all(&record).unwrap();
-    assert!(matches!(far_in.head(), Err(LinkError::Io(_))));
-    drop(near);
+    assert!(matches!(remote_in.head(), Err(LinkError::Io(_))));
+    drop(local);
 }
 
 #[test]
@@ -197,10 +197,10 @@ fn strangers_do_not_push_out_who_is_expected_from_where_it_comes() {
         // As many as two floods of 550 a second bring within a proof at 60 ms, each from a place of its own.
         let held = flood(end.address(), 1..141, 1);
         let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
-        let far = end.lanes.recv_timeout(PATIENCE).expect("and is taken");
-        let ((_, mut near_out), (mut far_in, _)) = (reader(proved), reader(far));
-        send(&mut near_out, &[10]);
-        check(&mut far_in, &[10]);
+        let remote = end.connections.recv_timeout(PATIENCE).expect("and is taken");
+        let ((_, mut local_out), (mut remote_in, _)) = (reader(proved), reader(remote));
+        send(&mut local_out, &[10]);
+        check(&mut remote_in, &[10]);
         drop(held);
     }
 }
@@ -212,5 +212,5 @@ fn strangers_of_a_few_places_do_not_push_out_one_of_another() {
     let _held = flood(end.address(), 1..21, 15);
     let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
     drop(proved);
-    let _ = end.lanes.recv_timeout(PATIENCE).expect("and is taken");
+    let _ = end.connections.recv_timeout(PATIENCE).expect("and is taken");
 }

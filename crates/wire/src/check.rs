@@ -8,18 +8,18 @@ use haul_core::digest::{part_count, slice_count};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::source::ScanBatch;
-use haul_core::{Batch, Entry, Failure, Packing, Pages, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{Batch, Entry, Failure, Packing, PageHashes, Result, SLICE_LEN, Slice, SliceData};
 
 use crate::frame::{FrameError, MAX_PAYLOAD};
 use crate::message::{Request, Response};
-use crate::{MAX_COMPARED, MAX_LANES, MAX_NOTES, MAX_STUCK};
+use crate::{MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK};
 
 /// Entries in a part of a scan at most, and errors.
 pub const PART_LEN: usize = 2000;
 /// Their weight in bytes, without the last of them.
 pub const PART_WEIGHT: usize = 1024 * 1024;
 
-/// Checks what the far end was asked against the payload that came with it.
+/// Checks what the remote end was asked against the payload that came with it.
 ///
 /// # Errors
 /// Says which rule is broken.
@@ -33,10 +33,10 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             self::batch(batch)?;
             let Some(pages) = pages else { return Ok(()) };
             self::pages(pages)?;
-            if is_slice_of_giant(batch) { Ok(()) } else { Err(FrameError::Rule("pages of what has none")) }
+            if is_slice_of_large(batch) { Ok(()) } else { Err(FrameError::Rule("pages of what has none")) }
         }
         Request::Fetch { batch, .. } if payload_len == 0 => self::batch(batch),
-        Request::Pages { slices, .. } if slices.len() > MAX_COMPARED as usize => {
+        Request::PageHashes { slices, .. } if slices.len() > MAX_COMPARED as usize => {
             Err(FrameError::Rule("too many slices to be compared"))
         }
         Request::Swallow => Ok(()),
@@ -64,7 +64,7 @@ pub fn response(
         (Response::Read { slices, packing }, Some(batch)) => {
             contents(batch, slices, plain_len(*packing, payload_len)?)
         }
-        (Response::Pages(all), None) if payload_len == 0 => {
+        (Response::PageHashes(all), None) if payload_len == 0 => {
             if all.len() > MAX_COMPARED as usize {
                 return Err(FrameError::Rule("pages of too many slices"));
             }
@@ -76,11 +76,11 @@ pub fn response(
         }
         // A batch is read once, into one buffer.
         (Response::Fetched { wire_bytes, matched_bytes, streams, .. }, None)
-            if (*wire_bytes).max(*matched_bytes) > MAX_PAYLOAD as u64 || *streams > MAX_LANES =>
+            if (*wire_bytes).max(*matched_bytes) > MAX_PAYLOAD as u64 || *streams > MAX_CONNECTIONS =>
         {
             Err(FrameError::Rule("more content than a batch has, or more lanes than there can be"))
         }
-        (Response::Stuck(stuck), None) if stuck.len() > MAX_STUCK => {
+        (Response::HungOperation(hung), None) if hung.len() > MAX_STUCK => {
             Err(FrameError::Rule("too many operations"))
         }
         // Memory for it was set aside only where it was asked for.
@@ -146,12 +146,12 @@ pub fn have(entry: &Entry, have: &[Range<u32>]) -> std::result::Result<(), Frame
 }
 
 /// Whether it is one whole slice of a file that has several.
-fn is_slice_of_giant(batch: &Batch) -> bool {
+fn is_slice_of_large(batch: &Batch) -> bool {
     let is_one = |(entry, slice): (&Arc<Entry>, Slice)| entry.len > SLICE_LEN && slice.part.is_none();
     batch.slices.len() == 1 && batch.get(0).is_some_and(is_one)
 }
 
-fn pages(pages: &Pages) -> std::result::Result<(), FrameError> {
+fn pages(pages: &PageHashes) -> std::result::Result<(), FrameError> {
     if pages.is_sound() { Ok(()) } else { Err(FrameError::Rule("more pages than a slice has")) }
 }
 
@@ -188,7 +188,7 @@ fn contents(
             end = start + u64::from(extent.len);
             if !extent.same {
                 total += u64::from(extent.len);
-            } else if !is_slice_of_giant(batch) {
+            } else if !is_slice_of_large(batch) {
                 return Err(FrameError::Rule("a slice that cannot be the same"));
             }
         }

@@ -19,9 +19,9 @@ const MAGIC: [u8; 4] = [0x89, b'h', b'l', 1];
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The first frame from the near end.
+    /// The first frame from the local end.
     Hello,
-    /// The first frame from the far end.
+    /// The first frame from the remote end.
     Welcome,
     /// Something to be done.
     Request,

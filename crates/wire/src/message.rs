@@ -9,24 +9,24 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
-    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, Method, Offer, Outcome, Packing,
-    Pages, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData, Stuck,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Method, Offer,
+    Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::VERSION;
 use crate::ticket::Ticket;
 
-/// A session: all lanes of one near end at one far end. Random, so that nobody else can guess it.
+/// A session: all connections of one local end at one remote end. Random, so that nobody else can guess it.
 pub type SessionId = [u8; 16];
 
-/// A source or sink that was opened, numbered by the near end.
+/// A source or sink that was opened, numbered by the local end.
 pub type RootId = u32;
 
-/// A scan, numbered by the near end.
+/// A scan, numbered by the local end.
 pub type ScanId = u32;
 
-/// Two far ends that were introduced to each other, numbered by the near end.
+/// Two remote ends that were introduced to each other, numbered by the local end.
 pub type PairId = u32;
 
 /// Where an end that listens may be reached.
@@ -49,17 +49,17 @@ pub struct Neighbour {
     /// Its public key.
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
-    /// Its session with the near end.
+    /// Its session with the local end.
     pub session: SessionId,
-    /// Lanes to open; 0 lets the end of the sink find out how many help.
+    /// Connections to open; 0 lets the end of the sink find out how many help.
     pub streams: u32,
-    /// Seconds of silence after which a lane is given up.
+    /// Seconds of silence after which a connection is given up.
     pub timeout: u32,
-    /// Bytes per second that all lanes together may bring; `None` is no limit.
+    /// Bytes per second that all connections together may bring; `None` is no limit.
     pub rate: Option<u64>,
 }
 
-/// The first message on a lane, from the near end.
+/// The first message on a connection, from the local end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The sender's [`VERSION`].
@@ -71,39 +71,39 @@ pub struct Hello {
     pub session: Option<SessionId>,
     /// Whether a new session is made where there is none to join.
     pub fresh: bool,
-    /// Bytes that the far process may hold in buffers of content.
+    /// Bytes that the remote process may hold in buffers of content.
     pub max_memory: u64,
-    /// File-system operations that the far process may make on each side in a second.
+    /// File-system operations that the remote process may make on each side in a second.
     pub iops: Option<u64>,
-    /// Lanes that the near end may open.
-    pub lanes: u32,
-    /// Seconds of silence after which a lane is taken for dead.
+    /// Connections that the local end may open.
+    pub connections: u32,
+    /// Seconds of silence after which a connection is taken for dead.
     pub timeout: u32,
-    /// What the far end needs for lanes that do not go through ssh, if they are wanted.
+    /// What the remote end needs for connections that do not go through ssh, if they are wanted.
     pub direct: Option<DirectOffer>,
 }
 
-/// What the near end says about lanes of TLS over TCP.
+/// What the local end says about connections of TLS over TCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectOffer {
-    /// The near end's public key: a DER-encoded SubjectPublicKeyInfo.
+    /// The local end's public key: a DER-encoded SubjectPublicKeyInfo.
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
     /// The ports that may be listened on, from the first to the last; any if `None`.
     pub ports: Option<(u16, u16)>,
     /// The congestion control to be asked for; the system's own if `None`.
     pub congestion: Option<String>,
-    /// Addresses that ssh goes to straight from the near end, as far as it knows them: for a far end that was told
+    /// Addresses that ssh goes to straight from the local end, as far as it knows them: for a remote end that was told
     /// none by sshd.
     pub at: Vec<IpAddr>,
-    /// The near end's address on the way there, if it knows it.
+    /// The local end's address on the way there, if it knows it.
     pub from: Option<IpAddr>,
 }
 
-/// What the far end says about them.
+/// What the remote end says about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectAnswer {
-    /// The far end's public key.
+    /// The remote end's public key.
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
     /// The port that it listens on, or why it cannot.
@@ -113,7 +113,7 @@ pub struct DirectAnswer {
     pub address: Option<IpAddr>,
 }
 
-/// The answer to [`Hello`], from the far end.
+/// The answer to [`Hello`], from the remote end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The sender's [`VERSION`].
@@ -121,10 +121,10 @@ pub struct Welcome {
     /// The sender's release, for people.
     #[serde(deserialize_with = "shown")]
     pub release: String,
-    /// The session that the lane belongs to now, or why it was not accepted.
+    /// The session that the connection belongs to now, or why it was not accepted.
     #[serde(deserialize_with = "shown")]
     pub session: std::result::Result<SessionId, String>,
-    /// What the near end needs for lanes that do not go through ssh, if it asked for it.
+    /// What the local end needs for connections that do not go through ssh, if it asked for it.
     pub direct: Option<DirectAnswer>,
 }
 
@@ -144,7 +144,7 @@ pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
     Some((version, release.clean()))
 }
 
-/// Something to be done by the far end.
+/// Something to be done by the remote end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Nothing; its response takes one round trip.
@@ -212,7 +212,7 @@ pub enum Request {
         /// What is read.
         batch: Arc<Batch>,
         /// What the destination has of it: [`haul_core::Source::read_changed`].
-        pages: Option<Pages>,
+        pages: Option<PageHashes>,
         /// How the content of the response is to be packed. Where it does not get smaller, it is not.
         compress: Compress,
     },
@@ -231,7 +231,7 @@ pub enum Request {
         offers: Vec<Offer>,
     },
     /// [`haul_core::Sink::pages`].
-    Pages {
+    PageHashes {
         /// Of which sink.
         root: RootId,
         /// The entry whose place is looked at.
@@ -281,14 +281,14 @@ pub enum Request {
         /// Which sink.
         root: RootId,
     },
-    /// Connects to the near end, which listens, for one more lane; the near end greets on it as on any.
+    /// Connects to the local end, which listens, for one more connection; the local end greets on it as on any.
     Connect {
         /// Where it listens, besides the address that ssh came from.
         address: Option<IpAddr>,
         /// Its port.
         port: u16,
     },
-    /// To the end of a source: listens for the end of a sink, whose lanes may only bring [`Request::Pull`] and
+    /// To the end of a source: listens for the end of a sink, whose connections may only bring [`Request::Pull`] and
     /// [`Request::Connect`]. Again with the same number: it begins anew.
     Admit {
         /// The number that the two get.
@@ -296,7 +296,7 @@ pub enum Request {
         /// The public key of the end of the sink.
         #[serde(with = "serde_bytes")]
         key: Vec<u8>,
-        /// What the near end makes tickets with.
+        /// What the local end makes tickets with.
         secret: [u8; 32],
         /// Addresses that the end of the sink may come from.
         from: Vec<IpAddr>,
@@ -311,14 +311,14 @@ pub enum Request {
         /// Addresses that the end of the source may come from.
         from: Vec<IpAddr>,
     },
-    /// To the end of a source: connects to the end of the sink for one lane.
+    /// To the end of a source: connects to the end of the sink for one connection.
     Visit {
         /// The number of the two.
         pair: PairId,
         /// Where the end of the sink listens.
         at: Reach,
     },
-    /// To the end of a sink: opens lanes to the end of a source.
+    /// To the end of a sink: opens connections to the end of a source.
     Meet {
         /// The number of the two.
         pair: PairId,
@@ -331,7 +331,7 @@ pub enum Request {
     Rate {
         /// From whom.
         pair: PairId,
-        /// Bytes per second that all lanes together may bring; `None` is no limit.
+        /// Bytes per second that all connections together may bring; `None` is no limit.
         rate: Option<u64>,
     },
     /// To the end of a sink: [`haul_core::Sink::write`] with content that it reads from the source by itself.
@@ -346,7 +346,7 @@ pub enum Request {
         batch: Arc<Batch>,
         /// How content is to be packed on its way.
         compress: Compress,
-        /// Shows the end of the source that the near end wants this.
+        /// Shows the end of the source that the local end wants this.
         ticket: Ticket,
     },
     /// From the end of a sink: [`Request::Read`], of no more than a ticket is for.
@@ -356,23 +356,23 @@ pub enum Request {
         /// What is read.
         batch: Arc<Batch>,
         /// What the end of the sink has of it. The ticket is not about that: it only makes the answer shorter.
-        pages: Option<Pages>,
+        pages: Option<PageHashes>,
         /// How the content of the response is to be packed.
         compress: Compress,
-        /// What the near end gave for it.
+        /// What the local end gave for it.
         ticket: Ticket,
     },
     /// To be nice to what else the machine does, from now on, and to tell how it fares.
     Nice,
-    /// [`haul_core::Source::stuck`] or [`haul_core::Sink::stuck`], as soon as the first of them is not the one that is
+    /// [`haul_core::Source::hung`] or [`haul_core::Sink::hung`], as soon as the first of them is not the one that is
     /// known.
-    Stuck {
+    HungOperation {
         /// At which source or sink.
         root: RootId,
         /// What has been under way for so long.
         patience: Duration,
         /// The first that was told; `None` where nothing was.
-        known: Option<Stuck>,
+        known: Option<HungOperation>,
     },
     /// Measures something or looks it up.
     Probe(ProbeTask),
@@ -403,7 +403,7 @@ pub enum Response {
     Failed(Error),
     /// The answer does not fit into a body: ask for less at a time.
     TooLarge,
-    /// The far end does not have this root or scan.
+    /// The remote end does not have this root or scan.
     Gone,
     /// To [`Request::Root`].
     Root(Option<Entry>),
@@ -420,8 +420,8 @@ pub enum Response {
     },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),
-    /// To [`Request::Pages`].
-    Pages(Vec<Pages>),
+    /// To [`Request::PageHashes`].
+    PageHashes(Vec<PageHashes>),
     /// To [`Request::Offer`] and [`Request::Link`].
     Answers(Vec<Result<Answer>>),
     /// To [`Request::Write`].
@@ -436,7 +436,7 @@ pub enum Response {
         matched_bytes: u64,
         /// How they were packed.
         method: Option<Method>,
-        /// Lanes between the two ends.
+        /// Connections between the two ends.
         streams: u32,
     },
     /// To [`Request::Admit`] and [`Request::Expect`]: where it listens.
@@ -447,8 +447,8 @@ pub enum Response {
     Finish(FinishReport),
     /// To [`Request::Nice`]: what others waited since it was asked last, if the kernel there tells.
     Nice(Option<Pressure>),
-    /// To [`Request::Stuck`]: the first of them, at most [`crate::MAX_STUCK`].
-    Stuck(Vec<Stuck>),
+    /// To [`Request::HungOperation`]: the first of them, at most [`crate::MAX_STUCK`].
+    HungOperation(Vec<HungOperation>),
     /// To [`Request::Probe`].
     Probe(ProbeResult),
     /// To [`Request::Produce`]; the bytes are the payload.

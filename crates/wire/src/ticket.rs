@@ -1,6 +1,6 @@
-//! What shows the end of a source that the near end wants a batch read, when somebody else asks for it.
+//! What shows the end of a source that the local end wants a batch read, when somebody else asks for it.
 //!
-//! The near end and the end of the source share a secret. The end of the sink does not know it: it can ask for what it
+//! The local end and the end of the source share a secret. The end of the sink does not know it: it can ask for what it
 //! was told to fetch and for nothing else below the source's root.
 
 use haul_core::Batch;

@@ -1,4 +1,4 @@
-//! Lanes over socket pairs, with somebody's hands on them.
+//! Connections over socket pairs, with somebody's hands on them.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::io::{Read, Write};
@@ -15,13 +15,13 @@ use haul_transport::Streams;
 
 use super::mem::{MemEnds, World};
 
-/// One lane, seen from outside.
+/// One connection, seen from outside.
 #[derive(Default)]
 pub(super) struct Cable {
     ends: Mutex<Vec<UnixStream>>,
     stalled: Mutex<bool>,
     moved: Condvar,
-    /// The byte that is damaged on its way to the far end, counted from the next one.
+    /// The byte that is damaged on its way to the remote end, counted from the next one.
     flip: Mutex<Option<usize>>,
     pub(super) up: AtomicU32,
 }
@@ -71,15 +71,15 @@ impl Cable {
     }
 }
 
-/// Opens lanes to far ends that are threads of this process.
+/// Opens connections to remote ends that are threads of this process.
 #[derive(Clone)]
 pub(super) struct Cables {
     pub(super) world: Arc<World>,
     pub(super) cables: Arc<Mutex<Vec<Arc<Cable>>>>,
-    /// No lanes from now on.
+    /// No connections from now on.
     pub(super) refuse: Arc<AtomicBool>,
     pub(super) dialed: Arc<AtomicU32>,
-    /// What a far end says instead of a greeting.
+    /// What a remote end says instead of a greeting.
     pub(super) says: Option<Vec<u8>>,
 }
 
@@ -110,7 +110,7 @@ impl Dial for Cables {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "no route to host");
             return Err(Refused { trouble: Trouble::Later, error });
         }
-        let ((near, a), (b, far)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let ((local, a), (b, remote)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let cable = Arc::new(Cable::default());
         cable.ends.lock().extend([a.try_clone().unwrap(), b.try_clone().unwrap()]);
         for (from, to, up) in [(a.try_clone().unwrap(), b.try_clone().unwrap(), true), (b, a, false)] {
@@ -122,17 +122,17 @@ impl Dial for Cables {
         let says = self.says.clone();
         thread::spawn(move || match says {
             Some(says) => {
-                let mut far = far;
-                far.write_all(&says).unwrap();
-                let _ = far.read(&mut [0; 1024]);
+                let mut remote = remote;
+                remote.write_all(&says).unwrap();
+                let _ = remote.read(&mut [0; 1024]);
             }
             None => {
-                let input = OwnedFd::from(far.try_clone().unwrap());
-                let _ = crate::serve(input, far.into(), Box::new(MemEnds(world)));
+                let input = OwnedFd::from(remote.try_clone().unwrap());
+                let _ = crate::serve(input, remote.into(), Box::new(MemEnds(world)));
             }
         });
-        let from = OwnedFd::from(near.try_clone().unwrap());
-        Ok(Link { streams: Streams::plain(from, near.into()).unwrap(), helper: None })
+        let from = OwnedFd::from(local.try_clone().unwrap());
+        Ok(Link { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
     }
 
     fn name(&self) -> String {

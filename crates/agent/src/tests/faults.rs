@@ -1,4 +1,4 @@
-//! Lanes that die, stall or lie.
+//! Connections that die, stall or lie.
 
 use haul_core::sync::Mutex;
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ use super::cable::Cables;
 use super::mem::{bytes_of, entry, path};
 use super::{MIB, connect, data_of, eventually, open, write};
 
-/// A peer with this many lanes up.
-fn with_lanes(far: &Cables, count: u32) -> Arc<Peer> {
-    let peer = connect(far, count).unwrap();
+/// A peer with this many connections up.
+fn with_connections(remote: &Cables, count: u32) -> Arc<Peer> {
+    let peer = connect(remote, count).unwrap();
     let (_, sink) = open(&peer);
     let pool = BufferPool::new(64 * MIB);
     let bytes = bytes_of(1 << 20, 1);
@@ -39,22 +39,22 @@ fn with_lanes(far: &Cables, count: u32) -> Arc<Peer> {
 }
 
 #[test]
-fn a_lane_that_dies_with_a_write_gives_it_back() {
-    let far = Cables::new();
-    let peer = with_lanes(&far, 3);
+fn a_connection_that_dies_with_a_write_gives_it_back() {
+    let remote = Cables::new();
+    let peer = with_connections(&remote, 3);
     let (source, sink) = open(&peer);
     let pool = BufferPool::new(64 * MIB);
     let bytes = bytes_of(1 << 20, 2);
-    far.world.hold.store(true, Ordering::Relaxed);
+    remote.world.hold.store(true, Ordering::Relaxed);
     let gets: Vec<_> = (0..9)
         .map(|i| {
             let entry = Arc::new(entry(&format!("f{i}"), bytes.len() as u64));
             write(&*sink, data_of(&pool, &entry, 0, &bytes))
         })
         .collect();
-    far.cable(1).cut();
-    eventually("one lane fewer, or replaced", || far.count() > 3 || sink.streams() == 2);
-    far.world.hold.store(false, Ordering::Relaxed);
+    remote.cable(1).cut();
+    eventually("one lane fewer, or replaced", || remote.count() > 3 || sink.streams() == 2);
+    remote.world.hold.store(false, Ordering::Relaxed);
     let (mut stored, mut lost) = (0, 0);
     for got in gets {
         match &got.recv().unwrap()[0] {
@@ -75,12 +75,12 @@ fn a_lane_that_dies_with_a_write_gives_it_back() {
 }
 
 #[test]
-fn calls_move_to_another_lane_by_themselves() {
-    let far = Cables::new();
+fn calls_move_to_another_connection_by_themselves() {
+    let remote = Cables::new();
     for i in 0..30_000 {
-        far.world.put(&format!("f{i}"), vec![1; 10]);
+        remote.world.put(&format!("f{i}"), vec![1; 10]);
     }
-    let peer = with_lanes(&far, 4);
+    let peer = with_connections(&remote, 4);
     let (source, _) = open(&peer);
     let seen = Mutex::new(Vec::new());
     let cut = Mutex::new(0);
@@ -89,7 +89,7 @@ fn calls_move_to_another_lane_by_themselves() {
             seen.lock().extend(batch.entries.into_iter().map(|e| e.path));
             let mut cut = cut.lock();
             if *cut < 3 {
-                far.cable(*cut).cut();
+                remote.cable(*cut).cut();
                 *cut += 1;
             }
             thread::sleep(Duration::from_millis(20));
@@ -102,23 +102,23 @@ fn calls_move_to_another_lane_by_themselves() {
 }
 
 #[test]
-fn a_stalled_lane_is_given_up_and_an_idle_one_is_not() {
-    let far = Cables::new();
-    let peer = with_lanes(&far, 2);
+fn a_stalled_connection_is_given_up_and_an_idle_one_is_not() {
+    let remote = Cables::new();
+    let peer = with_connections(&remote, 2);
     let (source, sink) = open(&peer);
     // Longer than the timeout with nothing to do.
     thread::sleep(Duration::from_millis(3500));
-    assert_eq!((sink.streams(), far.count()), (2, 2));
+    assert_eq!((sink.streams(), remote.count()), (2, 2));
     // And with an answer that takes longer.
-    far.world.hold.store(true, Ordering::Relaxed);
+    remote.world.hold.store(true, Ordering::Relaxed);
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(1000, 1);
     let slow = write(&*sink, data_of(&pool, &Arc::new(entry("slow", 1000)), 0, &bytes));
     thread::sleep(Duration::from_millis(3500));
-    far.world.hold.store(false, Ordering::Relaxed);
+    remote.world.hold.store(false, Ordering::Relaxed);
     assert!(slow.recv().unwrap()[0].is_ok());
-    far.cable(0).stall(true);
-    far.cable(1).stall(true);
+    remote.cable(0).stall(true);
+    remote.cable(1).stall(true);
     let begun = Instant::now();
     assert!(source.root().is_ok(), "on a lane that was opened anew");
     let took = begun.elapsed();
@@ -126,14 +126,14 @@ fn a_stalled_lane_is_given_up_and_an_idle_one_is_not() {
 }
 
 #[test]
-fn a_slow_disk_holds_up_its_lanes_and_loses_none() {
-    let far = Cables::new();
+fn a_slow_disk_holds_up_its_connections_and_loses_none() {
+    let remote = Cables::new();
     let config = PeerConfig { max_memory: 8 * MIB, ..super::config(2) };
     let pool = BufferPool::new(64 * MIB);
-    let peer = Peer::over(Box::new(far.clone()), &config, &pool, Arc::new(|_| {})).unwrap();
+    let peer = Peer::over(Box::new(remote.clone()), &config, &pool, Arc::new(|_| {})).unwrap();
     let (_, sink) = open(&peer);
     let bytes = bytes_of(1 << 20, 1);
-    far.world.hold.store(true, Ordering::Relaxed);
+    remote.world.hold.store(true, Ordering::Relaxed);
     thread::scope(|scope| {
         for i in 0..8 {
             let (sink, pool, bytes) = (&sink, &pool, &bytes);
@@ -145,53 +145,53 @@ fn a_slow_disk_holds_up_its_lanes_and_loses_none() {
         }
         // Longer than either end waits for a sign of life.
         thread::sleep(Duration::from_secs(7));
-        far.world.hold.store(false, Ordering::Relaxed);
+        remote.world.hold.store(false, Ordering::Relaxed);
     });
-    assert_eq!(far.count(), 2);
+    assert_eq!(remote.count(), 2);
 }
 
 #[test]
-fn a_damaged_frame_ends_its_lane_and_nothing_else() {
+fn a_damaged_frame_ends_its_connection_and_nothing_else() {
     for at in [3, 9, 17, 30, 36] {
-        let far = Cables::new();
-        let peer = with_lanes(&far, 2);
+        let remote = Cables::new();
+        let peer = with_connections(&remote, 2);
         let (source, _) = open(&peer);
-        far.cable(0).flip(at);
-        far.cable(1).flip(at);
+        remote.cable(0).flip(at);
+        remote.cable(1).flip(at);
         for _ in 0..4 {
             assert!(source.root().is_ok(), "byte {at}");
         }
-        assert!(far.count() > 2, "byte {at} went unseen");
+        assert!(remote.count() > 2, "byte {at} went unseen");
         assert!(source.lookup(&[path("x")]).is_ok());
     }
 }
 
 #[test]
 fn damaged_content_is_told_by_its_proof() {
-    let far = Cables::new();
-    let peer = connect(&far, 1).unwrap();
+    let remote = Cables::new();
+    let peer = connect(&remote, 1).unwrap();
     let (_, sink) = open(&peer);
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(1 << 20, 2);
     let file = Arc::new(entry("f", 1 << 20));
-    far.cable(0).flip(500_000);
+    remote.cable(0).flip(500_000);
     let got = write(&*sink, data_of(&pool, &file, 0, &bytes)).recv().unwrap();
     let error = got[0].as_ref().unwrap_err();
     assert_eq!((error.kind(), error.retry()), (ErrorKind::Corrupt, Retry::Again));
     let got = write(&*sink, data_of(&pool, &file, 0, &bytes)).recv().unwrap();
     assert!(matches!(got[0], Ok(Outcome::Committed(Some(_)))));
-    assert_eq!(far.count(), 1);
+    assert_eq!(remote.count(), 1);
 }
 
 #[test]
-fn when_all_lanes_are_lost_a_new_far_end_goes_on() {
-    let far = Cables::new();
-    let peer = with_lanes(&far, 2);
+fn when_all_connections_are_lost_a_new_remote_end_goes_on() {
+    let remote = Cables::new();
+    let peer = with_connections(&remote, 2);
     let (source, sink) = open(&peer);
     let dir = Offer { entry: Arc::new(entry("some.d", 0)), digest: None };
     sink.offer(&[dir]).unwrap();
-    for at in 0..far.count() {
-        far.cable(at).cut();
+    for at in 0..remote.count() {
+        remote.cable(at).cut();
     }
     assert!(source.root().is_ok());
     assert!(sink.offer(&[Offer { entry: Arc::new(entry("f", 1)), digest: None }]).unwrap()[0].is_ok());
@@ -201,17 +201,17 @@ fn when_all_lanes_are_lost_a_new_far_end_goes_on() {
 
 #[test]
 fn when_nothing_helps_it_says_so() {
-    let far = Cables::new();
-    let peer = with_lanes(&far, 2);
+    let remote = Cables::new();
+    let peer = with_connections(&remote, 2);
     let (source, sink) = open(&peer);
-    far.world.hold.store(true, Ordering::Relaxed);
+    remote.world.hold.store(true, Ordering::Relaxed);
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(1000, 1);
     let file = Arc::new(entry("f", 1000));
     let got = write(&*sink, data_of(&pool, &file, 0, &bytes));
-    far.refuse.store(true, Ordering::Relaxed);
-    for at in 0..far.count() {
-        far.cable(at).cut();
+    remote.refuse.store(true, Ordering::Relaxed);
+    for at in 0..remote.count() {
+        remote.cable(at).cut();
     }
     assert_eq!(got.recv().unwrap()[0].as_ref().unwrap_err().retry(), Retry::OtherStream);
     let error = source.root().unwrap_err();
@@ -221,7 +221,7 @@ fn when_nothing_helps_it_says_so() {
     let got = write(&*sink, data_of(&pool, &file, 0, &bytes)).recv().unwrap();
     assert_eq!(got[0].as_ref().unwrap_err().retry(), Retry::Never);
     sink.flush();
-    far.world.hold.store(false, Ordering::Relaxed);
+    remote.world.hold.store(false, Ordering::Relaxed);
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn another_version_is_told_by_name() {
     other.version = 77;
     other.release = "9.9.9".to_owned();
     let says = encode(Kind::Welcome, 0, &other, 0).unwrap();
-    let far = Cables { says: Some(says), ..Cables::new() };
-    let error = connect(&far, 1).err().unwrap();
+    let remote = Cables { says: Some(says), ..Cables::new() };
+    let error = connect(&remote, 1).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Protocol);
     let text = error.to_string();
     assert!(
@@ -246,8 +246,8 @@ fn another_version_is_told_by_name() {
 #[test]
 fn a_login_script_that_prints_is_quoted() {
     for says in ["Welcome to \x1b[1mfar\x1b[0m!\nLast login: never, from nowhere\n", "hi\n"] {
-        let far = Cables { says: Some(says.as_bytes().to_vec()), ..Cables::new() };
-        let error = connect(&far, 1).err().unwrap();
+        let remote = Cables { says: Some(says.as_bytes().to_vec()), ..Cables::new() };
+        let error = connect(&remote, 1).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Protocol);
         let shown = if says.len() > 10 { "`Welcome to \\x1b[1mfar" } else { "sent `hi`" };
         assert!(error.to_string().contains(shown), "{error}");
@@ -256,18 +256,20 @@ fn a_login_script_that_prints_is_quoted() {
 }
 
 #[test]
-fn the_far_end_ends_with_its_last_lane() {
-    let far = Cables::new();
-    let peer = with_lanes(&far, 3);
+fn the_remote_end_ends_with_its_last_connection() {
+    let remote = Cables::new();
+    let peer = with_connections(&remote, 3);
     let (source, sink) = open(&peer);
-    let flushed = far.world.flushed.load(Ordering::Relaxed);
-    far.refuse.store(true, Ordering::Relaxed);
+    let flushed = remote.world.flushed.load(Ordering::Relaxed);
+    remote.refuse.store(true, Ordering::Relaxed);
     drop(source);
-    for at in 0..far.count() {
-        far.cable(at).cut();
+    for at in 0..remote.count() {
+        remote.cable(at).cut();
     }
-    eventually("it is made durable what was taken", || far.world.flushed.load(Ordering::Relaxed) > flushed);
-    eventually("everything is let go", || Arc::strong_count(&far.world) <= 2);
+    eventually("it is made durable what was taken", || {
+        remote.world.flushed.load(Ordering::Relaxed) > flushed
+    });
+    eventually("everything is let go", || Arc::strong_count(&remote.world) <= 2);
     let _: &dyn Sink = &*sink;
     let begun = Instant::now();
     drop(sink);

@@ -23,7 +23,7 @@ use crate::hub::Ends;
 /// Slices of a file that are there.
 type Slices = BTreeMap<u32, (SliceData, Vec<u8>)>;
 
-/// What a far machine has, whichever process serves it.
+/// What a remote machine has, whichever process serves it.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) files: Mutex<BTreeMap<RelPath, (Entry, Vec<u8>)>>,

@@ -1,4 +1,4 @@
-//! A peer and the far end in one process, over lanes that can be cut, stalled and damaged.
+//! A peer and the remote end in one process, over connections that can be cut, stalled and damaged.
 
 mod cable;
 mod faults;

@@ -1,4 +1,4 @@
-//! Everything that a peer can do, on healthy lanes.
+//! Everything that a peer can do, on healthy connections.
 
 use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
@@ -17,12 +17,12 @@ use super::{MIB, connect, data_of, eventually, open, place, write};
 
 #[test]
 fn every_call() {
-    let far = Cables::new();
+    let remote = Cables::new();
     let names: Vec<String> = (0..9000).map(|i| format!("dir/file{i:05}")).collect();
     for name in &names {
-        far.world.put(name, name.as_bytes().to_vec());
+        remote.world.put(name, name.as_bytes().to_vec());
     }
-    let peer = connect(&far, 3).unwrap();
+    let peer = connect(&remote, 3).unwrap();
     let (source, sink) = open(&peer);
     assert_eq!(source.root().unwrap(), Some(entry("root.d", 0)));
 
@@ -64,31 +64,31 @@ fn every_call() {
 
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(9_000_000, 3);
-    let giant = Arc::new(entry("giant", bytes.len() as u64));
+    let large = Arc::new(entry("giant", bytes.len() as u64));
     let written: Vec<_> =
-        [2, 0, 1].map(|index| write(&*sink, data_of(&pool, &giant, index, &bytes))).into_iter().collect();
+        [2, 0, 1].map(|index| write(&*sink, data_of(&pool, &large, index, &bytes))).into_iter().collect();
     sink.flush();
     let outcomes: Vec<_> = written.iter().flat_map(|got| got.recv().unwrap()).map(Result::unwrap).collect();
     assert_eq!(outcomes.iter().filter(|o| **o == Outcome::Stored).count(), 2);
     assert!(outcomes.contains(&Outcome::Committed(Some(Digest::of(&bytes)))));
-    assert_eq!(far.world.content("giant").unwrap(), bytes);
-    assert!(far.world.flushed.load(Ordering::Relaxed) > 0);
+    assert_eq!(remote.world.content("giant").unwrap(), bytes);
+    assert!(remote.world.flushed.load(Ordering::Relaxed) > 0);
 
     sink.discard(&[path("a")]).unwrap();
     let link = HardLink { entry: Arc::new(entry("b", 1)), to: path("giant") };
     assert_eq!(sink.link(&[link]).unwrap(), [Ok(Answer::Made)]);
     assert_eq!(sink.remove(&[path("c"), path("d")]).unwrap(), [Ok(()), Ok(())]);
-    assert_eq!(*far.world.discarded.lock(), [path("a")]);
-    assert_eq!(*far.world.removed.lock(), [path("c"), path("d")]);
+    assert_eq!(*remote.world.discarded.lock(), [path("a")]);
+    assert_eq!(*remote.world.removed.lock(), [path("c"), path("d")]);
     let report = sink.finish().unwrap();
     assert_eq!(report.notes.len(), 1);
     assert!(sink.offer(&[]).unwrap().is_empty());
 }
 
 #[test]
-fn failures_of_the_far_end_arrive_as_they_are() {
-    let far = Cables::new();
-    let peer = connect(&far, 1).unwrap();
+fn failures_of_the_remote_end_arrive_as_they_are() {
+    let remote = Cables::new();
+    let peer = connect(&remote, 1).unwrap();
     let error = peer.open_source(&place("/missing")).err().unwrap();
     assert_eq!((error.kind(), error.subject()), (ErrorKind::PermissionDenied, &b"/missing"[..]));
     let (source, _) = open(&peer);
@@ -99,11 +99,11 @@ fn failures_of_the_far_end_arrive_as_they_are() {
 
 #[test]
 fn a_visitor_that_has_had_enough_ends_the_scan() {
-    let far = Cables::new();
+    let remote = Cables::new();
     for i in 0..100_000 {
-        far.world.put(&format!("f{i}"), Vec::new());
+        remote.world.put(&format!("f{i}"), Vec::new());
     }
-    let peer = connect(&far, 1).unwrap();
+    let peer = connect(&remote, 1).unwrap();
     let (source, _) = open(&peer);
     for _ in 0..3 {
         let seen = Mutex::new(0);
@@ -119,13 +119,13 @@ fn a_visitor_that_has_had_enough_ends_the_scan() {
 }
 
 #[test]
-fn more_lanes_are_opened_when_content_waits() {
-    let far = Cables::new();
-    let peer = connect(&far, 5).unwrap();
+fn more_connections_are_opened_when_content_waits() {
+    let remote = Cables::new();
+    let peer = connect(&remote, 5).unwrap();
     let (source, sink) = open(&peer);
     source.lookup(&[path("x")]).unwrap();
     thread::sleep(Duration::from_millis(200));
-    assert_eq!(far.count(), 1, "nothing to carry, no further lane");
+    assert_eq!(remote.count(), 1, "nothing to carry, no further lane");
     let pool = BufferPool::new(64 * MIB);
     let bytes = bytes_of(4 << 20, 1);
     thread::scope(|scope| {
@@ -141,22 +141,22 @@ fn more_lanes_are_opened_when_content_waits() {
         }
     });
     eventually("five lanes", || sink.streams() == 5);
-    assert_eq!(far.world.opened.load(Ordering::Relaxed), 2, "one far process has all of them");
+    assert_eq!(remote.world.opened.load(Ordering::Relaxed), 2, "one far process has all of them");
     drop((source, sink));
     drop(peer);
 }
 
 #[test]
 fn little_memory_and_both_ways_at_once_do_not_lock_up() {
-    let far = Cables::new();
+    let remote = Cables::new();
     let bytes = bytes_of(4 << 20, 9);
     for i in 0..40 {
-        far.world.put(&format!("r{i}"), bytes.clone());
+        remote.world.put(&format!("r{i}"), bytes.clone());
     }
     let pool = BufferPool::new(0);
     let config = super::config(2);
     let config = super::PeerConfig { max_memory: 0, ..config };
-    let peer = super::Peer::over(Box::new(far.clone()), &config, &pool, Arc::new(|_| {})).unwrap();
+    let peer = super::Peer::over(Box::new(remote.clone()), &config, &pool, Arc::new(|_| {})).unwrap();
     let (source, sink) = open(&peer);
     thread::scope(|scope| {
         for thread in 0..8 {
@@ -176,15 +176,15 @@ fn little_memory_and_both_ways_at_once_do_not_lock_up() {
 
 #[test]
 fn what_does_not_fit_into_a_frame_goes_in_parts() {
-    let far = Cables::new();
+    let remote = Cables::new();
     let mut offers = Vec::new();
     for i in 0..6 {
         let mut entry = entry(&format!("x{i}"), 3);
         entry.xattrs = large_xattrs(if i == 4 { 5 << 20 } else { 2 << 20 });
-        far.world.files.lock().insert(entry.path.clone(), (entry.clone(), b"abc".to_vec()));
+        remote.world.files.lock().insert(entry.path.clone(), (entry.clone(), b"abc".to_vec()));
         offers.push(Offer { entry: Arc::new(entry), digest: None });
     }
-    let peer = connect(&far, 2).unwrap();
+    let peer = connect(&remote, 2).unwrap();
     let (source, sink) = open(&peer);
     let answers = sink.offer(&offers).unwrap();
     assert_eq!(answers.iter().filter(|a| **a == Ok(Answer::Same)).count(), 5);
@@ -194,7 +194,7 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
     assert_eq!(looked[5].as_ref().unwrap().as_ref().unwrap().xattrs[0].1.len(), 2 << 20);
     assert_eq!(looked[4].as_ref().unwrap_err().kind(), ErrorKind::Unsupported);
 
-    far.world.files.lock().clear();
+    remote.world.files.lock().clear();
     let pool = BufferPool::new(16 * MIB);
     let mut content = pool.take();
     content.grow(18).unwrap().copy_from_slice(&b"abc".repeat(6));
@@ -216,7 +216,7 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
     let failures = Mutex::new(Vec::new());
     for offer in &offers {
         let file = ((*offer.entry).clone(), b"abc".to_vec());
-        far.world.files.lock().insert(offer.entry.path.clone(), file);
+        remote.world.files.lock().insert(offer.entry.path.clone(), file);
     }
     let found = Mutex::new(0);
     source
@@ -232,11 +232,11 @@ fn what_does_not_fit_into_a_frame_goes_in_parts() {
 
 #[test]
 fn an_end_that_is_let_go_is_let_go_there_too() {
-    let far = Cables::new();
-    let peer = connect(&far, 1).unwrap();
-    let held = Arc::strong_count(&far.world);
+    let remote = Cables::new();
+    let peer = connect(&remote, 1).unwrap();
+    let held = Arc::strong_count(&remote.world);
     let sink = peer.open_sink(&place("/x"), &SinkOptions::default()).unwrap();
-    eventually("open", || Arc::strong_count(&far.world) > held);
+    eventually("open", || Arc::strong_count(&remote.world) > held);
     drop(sink);
-    eventually("closed", || Arc::strong_count(&far.world) == held);
+    eventually("closed", || Arc::strong_count(&remote.world) == held);
 }

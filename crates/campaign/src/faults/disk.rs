@@ -10,7 +10,7 @@ use crate::round::Round;
 const BYTES: u64 = 192 << 20;
 
 fn wanted() -> Wanted {
-    // Between machines the far end would outlive the disk.
+    // Between machines the remote end would outlive the disk.
     Wanted { ways: &[Way::Local], inplace: false, ..Wanted::default() }
 }
 

@@ -1,4 +1,4 @@
-//! A far haul that says what is not so.
+//! A remote haul that says what is not so.
 
 use haul_testkit::lying_haul::{Lie, SCENES, Stage};
 

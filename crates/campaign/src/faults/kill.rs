@@ -19,7 +19,7 @@ fn moment(round: &mut Round) -> Duration {
     Duration::from_micros(round.random.between(500, longest * 1000))
 }
 
-/// `kill -9` of the near end, of far ends, or of all.
+/// `kill -9` of the local end, of remote ends, or of all.
 pub(crate) fn killed(round: &mut Round) {
     let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
     for _ in 0..TIMES {
@@ -28,7 +28,7 @@ pub(crate) fn killed(round: &mut Round) {
         thread::sleep(moment);
         if run.is_running() {
             let agents = if victim == 0 { Vec::new() } else { run.agents() };
-            // A run without a far end has only itself.
+            // A run without a remote end has only itself.
             if victim < 2 || agents.is_empty() {
                 kill(run.pid());
             }

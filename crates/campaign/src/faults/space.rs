@@ -47,7 +47,7 @@ pub(crate) fn full(round: &mut Round) {
 }
 
 /// A file system on which requests fail from some moment on, or one of them does. It is one in user space, so the way for
-/// file systems far away is taken.
+/// network file systems is taken.
 pub(crate) fn errors(round: &mut Round) {
     let (behind, at) = (round.join("behind"), round.join("disk"));
     for dir in [&behind, &at] {

@@ -28,7 +28,7 @@ fn staged(root: &Path, journals: bool) -> Vec<PathBuf> {
 pub(crate) fn flipped(round: &mut Round) {
     let wanted = Wanted {
         shape: Shape { entries: 6, big: 0, ..Shape::default() },
-        giant: 30 << 20,
+        large: 30 << 20,
         old: false,
         ..Wanted::default()
     };

@@ -5,7 +5,7 @@ use haul_testkit::{Direction, Fault, FaultPlan, Which};
 use crate::job::{Job, Wanted, Way};
 use crate::round::Round;
 
-const FAR: Wanted = Wanted {
+const REMOTE: Wanted = Wanted {
     shape: haul_testkit::Shape {
         entries: 30,
         depth: 4,
@@ -17,7 +17,7 @@ const FAR: Wanted = Wanted {
         nanoseconds: true,
     },
     ways: &[Way::Push, Way::Pull],
-    giant: 13 << 20,
+    large: 13 << 20,
     old: true,
     inplace: true,
     server: false,
@@ -70,7 +70,7 @@ fn disturbed(round: &mut Round, job: &mut Job, faults: &[(Which, Direction, Faul
 
 /// Bytes are inverted: many in content, some in the headers of frames, some at the beginning of a connection.
 pub(crate) fn flipped(round: &mut Round) {
-    let mut job = Job::new(round, &FAR).with(&["--timeout", "5"]);
+    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
     let (way, each) = (job.way, job.each_connection());
     for _ in 0..5 {
         let mut faults = Vec::new();
@@ -97,7 +97,7 @@ pub(crate) fn flipped(round: &mut Round) {
 
 /// Connections end at some byte.
 pub(crate) fn cut(round: &mut Round) {
-    let mut job = Job::new(round, &FAR).with(&["--timeout", "5"]);
+    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
     let way = job.way;
     for _ in 0..3 {
         let faults: Vec<_> = (0..round.random.between(1, 4))
@@ -113,7 +113,7 @@ pub(crate) fn cut(round: &mut Round) {
 
 /// Nothing moves any more after some byte.
 pub(crate) fn stalled(round: &mut Round) {
-    let mut job = Job::new(round, &FAR).with(&["--timeout", "1"]);
+    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "1"]);
     let way = job.way;
     let stall = (any_connection(round), any_direction(round, way), Fault::Stall(offset(round)));
     // Else each new connection stands still again.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What a far end lets the near end do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
+/// What a remote end lets the local end do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
 #[derive(Debug, Default, Args)]
 pub(crate) struct AgentArgs {
     /// Serve only what is in this folder; symbolic links below it are not followed

@@ -24,7 +24,7 @@ pub(crate) struct HashArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The far end.
+    /// The remote end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// The object store.

@@ -1,4 +1,4 @@
-//! How the far end is reached, and what a process may take.
+//! How the remote end is reached, and what a process may take.
 
 use std::net::IpAddr;
 

@@ -121,7 +121,7 @@ pub(crate) enum Command {
     Jobs(JobsArgs),
     Plan(Box<PlanArgs>),
     Probe(Box<ProbeArgs>),
-    /// The far end, started over ssh by the near end
+    /// The remote end, started over ssh by the local end
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print a completion script for a shell

@@ -100,7 +100,7 @@ pub(crate) struct PlanArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The far end.
+    /// The remote end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// What is shown.

@@ -37,7 +37,7 @@ pub(crate) struct ProbeArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The far end.
+    /// The remote end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// What is shown.

@@ -116,7 +116,7 @@ pub(crate) struct TransferArgs {
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,
 
-    /// The far end.
+    /// The remote end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// The object store.

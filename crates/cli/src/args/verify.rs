@@ -32,7 +32,7 @@ pub(crate) struct VerifyArgs {
     /// What is looked at.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The far end.
+    /// The remote end.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// The object store.

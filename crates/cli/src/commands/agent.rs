@@ -1,4 +1,4 @@
-//! `haul agent`: the far end.
+//! `haul agent`: the remote end.
 
 use haul_agent::{Access, Restriction};
 use haul_core::Result;
@@ -6,7 +6,7 @@ use haul_core::Result;
 use crate::args::AgentArgs;
 use crate::exit_code::Exit;
 
-/// Serves the near end over standard input and output.
+/// Serves the local end over standard input and output.
 ///
 /// # Errors
 /// If there is none, or the folder that it is confined to is not there.

@@ -3,7 +3,7 @@
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
 use haul_object::Client;
-use haul_object::companion::{self, Beside};
+use haul_object::sidecar::{self, Beside};
 use haul_object::uploads::{self, Owner};
 
 use super::stream::open;
@@ -43,14 +43,14 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// One object, with its companion; what else bears that name stays. Gives how many failed.
+/// One object, with its sidecar; what else bears that name stays. Gives how many failed.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
         return Err(client.missing(&place.key, "remove"));
     }
     let mut keys = vec![place.key.clone()];
-    if companion::beside(client, &place.key)? == Beside::Companion {
-        keys.push(companion::key_of(&place.key));
+    if sidecar::beside(client, &place.key)? == Beside::Sidecar {
+        keys.push(sidecar::key_of(&place.key));
     }
     remove(client, &keys, args, lines)
 }

@@ -26,7 +26,7 @@ pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) type Greeter = Box<dyn FnMut(&SshHost, &Arc<Peer>) -> Result<()>>;
 /// A session with another machine.
 #[derive(Clone)]
-enum Far {
+enum Remote {
     /// A haul there.
     Peer(Arc<Peer>),
     /// Its SFTP server.
@@ -51,14 +51,24 @@ pub(crate) struct Ends {
     // Dropped before the sessions.
     greeter: Option<Greeter>,
     /// By host, and whether SFTP was asked for.
-    far: HashMap<(SshHost, bool), Far>,
+    remote: HashMap<(SshHost, bool), Remote>,
 }
 
 impl Ends {
     /// Nothing is opened yet.
     pub(crate) fn new(link: LinkSettings, note: Note, cancel: Arc<AtomicBool>) -> Self {
-        let (pairs, far) = (HashMap::new(), HashMap::new());
-        Self { link, note, index: None, cancel, stores: Vec::new(), pairs, said: false, greeter: None, far }
+        let (pairs, remote) = (HashMap::new(), HashMap::new());
+        Self {
+            link,
+            note,
+            index: None,
+            cancel,
+            stores: Vec::new(),
+            pairs,
+            said: false,
+            greeter: None,
+            remote,
+        }
     }
 
     /// Uses this index of the source, which is on this machine.
@@ -138,23 +148,23 @@ impl Ends {
     }
 
     fn read(&mut self, at: &Location, place: &Place, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
-        match self.far(at)? {
+        match self.remote(at)? {
             None => haul_local::open_source(place, false, &self.link.pool, ops),
-            Some(Far::Peer(peer)) => peer.open_source(place),
-            Some(Far::Sftp(sftp)) => sftp.open_source(place),
+            Some(Remote::Peer(peer)) => peer.open_source(place),
+            Some(Remote::Sftp(sftp)) => sftp.open_source(place),
         }
     }
 
     /// Opens an end to write to.
     fn sink(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
-        match self.far(at)? {
+        match self.remote(at)? {
             None => haul_local::open_sink(place, false, options, &self.link.pool, &self.link.ops.destination),
-            Some(Far::Peer(peer)) => peer.open_sink(place, options),
-            Some(Far::Sftp(sftp)) => sftp.open_sink(place, options),
+            Some(Remote::Peer(peer)) => peer.open_sink(place, options),
+            Some(Remote::Sftp(sftp)) => sftp.open_sink(place, options),
         }
     }
 
-    /// Opens an end to write to what is read at the place `from` of `source`. Where both are far hauls, these two talk to
+    /// Opens an end to write to what is read at the place `from` of `source`. Where both are remote hauls, these two talk to
     /// each other if they can.
     ///
     /// # Errors
@@ -167,7 +177,8 @@ impl Ends {
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
         if let (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) = (source, at)
-            && let (Some(Far::Peer(reader)), Some(Far::Peer(writer))) = (self.far(source)?, self.far(at)?)
+            && let (Some(Remote::Peer(reader)), Some(Remote::Peer(writer))) =
+                (self.remote(source)?, self.remote(at)?)
             && !options.dry_run
         {
             let number = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
@@ -191,7 +202,7 @@ impl Ends {
         }
         self.say_relayed(source, at);
         for end in [source, at] {
-            if let Some(Far::Peer(peer)) = self.far(end)? {
+            if let Some(Remote::Peer(peer)) = self.remote(end)? {
                 peer.look_around();
             }
         }
@@ -211,23 +222,23 @@ impl Ends {
         self.greeter = Some(greeter);
     }
 
-    /// Whether there is a haul at the far side of an end.
+    /// Whether there is a haul at the remote side of an end.
     ///
     /// # Errors
     /// If its machine cannot be reached.
     pub(crate) fn is_peer(&mut self, at: &Location) -> Result<bool> {
-        Ok(matches!(self.far(at)?, Some(Far::Peer(_))))
+        Ok(matches!(self.remote(at)?, Some(Remote::Peer(_))))
     }
 
-    /// The far haul of an end; `None` for an end on this machine.
+    /// The remote haul of an end; `None` for an end on this machine.
     ///
     /// # Errors
     /// If its machine cannot be reached, or has no haul.
     pub(crate) fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
-        match self.far(at)? {
+        match self.remote(at)? {
             None => Ok(None),
-            Some(Far::Peer(peer)) => Ok(Some(peer)),
-            Some(Far::Sftp(_)) => {
+            Some(Remote::Peer(peer)) => Ok(Some(peer)),
+            Some(Remote::Sftp(_)) => {
                 let why = "it takes a haul there, which an SFTP server is not";
                 Err(Error::new(ErrorKind::Unsupported, Side::Wire, "measure", why).on(at.to_string()))
             }
@@ -235,22 +246,22 @@ impl Ends {
     }
 
     /// The session with the machine of an end; `None` for this one, and for stores.
-    fn far(&mut self, at: &Location) -> Result<Option<Far>> {
+    fn remote(&mut self, at: &Location) -> Result<Option<Remote>> {
         let (host, sftp) = match at {
             Location::Local(_) | Location::Object(_) => return Ok(None),
             Location::Ssh { host, .. } => (host, false),
             Location::Sftp { host, .. } => (host, true),
         };
         let key = (host.clone(), sftp);
-        if let Some(far) = self.far.get(&key) {
-            return Ok(Some(far.clone()));
+        if let Some(remote) = self.remote.get(&key) {
+            return Ok(Some(remote.clone()));
         }
-        let far = if sftp { Far::Sftp(self.sftp(host)?) } else { self.peer(host)? };
-        if let (Some(greeter), Far::Peer(peer)) = (&mut self.greeter, &far) {
+        let remote = if sftp { Remote::Sftp(self.sftp(host)?) } else { self.peer(host)? };
+        if let (Some(greeter), Remote::Peer(peer)) = (&mut self.greeter, &remote) {
             greeter(host, peer)?;
         }
-        self.far.insert(key, far.clone());
-        Ok(Some(far))
+        self.remote.insert(key, remote.clone());
+        Ok(Some(remote))
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
@@ -259,23 +270,25 @@ impl Ends {
         Sftp::connect(host, &self.link.peer.ssh, limits, &self.link.pool, Arc::clone(&self.note))
     }
 
-    /// A far haul. Where there is none it is put there if that was asked for; else, unless one was named, its SFTP
+    /// A remote haul. Where there is none it is put there if that was asked for; else, unless one was named, its SFTP
     /// server must do.
-    fn peer(&self, host: &SshHost) -> Result<Far> {
+    fn peer(&self, host: &SshHost) -> Result<Remote> {
         let error = match self.connect(host, &self.link.peer) {
-            Ok(peer) => return Ok(Far::Peer(peer)),
+            Ok(peer) => return Ok(Remote::Peer(peer)),
             Err(error) if haul_ssh::is_missing(&error) => error,
             Err(error) => return Err(error),
         };
         if self.link.bootstrap {
             let remote_haul = bootstrap(host, &self.link.peer.ssh, &self.note)?;
-            return self.connect(host, &PeerConfig { remote_haul, ..self.link.peer.clone() }).map(Far::Peer);
+            return self
+                .connect(host, &PeerConfig { remote_haul, ..self.link.peer.clone() })
+                .map(Remote::Peer);
         }
         if self.link.haul_named {
             return Err(error);
         }
         (self.note)(&format!("haul is not installed at {host}: going on over SFTP"));
-        self.sftp(host).map(Far::Sftp).map_err(|other| {
+        self.sftp(host).map(Remote::Sftp).map_err(|other| {
             let hint = "install haul there, or use --bootstrap; SFTP did not work either";
             error.with_hint(format!("{hint}: {}", other.cause()))
         })

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Limiter, Pages, RelPath, Result, ScanOptions, Source, Stuck, Traffic,
+    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanOptions,
+    Source, Traffic,
 };
 use haul_engine::Cancel;
 
@@ -56,22 +57,22 @@ impl Source for Paced {
         Ok(data)
     }
 
-    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
         let data = self.source.read_changed(batch, pages)?;
         self.pass(&data);
         Ok(data)
     }
 
-    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
-        self.source.read_ahead(options, stop);
+    fn prehash(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.source.prehash(options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.source.digest(paths)
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.source.stuck(patience)
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.source.hung(patience)
     }
 
     fn has_parts(&self) -> bool {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Pages, RelPath, Result, ScanBatch, ScanOptions, Source, Stuck, Traffic,
+    Batch, BatchData, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanBatch, ScanOptions,
+    Source, Traffic,
 };
 
 /// The source behind it, whose scan does not tell of the root unless it is asked for by name.
@@ -41,20 +42,20 @@ impl Source for Rootless {
         self.0.read(batch)
     }
 
-    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
         self.0.read_changed(batch, pages)
     }
 
-    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
-        self.0.read_ahead(options, stop);
+    fn prehash(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.0.prehash(options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.0.digest(paths)
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.0.stuck(patience)
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.0.hung(patience)
     }
 
     fn has_parts(&self) -> bool {

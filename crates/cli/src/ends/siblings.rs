@@ -66,8 +66,8 @@ pub(crate) fn split(source: &Location) -> Option<(Location, RelPath)> {
 
 /// Whether it is `host:~user`, a folder whose name haul does not know.
 pub(crate) fn is_home(source: &Location) -> bool {
-    let far = matches!(source, Location::Ssh { .. } | Location::Sftp { .. });
-    far && source.path().starts_with(b"~") && !source.path().contains(&b'/')
+    let remote = matches!(source, Location::Ssh { .. } | Location::Sftp { .. });
+    remote && source.path().starts_with(b"~") && !source.path().contains(&b'/')
 }
 
 fn with_path(like: &Location, path: Vec<u8>) -> Location {

@@ -11,7 +11,7 @@ use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, rate};
 
-/// A link with the machine at its far end.
+/// A link with the machine at its remote end.
 pub(crate) struct NamedLink {
     /// The machine.
     pub(crate) host: String,

@@ -1,4 +1,4 @@
-//! How far ends are reached, from the words about it.
+//! How remote ends are reached, from the words about it.
 
 use std::net::IpAddr;
 use std::num::NonZeroU64;

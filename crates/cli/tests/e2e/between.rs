@@ -1,4 +1,4 @@
-//! Two far ends: content goes from one to the other and not through the near end, where they can reach each other.
+//! Two remote ends: content goes from one to the other and not through the local end, where they can reach each other.
 
 use std::fs;
 use std::io::Write;
@@ -17,14 +17,14 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        content_goes_from_one_far_end_to_the_other,
+        content_goes_from_one_remote_end_to_the_other,
         the_end_of_the_source_connects_where_the_other_cannot,
         where_they_cannot_reach_each_other_it_is_relayed,
         what_stays_on_one_machine_does_not_leave_it,
-        strangers_between_two_far_ends_get_nothing,
+        strangers_between_two_remote_ends_get_nothing,
         killed_at_either_end_it_goes_on,
     ];
-    all.extend(cases![crate::Need::Root; connections_between_two_far_ends_are_cut]);
+    all.extend(cases![crate::Need::Root; connections_between_two_remote_ends_are_cut]);
     all
 }
 
@@ -99,7 +99,7 @@ fn held(count: u16) -> ([Vec<TcpListener>; 2], u16) {
     }
 }
 
-fn content_goes_from_one_far_end_to_the_other() {
+fn content_goes_from_one_remote_end_to_the_other() {
     let two = Two::new();
     let source = tree(&two.scene);
     for (how, word, transport) in [("none", "copy", "tls"), ("zstd", "sync", "tls"), ("auto", "copy", "auto")]
@@ -133,7 +133,7 @@ fn content_goes_from_one_far_end_to_the_other() {
 fn the_end_of_the_source_connects_where_the_other_cannot() {
     let two = Two::new();
     let source = tree(&two.scene);
-    // One port for the near end, one for the other far end.
+    // One port for the local end, one for the other remote end.
     let ([_here, there], port) = held(2);
     drop(there);
     let ports = format!("{port}-{}", port + 1);
@@ -171,8 +171,8 @@ fn where_they_cannot_reach_each_other_it_is_relayed() {
 fn what_stays_on_one_machine_does_not_leave_it() {
     let scene = Scene::new();
     let source = tree(&scene);
-    let from = scene.far(slash(source.path()));
-    let to = scene.far(slash(&scene.join("dst")));
+    let from = scene.remote(slash(source.path()));
+    let to = scene.remote(slash(&scene.join("dst")));
     let run = scene.haul_ssh("copy").arg("--json").arg(from).arg(to).finish().expect_success();
     assert!(notes(&run).contains("content stays there"), "{run}");
     let counts = summary(&run);
@@ -182,7 +182,7 @@ fn what_stays_on_one_machine_does_not_leave_it() {
     scene.assert_all_gone();
 }
 
-fn strangers_between_two_far_ends_get_nothing() {
+fn strangers_between_two_remote_ends_get_nothing() {
     let two = Two::new();
     let source = tree(&two.scene);
     let (listeners, port) = held(6);
@@ -214,7 +214,7 @@ fn strangers_between_two_far_ends_get_nothing() {
     two.scene.assert_all_gone();
 }
 
-fn connections_between_two_far_ends_are_cut() {
+fn connections_between_two_remote_ends_are_cut() {
     let two = Two::new();
     let source = tree(&two.scene);
     let (listeners, port) = held(6);
@@ -235,17 +235,17 @@ fn connections_between_two_far_ends_are_cut() {
 /// Who is killed.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
-    Near,
+    Local,
     Source,
     Destination,
-    BothFar,
+    BothRemote,
 }
 
 fn killed_at_either_end_it_goes_on() {
     let two = Two::new();
     let source = tree(&two.scene);
     let len = haul_testkit::tree::content_len(source.path());
-    for victim in [Victim::Near, Victim::Source, Victim::Destination, Victim::BothFar] {
+    for victim in [Victim::Local, Victim::Source, Victim::Destination, Victim::BothRemote] {
         let copy = two.scene.join("dst");
         let slow = || two.run("copy", source.path(), &copy).args(["--bwlimit", "12M"]);
         let mut run = slow().start();
@@ -253,8 +253,8 @@ fn killed_at_either_end_it_goes_on() {
         let mut agents = run.agents();
         assert!(agents.len() >= 2, "{victim:?}: a process at each end: {agents:?}");
         match victim {
-            Victim::Near => kill(run.pid()),
-            Victim::BothFar => agents.into_iter().for_each(kill),
+            Victim::Local => kill(run.pid()),
+            Victim::BothRemote => agents.into_iter().for_each(kill),
             // In the order in which they were started.
             Victim::Source => kill(agents.swap_remove(0)),
             Victim::Destination => kill(agents.swap_remove(1)),

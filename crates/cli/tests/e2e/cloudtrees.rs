@@ -89,8 +89,8 @@ fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
         // One part stands still, so that the run cannot end.
         let first = OnceLock::new();
         let at = At::made(provider, move |request| {
-            let stuck = is_part(request) && first.get_or_init(|| request.query.clone()) == &request.query;
-            stuck.then_some(Trouble::Slow(1000))
+            let hung = is_part(request) && first.get_or_init(|| request.query.clone()) == &request.query;
+            hung.then_some(Trouble::Slow(1000))
         });
         let source = at.bucket.scene.tree("src");
         source.file("giant", 33 << 20);

@@ -37,7 +37,7 @@ fn log(len: usize, seed: u64) -> Vec<u8> {
     text
 }
 
-/// A giant, a hundred small files and something with holes, all of text.
+/// A large file, a hundred small files and something with holes, all of text.
 fn texts(scene: &Scene) -> Tree {
     let tree = scene.tree("src");
     tree.text("giant.log", log((21 << 20) + 77, 1));
@@ -66,7 +66,7 @@ fn each_mode_pushes_and_pulls_the_same_bytes() {
             let target = scene.join(format!("{way:?}-{number}"));
             let run = copy(&scene, way, how, source.path(), &target);
             let summary = summary(&run);
-            // What was relayed until the two far ends had found each other went two ways.
+            // What was relayed until the two remote ends had found each other went two ways.
             let (wire, sent) =
                 (summary.of("wire_bytes") - summary.of("relayed_bytes"), summary.of("sent_bytes"));
             match *how {
@@ -154,9 +154,12 @@ fn packing_stays_within_the_memory_that_was_declared() {
             let run =
                 run.args(["--compress", how, "--streams", "8"]).watch_memory().finish().expect_success();
             assert_same_tree(source.path(), &target);
-            let (near, far) = (run.near_peak / MIB, run.far_peak / MIB);
-            eprintln!("memory: {way:?} {how} with {budget} MiB: near {near} MiB, far {far} MiB");
-            assert!(near > 0 && near <= budget + 64 && far > 0 && far <= budget + 64, "{way:?} {how}");
+            let (local, remote) = (run.local_peak / MIB, run.remote_peak / MIB);
+            eprintln!("memory: {way:?} {how} with {budget} MiB: near {local} MiB, far {remote} MiB");
+            assert!(
+                local > 0 && local <= budget + 64 && remote > 0 && remote <= budget + 64,
+                "{way:?} {how}"
+            );
             std::fs::remove_dir_all(&target).unwrap();
         }
     }

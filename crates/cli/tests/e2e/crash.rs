@@ -140,7 +140,7 @@ impl Bench {
         let mut target = slash(&self.target());
         if way == Way::Push {
             run = run.args(["-e", &self.scene.sshd().shell(), "--remote-haul", HAUL]);
-            target = self.scene.far(&target);
+            target = self.scene.remote(&target);
         }
         run.args(options).arg(slash(from)).arg(target)
     }

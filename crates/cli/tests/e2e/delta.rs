@@ -258,7 +258,7 @@ fn it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed() {
         fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
         let run =
             older.scene.haul("copy").arg("-e").arg(&shell).args(["--remote-haul", HAUL, "--json", option]);
-        let mut run = run.arg(slash(older.source.path())).arg(older.scene.far(slash(&older.copy))).start();
+        let mut run = run.arg(slash(older.source.path())).arg(older.scene.remote(slash(&older.copy))).start();
         let file = format!("/proc/{}/io", run.pid());
         let read = || {
             let io = fs::read_to_string(&file).unwrap_or_default();

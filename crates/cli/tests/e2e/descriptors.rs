@@ -6,7 +6,7 @@ use crate::scene::{HAUL, Scene, Way, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
-    cases![few_descriptors_are_enough, a_far_end_with_few_descriptors_takes_all]
+    cases![few_descriptors_are_enough, a_remote_end_with_few_descriptors_takes_all]
 }
 
 fn few_descriptors_are_enough() {
@@ -25,7 +25,7 @@ fn few_descriptors_are_enough() {
     }
 }
 
-fn a_far_end_with_few_descriptors_takes_all() {
+fn a_remote_end_with_few_descriptors_takes_all() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.many("a", 3000, 1..3000);

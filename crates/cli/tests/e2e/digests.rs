@@ -22,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Program("b3sum");
         b3sum_accepts_the_manifest,
         haul_accepts_the_manifest_of_b3sum,
-        the_manifest_of_a_far_end_is_the_same,
+        the_manifest_of_a_remote_end_is_the_same,
     ]);
     all
 }
@@ -64,10 +64,11 @@ fn b3sum_accepts_the_manifest() {
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }
 
-fn the_manifest_of_a_far_end_is_the_same() {
+fn the_manifest_of_a_remote_end_is_the_same() {
     let scene = Scene::new();
     let source = source(&scene);
-    let run = scene.haul_ssh("hash").arg("-q").arg(scene.far(slash(source.path()))).finish().expect_success();
+    let run =
+        scene.haul_ssh("hash").arg("-q").arg(scene.remote(slash(source.path()))).finish().expect_success();
     let printed: BTreeSet<String> = run.out().lines().map(str::to_owned).collect();
     assert_eq!(printed, by_b3sum(&source));
     // One file alone.
@@ -150,7 +151,7 @@ fn verify_by_manifest_finds_what_differs() {
     let list = scene.join("list");
     fs::write(&list, run.stdout).unwrap();
     let verify = |tree: &Tree| {
-        let run = scene.haul_ssh("verify").arg("--manifest").arg(&list).arg(scene.far(slash(tree.path())));
+        let run = scene.haul_ssh("verify").arg("--manifest").arg(&list).arg(scene.remote(slash(tree.path())));
         run.finish()
     };
     let copy = copied(&scene, &source);

@@ -20,12 +20,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         content_goes_around_ssh_by_itself_and_one_login_is_enough,
         ssh_alone_where_that_is_asked_for,
-        the_far_end_connects_to_us_where_we_cannot_connect_to_it,
+        the_remote_end_connects_to_us_where_we_cannot_connect_to_it,
         without_a_port_it_goes_through_ssh_or_not_at_all,
         strangers_at_the_port_get_nothing_and_stop_nothing,
         strangers_do_not_push_out_who_takes_long_to_prove_himself,
         the_near_end_listens_where_ssh_goes_out,
-        a_far_end_that_sshd_told_nothing_listens_where_ssh_came_to,
+        a_remote_end_that_sshd_told_nothing_listens_where_ssh_came_to,
         where_it_is_not_known_who_is_reached_nobody_listens,
         words_that_cannot_be_obeyed_are_refused,
     ];
@@ -102,7 +102,7 @@ fn ssh_alone_where_that_is_asked_for() {
     assert_same_tree(source.path(), &scene.join("dst"));
 }
 
-fn the_far_end_connects_to_us_where_we_cannot_connect_to_it() {
+fn the_remote_end_connects_to_us_where_we_cannot_connect_to_it() {
     for way in BOTH {
         let scene = Scene::new();
         let source = tree(&scene);
@@ -211,12 +211,12 @@ fn relay(from: &TcpListener, to: SocketAddrV4, stop: &AtomicBool) {
     pumps.into_iter().for_each(|pump| pump.join().unwrap());
 }
 
-/// A way that takes as long as one over a distance: the far end connects back through a relay, which is where it takes
+/// A way that takes as long as one over a distance: the remote end connects back through a relay, which is where it takes
 /// ssh to have come from.
 fn strangers_do_not_push_out_who_takes_long_to_prove_himself() {
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 9, &[9 << 20], 100);
-    // The far end cannot listen.
+    // The remote end cannot listen.
     let taken = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let program = format!("env 'SSH_CONNECTION=127.0.0.3 1 127.0.0.2 22' {HAUL}");
@@ -251,7 +251,7 @@ fn the_near_end_listens_where_ssh_goes_out() {
     let lines = vec!["ListenAddress 127.0.0.2".to_owned()];
     let scene = Scene::with_sshd(SshdOptions { lines, ..SshdOptions::default() });
     let source = small_tree(&scene);
-    // The far end cannot listen where it was reached, and nobody can listen on all addresses.
+    // The remote end cannot listen where it was reached, and nobody can listen on all addresses.
     let taken = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let alias = format!("{} -o HostKeyAlias=[127.0.0.1]:{}", scene.sshd().shell(), scene.sshd().port());
@@ -264,7 +264,7 @@ fn the_near_end_listens_where_ssh_goes_out() {
     scene.assert_all_gone();
 }
 
-fn a_far_end_that_sshd_told_nothing_listens_where_ssh_came_to() {
+fn a_remote_end_that_sshd_told_nothing_listens_where_ssh_came_to() {
     let scene = Scene::new();
     let source = small_tree(&scene);
     // Nobody can listen on all addresses.

@@ -43,7 +43,7 @@ impl Place {
         (path, recipient.trim().to_owned())
     }
 
-    fn companion(&self, key: &str) -> serde_json::Value {
+    fn sidecar(&self, key: &str) -> serde_json::Value {
         serde_json::from_slice(&self.stored(&format!("{key}.haul"))).unwrap()
     }
 
@@ -87,10 +87,10 @@ fn what_is_packed_other_tools_unpack_and_it_comes_back() {
                 Some(program)
             );
         }
-        let companion = place.companion("long");
-        assert_eq!(companion["plain_length"], long.len());
-        assert_eq!(companion["plain_blake3"], place.b3sum(&long));
-        assert_eq!(companion["blake3"], place.b3sum(&place.stored("long")), "of what is stored");
+        let sidecar = place.sidecar("long");
+        assert_eq!(sidecar["plain_length"], long.len());
+        assert_eq!(sidecar["plain_blake3"], place.b3sum(&long));
+        assert_eq!(sidecar["blake3"], place.b3sum(&place.stored("long")), "of what is stored");
         let file = place.scene.join("file");
         let run = place.haul("get").args(["--json", &at("long")]).arg(&file).finish().expect_success();
         assert_eq!(summary(&run).of("copied_bytes"), long.len() as u64);
@@ -118,12 +118,12 @@ fn what_is_encrypted_age_decrypts_and_it_comes_back() {
                 );
                 assert!(place.get(&["--identity", key], name).expect_success().stdout == plain);
             }
-            let companion = place.companion(name);
+            let sidecar = place.sidecar(name);
             assert!(
-                companion["plain_blake3"].is_null() && companion["plain_length"].is_null(),
+                sidecar["plain_blake3"].is_null() && sidecar["plain_length"].is_null(),
                 "no secret is told"
             );
-            assert_eq!(companion["blake3"], place.b3sum(&stored));
+            assert_eq!(sidecar["blake3"], place.b3sum(&stored));
         }
     }
     let run = place.haul("get").arg(at("long")).env("AGE_IDENTITY", key).finish().expect_success();
@@ -209,7 +209,7 @@ fn what_is_damaged_or_cut_off_is_told_and_not_handed_over() {
         let encoding = place.store.note("/bucket/x", "haul-encoding").unwrap();
         let mut damaged = stored.clone();
         damaged[stored.len() / 2] ^= 1;
-        let companion = place.companion("x");
+        let sidecar = place.sidecar("x");
         let cases: [(&[u8], bool); 4] = [
             // Nothing is recorded of these: the format itself tells.
             (&stored[..stored.len() - 100], false),
@@ -224,7 +224,7 @@ fn what_is_damaged_or_cut_off_is_told_and_not_handed_over() {
             let len = plain.len().to_string();
             if recorded {
                 notes.extend([("haul-plain-blake3", &other[..]), ("haul-plain-length", &len)]);
-                notes.push(("haul-blake3", companion["blake3"].as_str().unwrap()));
+                notes.push(("haul-blake3", sidecar["blake3"].as_str().unwrap()));
             }
             if recorded && encoding == "age" {
                 continue;
@@ -282,12 +282,12 @@ fn packing_stays_within_the_memory_that_was_declared() {
         let words =
             ["--max-memory", &limit, "--compress", compress, "--encrypt", &recipient, &at("x"), "--", "cat"];
         let run = place.haul("put").args(words).arg(&source).watch_memory().finish().expect_success();
-        assert!(run.near_peak <= memory << 20, "{compress}: {} MiB", run.near_peak >> 20);
+        assert!(run.local_peak <= memory << 20, "{compress}: {} MiB", run.local_peak >> 20);
         let file = place.scene.join("file");
         let run =
             place.haul("get").args(["--max-memory", &limit, "--identity"]).arg(&key).arg(at("x")).arg(&file);
         let run = run.watch_memory().finish().expect_success();
-        assert!(run.near_peak <= memory << 20, "get {compress}: {} MiB", run.near_peak >> 20);
+        assert!(run.local_peak <= memory << 20, "get {compress}: {} MiB", run.local_peak >> 20);
         assert!(fs::read(&file).unwrap() == plain);
     }
 }

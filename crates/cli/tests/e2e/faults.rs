@@ -17,7 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_stalled_stream_does_not_hold_up_the_others,
         when_all_streams_stall_it_gives_up_and_the_next_run_goes_on,
         refused_connections_are_not_fatal_while_one_lives,
-        a_slow_far_end_is_no_dead_one,
+        a_slow_remote_end_is_no_dead_one,
         a_byte_that_is_flipped_every_time_never_reaches_a_file,
     ]
 }
@@ -185,7 +185,7 @@ fn refused_connections_are_not_fatal_while_one_lives() {
     }
 }
 
-fn a_slow_far_end_is_no_dead_one() {
+fn a_slow_remote_end_is_no_dead_one() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.file("file", 9 << 20);

@@ -46,8 +46,8 @@ fn an_empty_source_changes_nothing_unless_that_is_said() {
         let sync = |more: &[&str]| {
             let (from, to) = (slash(source.path()), slash(copy.path()));
             let run = if way == Way::Local { scene.haul("sync") } else { scene.haul_ssh("sync") };
-            let from = if way == Way::Pull { scene.far(&from) } else { from };
-            run.args(more).arg(from).arg(if way == Way::Push { scene.far(&to) } else { to }).finish()
+            let from = if way == Way::Pull { scene.remote(&from) } else { from };
+            run.args(more).arg(from).arg(if way == Way::Push { scene.remote(&to) } else { to }).finish()
         };
         for more in [&["-n"][..], &[], &["-q"], &["--ignore-errors"]] {
             let line = refused(sync(more));

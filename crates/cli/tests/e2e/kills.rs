@@ -8,14 +8,14 @@ use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, content_len};
 use haul_testkit::{FaultPlan, Finished, Random, Running, Tree, assert_no_half_files, assert_same_tree};
 
-use crate::scene::{FAR, Scene, Way, slash, summary};
+use crate::scene::{REMOTE, Scene, Way, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
-        a_giant_file_goes_on_where_it_was,
-        when_every_far_end_is_killed_the_run_ends_or_goes_on_and_is_whole,
+        a_large_file_goes_on_where_it_was,
+        when_every_remote_end_is_killed_the_run_ends_or_goes_on_and_is_whole,
         a_damaged_journal_costs_time_and_never_correctness,
         staging_of_a_changed_source_is_not_used,
         two_at_once_do_not_mix,
@@ -30,9 +30,9 @@ const STREAMS: &str = "4";
 /// Who is killed.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
-    Near,
-    EveryFar,
-    OneFar,
+    Local,
+    EveryRemote,
+    OneRemote,
 }
 
 fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
@@ -94,9 +94,9 @@ impl Tour<'_> {
     /// One run in which somebody is killed at some moment. Says whether it was still at work then.
     fn interrupted(&self, random: &mut Random) -> (bool, Finished) {
         let victim = match random.between(0, 5) {
-            0..=2 => Victim::Near,
-            3 => Victim::EveryFar,
-            _ => Victim::OneFar,
+            0..=2 => Victim::Local,
+            3 => Victim::EveryRemote,
+            _ => Victim::OneRemote,
         };
         let moment = Duration::from_millis(random.between(20, 2500));
         let mut run = self.start();
@@ -105,10 +105,10 @@ impl Tour<'_> {
         let at_work = run.is_running();
         let mut agents = run.agents();
         match victim {
-            Victim::Near => kill(run.pid()),
-            Victim::EveryFar => agents.iter().for_each(|pid| kill(*pid)),
-            Victim::OneFar if agents.is_empty() => {}
-            Victim::OneFar => kill(agents.swap_remove(random.between(0, agents.len() as u64) as usize)),
+            Victim::Local => kill(run.pid()),
+            Victim::EveryRemote => agents.iter().for_each(|pid| kill(*pid)),
+            Victim::OneRemote if agents.is_empty() => {}
+            Victim::OneRemote => kill(agents.swap_remove(random.between(0, agents.len() as u64) as usize)),
         }
         if self.copy.exists() {
             assert_no_half_files(self.source.path(), &self.copy);
@@ -116,7 +116,7 @@ impl Tour<'_> {
         let end = run.finish();
         let expected = end.was_killed() || matches!(end.code(), Some(0 | 4));
         assert!(expected, "{victim:?} killed after {moment:?} on {:?}: {end}", self.way);
-        // What a killed near end left behind must end by itself before the next run.
+        // What a killed local end left behind must end by itself before the next run.
         self.scene.assert_all_gone();
         if self.copy.exists() {
             assert_no_half_files(self.source.path(), &self.copy);
@@ -125,7 +125,7 @@ impl Tour<'_> {
     }
 }
 
-fn a_giant_file_goes_on_where_it_was() {
+fn a_large_file_goes_on_where_it_was() {
     for way in [Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = scene.tree("src");
@@ -148,9 +148,9 @@ fn a_giant_file_goes_on_where_it_was() {
     }
 }
 
-fn when_every_far_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
+fn when_every_remote_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
     for way in [Way::Push, Way::Pull] {
-        // While there are folders and small files, in the middle, and in a giant file alone.
+        // While there are folders and small files, in the middle, and in a large file alone.
         for share in [1, 10, 30, 70] {
             let scene = Scene::new();
             let source = Tree::mixed(scene.join("src"), 50, &[41 << 20, 9 << 20], 1200);
@@ -175,9 +175,10 @@ fn when_every_far_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
 }
 
 fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsString) {
-    let far =
-        |path: &Path| haul_testkit::process::joined(&[FAR.as_bytes(), b":", slash(path).as_encoded_bytes()]);
-    if way == Way::Pull { (far(from), slash(to)) } else { (slash(from), far(to)) }
+    let remote = |path: &Path| {
+        haul_testkit::process::joined(&[REMOTE.as_bytes(), b":", slash(path).as_encoded_bytes()])
+    };
+    if way == Way::Pull { (remote(from), slash(to)) } else { (slash(from), remote(to)) }
 }
 
 /// Pushes the tree slowly and kills it once `enough` bytes have arrived.

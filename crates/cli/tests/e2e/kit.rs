@@ -99,7 +99,7 @@ fn a_half_file_under_its_final_name_is_seen() {
     assert!(seen.is_err(), "other content is seen");
 }
 
-/// Runs a command at the far end of the fault shell.
+/// Runs a command at the remote end of the fault shell.
 fn through(scene: &Scene, plan: &FaultPlan, command: &str, input: &[u8]) -> Run {
     let shell = fault_shell(plan);
     let mut words = shell.split(' ');

@@ -221,8 +221,8 @@ fn a_nice_run_has_the_lowest_priority_at_both_ends() {
     let copy = scene.join("dst");
     let mut run = scene.copy(Way::Push, source.path(), &copy).args(["--nice", "--bwlimit=8M"]).start();
     run.wait_until("some of it has arrived", || allocated(&copy) > 0);
-    let near = priorities(run.pid());
-    assert!(near.len() > 3 && near.iter().all(|nice| *nice == 19), "{near:?}");
+    let local = priorities(run.pid());
+    assert!(local.len() > 3 && local.iter().all(|nice| *nice == 19), "{local:?}");
     let agents = run.agents();
     // The first of them serves all connections.
     assert!(agents.iter().any(|pid| priorities(*pid).iter().all(|nice| *nice == 19)), "{agents:?}");

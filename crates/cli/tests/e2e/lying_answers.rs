@@ -287,8 +287,8 @@ fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
     }
     let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     check(names.iter().all(|name| name == "dst"), format!("outside there is {names:?}"));
-    check(run.near_peak > 0, "its memory was not seen".to_owned());
-    harm(&run, run.near_peak, BUDGET).into_iter().for_each(|what| check(false, what));
+    check(run.local_peak > 0, "its memory was not seen".to_owned());
+    harm(&run, run.local_peak, BUDGET).into_iter().for_each(|what| check(false, what));
     let _ = fs::remove_dir_all(&case);
     wrong
 }

@@ -1,4 +1,4 @@
-//! A far haul that lies in each field of each message: the near end ends well and does no harm.
+//! A remote haul that lies in each field of each message: the local end ends well and does no harm.
 //!
 //! `LIES="SCENE KEY CHANGE AT, …"` tells these alone; `LIES_EACH=N` tells N for each part of a message instead of a
 //! sample of all, with `LIES_CHANGES="NAME …"` of these changes only.
@@ -17,9 +17,9 @@ pub(crate) fn cases() -> Vec<Case> {
         every_kind_of_answer_is_lied_about,
         a_source_that_lies_does_no_harm,
         a_destination_that_lies_does_no_harm,
-        a_far_end_that_lies_to_other_commands_does_no_harm,
-        a_far_end_that_repeats_a_lie_does_not_keep_the_run,
-        what_only_the_far_end_knows_is_believed_and_nothing_else,
+        a_remote_end_that_lies_to_other_commands_does_no_harm,
+        a_remote_end_that_repeats_a_lie_does_not_keep_the_run,
+        what_only_the_remote_end_knows_is_believed_and_nothing_else,
     ]
 }
 
@@ -127,7 +127,7 @@ fn a_destination_that_lies_does_no_harm() {
     tell(&stage, lies);
 }
 
-fn a_far_end_that_lies_to_other_commands_does_no_harm() {
+fn a_remote_end_that_lies_to_other_commands_does_no_harm() {
     let here = Scene::new();
     let stage = stage(&here);
     let lies = sample(&stage, &[("verify", 15), ("verify-far", 10), ("hash", 15), ("within", 15)]);
@@ -138,7 +138,7 @@ fn lie(name: &str, text: &str) -> Told {
     (scene(name), text.parse().unwrap())
 }
 
-fn a_far_end_that_repeats_a_lie_does_not_keep_the_run() {
+fn a_remote_end_that_repeats_a_lie_does_not_keep_the_run() {
     let here = Scene::new();
     let stage = stage(&here);
     let lies = vec![
@@ -155,7 +155,7 @@ fn a_far_end_that_repeats_a_lie_does_not_keep_the_run() {
     }
 }
 
-fn what_only_the_far_end_knows_is_believed_and_nothing_else() {
+fn what_only_the_remote_end_knows_is_believed_and_nothing_else() {
     let here = Scene::new();
     let stage = stage(&here);
     let believed = vec![

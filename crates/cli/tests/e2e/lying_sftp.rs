@@ -19,7 +19,7 @@ use haul_testkit::process::{assert_all_gone, joined};
 use haul_testkit::{Finished, Run, Tree, tree_differences};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::scene::{FAR, HAUL, LYING_SERVER, Scene, slash};
+use crate::scene::{HAUL, LYING_SERVER, REMOTE, Scene, slash};
 use crate::{Case, cases};
 use table::{Told, Way};
 
@@ -65,7 +65,7 @@ fn all_end_well(lies: &[Told]) {
             let code = run.code().map_or_else(|| run.status.to_string(), |code| code.to_string());
             *codes.lock().unwrap().entry(code).or_default() += 1;
             let mut peak = peak.lock().unwrap();
-            *peak = (*peak).max(run.near_peak);
+            *peak = (*peak).max(run.local_peak);
             if !wrong.is_empty() {
                 failed.lock().unwrap().push(format!("{told}: {}\n{run}\n", wrong.join("; ")));
             }
@@ -124,10 +124,10 @@ fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finishe
     let before = (fingerprint(outside.path()), fingerprint(source.path()));
     let this = std::env::current_exe().unwrap();
     let shell = format!("{} {LYING_SERVER} {}", this.display(), plan.display());
-    let far = |path: &Path| joined(&[b"sftp://", FAR.as_bytes(), slash(path).as_bytes()]);
+    let remote = |path: &Path| joined(&[b"sftp://", REMOTE.as_bytes(), slash(path).as_bytes()]);
     let (from, to) = match told.way {
-        Way::Pull => (far(source.path()), slash(copy.path())),
-        Way::Push => (slash(source.path()), far(copy.path())),
+        Way::Pull => (remote(source.path()), slash(copy.path())),
+        Way::Push => (slash(source.path()), remote(copy.path())),
     };
     // What this run starts is ended with it, and with no other.
     let tag = case.display().to_string();
@@ -158,8 +158,8 @@ fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finishe
     let mut names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     check(names == ["dst", "outside"], format!("outside there is {names:?}"));
-    check(run.near_peak > 0, "its memory was not seen".to_owned());
-    harm(&run, run.near_peak, BUDGET).into_iter().for_each(|what| check(false, what));
+    check(run.local_peak > 0, "its memory was not seen".to_owned());
+    harm(&run, run.local_peak, BUDGET).into_iter().for_each(|what| check(false, what));
     assert_all_gone(&tag, Duration::from_secs(20));
     // They are many.
     let _ = fs::remove_dir_all(&case);

@@ -71,7 +71,7 @@ fn a_listing_that_lies_is_not_believed() {
                 .finish()
                 .expect_code(4);
             assert!(run.err().contains(said), "{said}: {run}");
-            assert!(run.near_peak < (128 + 64) << 20, "{said}: {} MiB", run.near_peak >> 20);
+            assert!(run.local_peak < (128 + 64) << 20, "{said}: {} MiB", run.local_peak >> 20);
         }
     }
     assert_eq!(fs::read_dir(&to).unwrap().count(), 1, "nothing was written or removed");
@@ -92,7 +92,7 @@ fn a_listing_without_an_end_ends() {
     let server = Scripted::start(|_, _| Reply::listing(&record("t/a", "1")).endless());
     let run = haul(&scene, &server, "ls").args(["--timeout", "2", "s3://b/t/"]).watch_memory().finish();
     let run = run.expect_code(4);
-    assert!(run.near_peak < 192 << 20, "{} MiB", run.near_peak >> 20);
+    assert!(run.local_peak < 192 << 20, "{} MiB", run.local_peak >> 20);
     let server =
         Scripted::start(|_, _| Reply::listing(&record("t/a", "1")).dripping(1, Duration::from_millis(300)));
     let run = haul(&scene, &server, "ls").args(["--timeout", "2", "s3://b/t/"]).finish().expect_code(4);
@@ -182,7 +182,7 @@ fn content_that_is_not_what_was_recorded_is_not_handed_over() {
     };
     let (code, out, run) = get(&one_object(|_, reply| reply));
     assert!(code == Some(0) && out == b"hello", "{run}");
-    // Another checksum, an MD5 that is none, a companion that lies about the digest.
+    // Another checksum, an MD5 that is none, a sidecar that lies about the digest.
     let digest = "0".repeat(64);
     let lies: [(&str, &str); 3] = [
         ("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="),
@@ -291,11 +291,11 @@ fn an_address_of_the_wrong_kind_is_named_at_once() {
 fn a_token_does_not_go_over_a_network_in_the_clear() {
     let scene = Scene::new();
     // An address of which RFC 5737 says that nobody has it.
-    let far = "http://192.0.2.1:9";
+    let remote = "http://192.0.2.1:9";
     let google = |words: &[&str]| {
         let run = scene.haul("ls").env("CLOUDSDK_AUTH_ACCESS_TOKEN", "secret").args([
             "--endpoint",
-            far,
+            remote,
             "--timeout",
             "1",
         ]);
@@ -307,7 +307,7 @@ fn a_token_does_not_go_over_a_network_in_the_clear() {
     assert!(!run.err().contains("in the clear") && !run.err().contains("secret"), "{run}");
     let azure = |name: &str, value: &str| {
         let run = scene.haul("ls").env("AZURE_STORAGE_ACCOUNT", "a").env(name, value);
-        run.args(["--endpoint", far, "--timeout", "1", "az://b/"]).finish()
+        run.args(["--endpoint", remote, "--timeout", "1", "az://b/"]).finish()
     };
     let run = azure("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=c2VjcmV0").expect_code(2);
     assert!(run.err().contains("in the clear") && !run.err().contains("c2VjcmV0"), "{run}");
@@ -319,7 +319,7 @@ fn a_token_does_not_go_over_a_network_in_the_clear() {
             haul(&scene, &server, "ls").env("AWS_SESSION_TOKEN", "secret").args(["--endpoint", endpoint]);
         run.args(["--timeout", "1", "s3://b/"]).finish()
     };
-    let run = amazon(far).expect_code(4);
+    let run = amazon(remote).expect_code(4);
     assert!(run.err().contains("the session token and the content go to 192.0.2.1 in the clear"), "{run}");
     assert!(amazon(&server.endpoint()).expect_success().err().is_empty());
 }

@@ -30,7 +30,7 @@ fn a_missing_source_is_one_line_without_advice_to_go_on() {
     for (way, word) in [(Way::Local, "copy"), (Way::Local, "sync"), (Way::Pull, "copy")] {
         let run = if way == Way::Local { scene.haul(word) } else { scene.haul_ssh(word) };
         let source = scene.join("nosuch");
-        let source = if way == Way::Pull { scene.far(&source) } else { source.into() };
+        let source = if way == Way::Pull { scene.remote(&source) } else { source.into() };
         let run = run.arg(source).arg(scene.join("dst")).finish().expect_code(1);
         let said = line(&run);
         assert!(said.contains("nosuch") && !said.contains("again"), "{said}");

@@ -1,4 +1,4 @@
-//! A far end without haul: it goes on over SFTP, or haul is put there.
+//! A remote end without haul: it goes on over SFTP, or haul is put there.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use haul_testkit::{
     assert_same_tree,
 };
 
-use crate::scene::{FAR, HAUL, Scene, fault_shell, slash, summary};
+use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash, summary};
 use crate::sftp::{haul, plain, push};
 use crate::{Case, cases};
 
@@ -37,14 +37,14 @@ fn without_haul_there_it_goes_on_over_sftp() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[9 << 20], 100);
     let copy = scene.join("dst");
-    let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
-    let run = haul(&scene, "copy").arg(slash(source.path())).arg(far(&copy)).finish().expect_success();
+    let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
+    let run = haul(&scene, "copy").arg(slash(source.path())).arg(remote(&copy)).finish().expect_success();
     let told: Vec<String> =
         run.err().lines().filter(|line| line.contains("SFTP")).map(str::to_owned).collect();
     assert_eq!(told.len(), 1, "it is said in one line: {run}");
     assert_same_tree(source.path(), &copy);
     let back = scene.join("back");
-    let _ = haul(&scene, "copy").arg(far(&copy)).arg(slash(&back)).finish().expect_success();
+    let _ = haul(&scene, "copy").arg(remote(&copy)).arg(slash(&back)).finish().expect_success();
     assert_same_tree(source.path(), &back);
     scene.assert_all_gone();
 }
@@ -53,7 +53,7 @@ fn a_haul_that_was_named_and_is_missing_is_told() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[], 10);
     let run = haul(&scene, "copy").args(["--remote-haul", "/no/such/haul"]);
-    let run = run.arg(slash(source.path())).arg(scene.far(scene.join("dst"))).finish().expect_code(4);
+    let run = run.arg(slash(source.path())).arg(scene.remote(scene.join("dst"))).finish().expect_code(4);
     assert!(run.err().contains("/no/such/haul"), "{run}");
     assert!(!scene.join("dst").exists());
 }
@@ -73,7 +73,7 @@ fn bootstrap_puts_haul_there_once() {
     let source = plain(&scene, "src", &[9 << 20], 100);
     let run = |copy: &Path| {
         let run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
-        run.arg(slash(source.path())).arg(joined(&[FAR.as_bytes(), b":", slash(copy).as_bytes()])).finish()
+        run.arg(slash(source.path())).arg(joined(&[REMOTE.as_bytes(), b":", slash(copy).as_bytes()])).finish()
     };
     let first = run(&scene.join("dst")).expect_success();
     assert!(first.err().contains("putting it into ~/.cache/haul"), "{first}");
@@ -91,7 +91,7 @@ fn bootstrap_puts_haul_there_once() {
     let plan = FaultPlan::new(scene.join("bad")).with(Which::Only(2), Direction::Up, Fault::Flip(3_000_000));
     let run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
     let run = run.arg(slash(source.path())).arg(joined(&[
-        FAR.as_bytes(),
+        REMOTE.as_bytes(),
         b":",
         slash(&scene.join("bad-dst")).as_bytes(),
     ]));
@@ -101,14 +101,14 @@ fn bootstrap_puts_haul_there_once() {
     scene.assert_all_gone();
 }
 
-/// `haul copy --bootstrap` to a far end without haul, whose programs are those of `path` if that is given.
+/// `haul copy --bootstrap` to a remote end without haul, whose programs are those of `path` if that is given.
 fn bootstrapped(scene: &Scene, source: &Path, copy: &Path, path: Option<&Path>) -> Run {
     let plan = FaultPlan::new(scene.join("plan"));
     let mut run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
     if let Some(path) = path {
         run = run.env("PATH", path);
     }
-    run.arg(slash(source)).arg(joined(&[FAR.as_bytes(), b":", slash(copy).as_bytes()]))
+    run.arg(slash(source)).arg(joined(&[REMOTE.as_bytes(), b":", slash(copy).as_bytes()]))
 }
 
 /// The cache of the scene, which is made, and the place of the program in it.
@@ -229,7 +229,7 @@ fn bootstrap_replaces_no_haul_that_is_installed() {
     let source = plain(&scene, "src", &[], 50);
     let run = haul(&scene, "copy").args(["--remote-haul", HAUL, "--bootstrap"]);
     let run =
-        run.arg(slash(source.path())).arg(scene.far(slash(&scene.join("dst")))).finish().expect_success();
+        run.arg(slash(source.path())).arg(scene.remote(slash(&scene.join("dst")))).finish().expect_success();
     assert!(!run.err().contains("putting"), "{run}");
     assert_eq!(list(&home), [""; 0].map(PathBuf::from), "nothing was copied");
     assert_same_tree(source.path(), &scene.join("dst"));

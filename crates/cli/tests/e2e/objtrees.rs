@@ -21,7 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         killed_at_random_moments_it_goes_on_and_nothing_is_half_there,
-        what_a_killed_run_sent_of_a_giant_is_not_sent_again,
+        what_a_killed_run_sent_of_a_large_is_not_sent_again,
         trouble_on_the_way_up_and_down_harms_nothing,
         what_was_flipped_in_the_store_is_not_taken,
         other_clients_read_the_tree_and_theirs_is_read,
@@ -116,16 +116,16 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
     assert!(bucket.incomplete().is_empty(), "what killed runs left is known as haul's own");
 }
 
-fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
+fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
     let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     source.file("giant", (80 << 20) + 3);
     source.time("giant", 1_600_000_000, 123_456_789);
     // One part stands still, so that the run cannot end.
-    let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
-    let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
+    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let run = copy(bucket.through(&hung, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
-    let sent = || stuck.done(|request| request.part().is_some());
+    let sent = || hung.done(|request| request.part().is_some());
     run.wait_until("all other parts were sent", || sent() == 10);
     kill(run.pid());
     let _ = run.finish();
@@ -140,10 +140,10 @@ fn what_a_killed_run_sent_of_a_giant_is_not_sent_again() {
     assert_same_tree(source.path(), &back);
     // Interrupted by the person, it is the same.
     source.file("other", 80 << 20);
-    let stuck = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
-    let run = copy(bucket.through(&stuck, "copy"), slash(source.path()), bucket.at("t/"));
+    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let run = copy(bucket.through(&hung, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
-    run.wait_until("all other parts were sent", || stuck.done(|request| request.part().is_some()) == 9);
+    run.wait_until("all other parts were sent", || hung.done(|request| request.part().is_some()) == 9);
     run.signal(rustix::process::Signal::INT);
     let _ = run.finish().expect_code(130);
     let _ = bucket.haul("rm").args(["--incomplete", &bucket.at("t/")]).finish().expect_success();
@@ -381,7 +381,7 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
 fn a_store_copies_within_itself() {
     let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
-    // A giant of several names, of which the others are elsewhere.
+    // A large file of several names, of which the others are elsewhere.
     source.file("named twice", 5 << 20);
     std::fs::hard_link(source.join("named twice"), bucket.scene.join("its other name")).unwrap();
     let _ = ends(push(&bucket, source.path(), "a/"));
@@ -416,11 +416,11 @@ fn a_store_copies_within_itself() {
 fn between_ssh_and_a_store_all_passes_through_here() {
     let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
-    let far = |path: &Path| bucket.scene.far(joined(&[path.as_os_str().as_bytes(), b"/"]));
+    let remote = |path: &Path| bucket.scene.remote(joined(&[path.as_os_str().as_bytes(), b"/"]));
     let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);
-    let up = copy(ssh(bucket.haul("copy")), far(source.path()), bucket.at("t/")).finish().expect_success();
+    let up = copy(ssh(bucket.haul("copy")), remote(source.path()), bucket.at("t/")).finish().expect_success();
     assert!(up.said().contains("passes through this machine"), "{up}");
     let back = bucket.scene.join("dst");
-    let _ = ends(copy(ssh(bucket.haul("copy")), bucket.at("t/"), far(&back)));
+    let _ = ends(copy(ssh(bucket.haul("copy")), bucket.at("t/"), remote(&back)));
     assert_same_tree(source.path(), &back);
 }

@@ -73,10 +73,11 @@ fn quiet_is_silent() {
         let scene = Scene::new();
         let source = source(&scene);
         let plain = |word: &str| if way == Way::Local { scene.haul(word) } else { scene.haul_ssh(word) };
-        let far = |path: &Path, is_far: bool| if is_far { scene.far(slash(path)) } else { slash(path) };
+        let remote =
+            |path: &Path, is_remote: bool| if is_remote { scene.remote(slash(path)) } else { slash(path) };
         for word in ["copy", "sync", "verify", "copy"] {
-            let from = far(source.path(), way == Way::Pull);
-            let to = far(&scene.join("dst"), way == Way::Push);
+            let from = remote(source.path(), way == Way::Pull);
+            let to = remote(&scene.join("dst"), way == Way::Push);
             let run = plain(word).arg("-q").arg(from).arg(to).finish().expect_success();
             assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{way:?}: {run}");
         }

@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_wrong_answer_is_asked_for_again,
         three_wrong_passwords_are_exit_4_and_one_line,
         the_question_comes_once_for_all_connections,
-        two_far_ends_ask_one_after_the_other,
+        two_remote_ends_ask_one_after_the_other,
     ]
 }
 
@@ -54,10 +54,10 @@ impl Asked {
         Terminal::run(&haul(&self.scene, &ssh, words), self.scene.tag())
     }
 
-    /// Copies the source to the far end, with these words more.
+    /// Copies the source to the remote end, with these words more.
     fn copy(&self, more: &str) -> Terminal {
-        let (source, far) = (slash(self.source.path()), self.scene.far(slash(&self.copy)));
-        self.run(&format!("copy --remote-haul {HAUL} {more} {} {}", source.display(), far.display()))
+        let (source, remote) = (slash(self.source.path()), self.scene.remote(slash(&self.copy)));
+        self.run(&format!("copy --remote-haul {HAUL} {more} {} {}", source.display(), remote.display()))
     }
 
     /// Fails if a file of the run holds a secret, or a process of it is left.
@@ -137,7 +137,7 @@ fn three_wrong_passwords_are_exit_4_and_one_line() {
 
 fn the_question_comes_once_for_all_connections() {
     let through_first = "haul goes on through the first connection";
-    for (far, words, said) in [
+    for (remote, words, said) in [
         ("127.0.0.1:", "--transport ssh --streams 4 --bwlimit 2M", through_first),
         ("127.0.0.1:", "--transport tls --streams 4", "around ssh"),
         ("sftp://127.0.0.1", "--streams 4 --bwlimit 2M", through_first),
@@ -146,7 +146,7 @@ fn the_question_comes_once_for_all_connections() {
         // It takes so long that more connections are tried.
         let source = Tree::mixed(asked.scene.join("more"), 21, &[4 << 20, 3 << 20], 30);
         let (from, to) = (source.path().display(), asked.copy.display());
-        let mut terminal = asked.run(&format!("copy --remote-haul {HAUL} {words} {from}/ {far}{to}/"));
+        let mut terminal = asked.run(&format!("copy --remote-haul {HAUL} {words} {from}/ {remote}{to}/"));
         terminal.wait_for(BY_KEYBOARD);
         terminal.type_secret(PASSWORD);
         let (code, screen) = terminal.finish();
@@ -154,14 +154,14 @@ fn the_question_comes_once_for_all_connections() {
         assert_eq!(times(&screen, BY_KEYBOARD), 1, "{screen}");
         assert_eq!(times(&screen, said), 1, "{screen}");
         assert_eq!(asked.server.logged("Accepted"), 1, "{}", asked.server.log());
-        let care = if far.starts_with("sftp") { Care::of_sftp() } else { Care::default() };
+        let care = if remote.starts_with("sftp") { Care::of_sftp() } else { Care::default() };
         let found = tree_differences(source.path(), &asked.copy, &care);
         assert!(found.is_empty(), "{found:#?}");
         asked.nothing_told();
     }
 }
 
-fn two_far_ends_ask_one_after_the_other() {
+fn two_remote_ends_ask_one_after_the_other() {
     let asked = Asked::new(&ONE);
     let user = tool(Command::new("id").arg("-un"));
     let mut terminal = asked.run(&format!(

@@ -18,8 +18,8 @@ pub(crate) fn cases() -> Vec<Case> {
         sources_and_destinations_mean_what_they_mean_to_rsync,
         several_sources_into_a_file_are_refused,
         a_folder_onto_a_file_fails_and_leaves_the_file,
-        a_far_path_may_hold_any_byte,
-        a_far_path_is_below_the_home_directory,
+        a_remote_path_may_hold_any_byte,
+        a_remote_path_is_below_the_home_directory,
         a_location_may_be_a_url_with_a_port,
         a_host_may_be_an_alias_of_ssh_config,
         a_file_with_a_colon_is_copied_with_a_dot_slash,
@@ -106,18 +106,18 @@ fn sources_and_destinations_mean_what_they_mean_to_rsync() {
         for way in WAYS {
             fs::create_dir(&got).unwrap();
             ground(&got);
-            // A far end does not know where we are, so its paths are absolute.
+            // A remote end does not know where we are, so its paths are absolute.
             let run = if way == Way::Local { scene.haul("copy") } else { scene.haul_ssh("copy") };
             let full = |name: &&str| joined(&[got.as_os_str().as_bytes(), b"/", name.as_bytes()]);
             let source = |name: &&str| match way {
                 Way::Local => OsString::from(*name),
                 Way::Push => full(name),
-                Way::Pull | Way::Relay => scene.far(full(name)),
+                Way::Pull | Way::Relay => scene.remote(full(name)),
             };
             let destination = match way {
                 Way::Local => OsString::from(target),
                 Way::Pull => full(&target),
-                Way::Push | Way::Relay => scene.far(full(&target)),
+                Way::Push | Way::Relay => scene.remote(full(&target)),
             };
             let run = run.in_dir(&got).args(sources.iter().map(source)).arg(destination).finish();
             settle(&wanted);
@@ -176,7 +176,7 @@ fn in_login_home() -> Scratch {
     Scratch::inside(Path::new(home.trim()))
 }
 
-fn a_far_path_may_hold_any_byte() {
+fn a_remote_path_may_hold_any_byte() {
     let names: [&[u8]; 9] = [
         b"x y",
         b"$(touch pwned)",
@@ -192,24 +192,24 @@ fn a_far_path_may_hold_any_byte() {
     let home = in_login_home();
     let source = Tree::mixed(scene.join("src"), 2, &[5 << 20], 3);
     for name in names {
-        let far = home.join(OsStr::from_bytes(name));
+        let remote = home.join(OsStr::from_bytes(name));
         let short = home.path().file_name().unwrap();
         // Absolute, and below `~`.
-        for spelled in [far.clone().into_os_string(), joined(&[b"~/", short.as_bytes(), b"/", name])] {
-            let there = scene.far(joined(&[spelled.as_bytes(), b"/"]));
+        for spelled in [remote.clone().into_os_string(), joined(&[b"~/", short.as_bytes(), b"/", name])] {
+            let there = scene.remote(joined(&[spelled.as_bytes(), b"/"]));
             let back = scene.join("back");
             let _ = scene.haul_ssh("copy").arg(slash(source.path())).arg(&there).finish().expect_success();
-            assert_same_tree(source.path(), &far);
+            assert_same_tree(source.path(), &remote);
             let _ = scene.haul_ssh("copy").arg(&there).arg(&back).finish().expect_success();
             assert_same_tree(source.path(), &back);
-            fs::remove_dir_all(&far).unwrap();
+            fs::remove_dir_all(&remote).unwrap();
             fs::remove_dir_all(&back).unwrap();
         }
     }
     assert!(list(home.path()).is_empty(), "no shell has seen a name: {:?}", list(home.path()));
 }
 
-fn a_far_path_is_below_the_home_directory() {
+fn a_remote_path_is_below_the_home_directory() {
     let scene = Scene::new();
     let home = in_login_home();
     let short = home.path().file_name().unwrap();
@@ -217,7 +217,7 @@ fn a_far_path_is_below_the_home_directory() {
     source.file("file", 100);
     for (number, before) in ["", "~/", "./"].into_iter().enumerate() {
         let name = format!("/{number}");
-        let there = scene.far(joined(&[before.as_bytes(), short.as_bytes(), name.as_bytes()]));
+        let there = scene.remote(joined(&[before.as_bytes(), short.as_bytes(), name.as_bytes()]));
         let _ = scene.haul_ssh("copy").arg(slash(source.path())).arg(there).finish().expect_success();
         assert_same_tree(source.path(), &home.join(number.to_string()));
     }

@@ -39,7 +39,7 @@ fn the_figures_of_a_tree_are_those_of_the_disk_at_both_ends() {
     source.link("link", "sparse");
     fs::hard_link(source.join("big/0.ibd"), source.join("again")).unwrap();
     let here = scene.haul("plan").arg("--json").arg(slash(source.path())).finish().expect_success();
-    let there = scene.haul_ssh("plan").arg("--json").arg(scene.far(slash(source.path()))).finish();
+    let there = scene.haul_ssh("plan").arg("--json").arg(scene.remote(slash(source.path()))).finish();
     let [mut here, mut there] = [here, there.expect_success()].map(|run| planned(&run));
     for plan in [&mut here, &mut there] {
         plan.as_object_mut().unwrap().remove("scan_seconds").unwrap();

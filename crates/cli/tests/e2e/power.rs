@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("power::files_changed_in_place_are_right_after_a_cut", || try_all(&IN_PLACE)),
         ("power::files_made_from_older_ones_are_right_after_a_cut", || try_all(&DELTA)),
         ("power::a_sync_that_removes_is_right_after_a_cut", || try_all(&SYNC)),
-        ("power::a_far_destination_is_right_after_a_cut", || try_all(&PUSH)),
+        ("power::a_remote_destination_is_right_after_a_cut", || try_all(&PUSH)),
     ];
     all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
 }
@@ -270,7 +270,7 @@ fn end(bench: &Bench, shape: &Shape, run: Running, machine_goes: bool) -> Finish
     if machine_goes {
         agents(bench.scene.tag()).into_iter().for_each(kill);
     }
-    // Of two machines the near one keeps its power, but its other end never comes back here.
+    // Of two machines the local one keeps its power, but its other end never comes back here.
     if machine_goes || shape.way == Way::Push {
         kill(run.pid());
     }

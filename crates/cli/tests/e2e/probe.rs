@@ -128,7 +128,7 @@ fn the_command_that_it_names_makes_the_copy() {
 fn people_get_a_table() {
     let scene = Scene::new();
     let source = source(&scene);
-    let (from, to) = (slash(source.path()), scene.far(scene.join("dst")));
+    let (from, to) = (slash(source.path()), scene.remote(scene.join("dst")));
     let run = scene.haul_ssh("probe").arg(from).arg(to).finish().expect_success();
     for words in [
         "enough for",
@@ -165,7 +165,7 @@ fn what_cannot_be_probed_is_told() {
     let _ = scene.haul("probe").arg(scene.home()).finish().expect_code(2);
     let nowhere =
         scene.haul("probe").args(["--remote-haul", "/nonexistent/haul", "-e", &scene.sshd().shell()]);
-    let _ = nowhere.arg(scene.home()).arg(scene.far(&to)).finish().expect_code(4);
+    let _ = nowhere.arg(scene.home()).arg(scene.remote(&to)).finish().expect_code(4);
     assert!(!to.exists());
 }
 
@@ -192,7 +192,7 @@ fn the_doctor_looks_at_ends_and_links() {
             assert_eq!(level(&run, &link, "MTU"), "ok");
         }
         assert!(!scene.join("dst").exists());
-        let one = scene.far(source.path());
+        let one = scene.remote(source.path());
         let run = scene.haul_ssh("probe").args(["--doctor", "--json"]).arg(one).finish();
         assert!(run.code() == Some(0) || bad, "{run}");
         assert_eq!(level(&run, &link, "packet size"), "ok");
@@ -208,13 +208,13 @@ fn a_low_limit_on_open_files_is_found_at_either_end() {
         Run::new("sh", scene.tag()).args(["-c", &script, "sh"]).arg(source.path()).arg(scene.join("dst"));
     let run = here.finish().expect_code(1);
     assert_eq!(level(&run, "source", "open files"), "bad");
-    let far = scene.haul("probe").args(["-e", &scene.sshd().shell(), "--doctor", "--json"]);
-    let far = far.args(["--remote-haul", &format!("ulimit -n 300; {HAUL}")]);
-    let run = far.arg(source.path()).arg(scene.far(scene.join("dst"))).finish().expect_code(1);
+    let remote = scene.haul("probe").args(["-e", &scene.sshd().shell(), "--doctor", "--json"]);
+    let remote = remote.args(["--remote-haul", &format!("ulimit -n 300; {HAUL}")]);
+    let run = remote.arg(source.path()).arg(scene.remote(scene.join("dst"))).finish().expect_code(1);
     assert_eq!(level(&run, "destination", "open files"), "bad");
     let people = scene.haul("probe").args(["-e", &scene.sshd().shell(), "--doctor"]);
     let people = people.args(["--remote-haul", &format!("ulimit -n 300; {HAUL}")]);
-    let run = people.arg(scene.far(scene.join("dst"))).finish().expect_code(1);
+    let run = people.arg(scene.remote(scene.join("dst"))).finish().expect_code(1);
     assert!(run.out().contains("fix: raise it: `ulimit -n"), "{run}");
 }
 
@@ -222,7 +222,7 @@ fn an_end_that_cannot_be_reached_is_a_finding_and_exit_4() {
     let scene = Scene::new();
     let source = source(&scene);
     let run = scene.haul("probe").args(["--doctor", "--json", "--remote-haul", "/nonexistent/haul"]);
-    let run = run.args(["-e", &scene.sshd().shell()]).arg(source.path()).arg(scene.far(scene.join("dst")));
+    let run = run.args(["-e", &scene.sshd().shell()]).arg(source.path()).arg(scene.remote(scene.join("dst")));
     let run = run.finish().expect_code(4);
     assert_eq!(level(&run, "haul", "connection"), "bad");
     level(&run, "source", "open files");

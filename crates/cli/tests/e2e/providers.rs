@@ -55,8 +55,8 @@ fn streams_go_to_each_provider_and_come_back() {
         assert_eq!(parts.len(), 3, "{provider:?}");
         assert_eq!(at.read("small"), b"hello");
         assert!(at.read("a b/long+%") == bytes, "{provider:?}");
-        let companion: Value = serde_json::from_slice(&at.read("a b/long+%.haul")).unwrap();
-        assert_eq!(companion["length"], bytes.len());
+        let sidecar: Value = serde_json::from_slice(&at.read("a b/long+%.haul")).unwrap();
+        assert_eq!(sidecar["length"], bytes.len());
         for (key, expected) in [("small", &b"hello"[..]), ("a b/long+%", &bytes)] {
             let run = at.haul("get").arg(at.at(key)).finish().expect_success();
             assert!(run.stdout == expected, "{provider:?} {key}");

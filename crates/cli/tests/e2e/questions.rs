@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// A source, and the far end for the copy of it.
+/// A source, and the remote end for the copy of it.
 pub(crate) fn trees(scene: &Scene) -> (Tree, PathBuf) {
     let source = scene.tree("src");
     source.many("files", 12, 0..2000);
@@ -36,8 +36,8 @@ pub(crate) fn trees(scene: &Scene) -> (Tree, PathBuf) {
 
 /// The line of the shell that copies with this ssh.
 fn copying(scene: &Scene, ssh: &str, source: &Path, copy: &Path) -> String {
-    let (source, far) = (slash(source), scene.far(slash(copy)));
-    haul(scene, ssh, &format!("copy --remote-haul {HAUL} {} {}", source.display(), far.display()))
+    let (source, remote) = (slash(source), scene.remote(slash(copy)));
+    haul(scene, ssh, &format!("copy --remote-haul {HAUL} {} {}", source.display(), remote.display()))
 }
 
 /// The line of the shell that runs haul with this ssh and these words.
@@ -133,7 +133,7 @@ fn a_host_key_that_has_changed_is_told_in_full() {
     fs::write(&known, format!("[127.0.0.1]:{} {key}", scene.sshd().port())).unwrap();
     let ssh = asking(scene.sshd(), &scene.sshd().client_key(), &known);
     let run = scene.haul("copy").args(["-e", &ssh, "--remote-haul", HAUL]);
-    let run = run.arg(slash(source.path())).arg(scene.far(slash(&copy))).finish().expect_code(4);
+    let run = run.arg(slash(source.path())).arg(scene.remote(slash(&copy))).finish().expect_code(4);
     for words in [
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "man-in-the-middle",
@@ -152,7 +152,7 @@ fn an_unknown_host_without_a_terminal_says_what_to_do() {
     let ssh = asking(scene.sshd(), &scene.sshd().client_key(), &scene.join("none"));
     let ssh = ssh.replace("StrictHostKeyChecking=ask", "StrictHostKeyChecking=yes");
     let run = scene.haul("copy").args(["-e", &ssh, "--remote-haul", HAUL]);
-    let run = run.arg(slash(source.path())).arg(scene.far(slash(&copy))).finish().expect_code(4);
+    let run = run.arg(slash(source.path())).arg(scene.remote(slash(&copy))).finish().expect_code(4);
     assert!(run.err().contains("Host key verification failed"), "{run}");
     assert!(run.err().contains("once and accept it"), "{run}");
 }

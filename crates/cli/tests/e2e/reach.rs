@@ -1,4 +1,4 @@
-//! Reaching the far end: what people have, what is missing there, and what it is told.
+//! Reaching the remote end: what people have, what is missing there, and what it is told.
 
 use std::fs;
 use std::path::Path;
@@ -10,20 +10,20 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        a_missing_far_haul_is_told_with_the_way_out,
-        something_else_in_the_place_of_the_far_haul_is_told,
-        a_far_haul_that_never_greets_is_not_waited_for,
+        a_missing_remote_haul_is_told_with_the_way_out,
+        something_else_in_the_place_of_the_remote_haul_is_told,
+        a_remote_haul_that_never_greets_is_not_waited_for,
         a_host_that_cannot_be_reached_is_exit_4,
         a_login_that_is_refused_is_exit_4,
         a_server_that_takes_one_login_at_a_time_is_enough,
         a_server_that_drops_many_logins_is_enough,
-        a_forced_command_may_start_the_far_haul,
+        a_forced_command_may_start_the_remote_haul,
         a_greeting_of_the_login_shell_is_told_or_stood,
         many_streams_are_used_when_asked_for,
-        nothing_secret_and_no_path_is_on_a_far_command_line,
+        nothing_secret_and_no_path_is_on_a_remote_command_line,
         usage_errors_are_exit_2_and_touch_nothing,
     ];
-    all.extend(cases![Need::Root; the_far_end_that_lost_its_network_ends_by_itself]);
+    all.extend(cases![Need::Root; the_remote_end_that_lost_its_network_ends_by_itself]);
     all
 }
 
@@ -31,14 +31,14 @@ fn source(scene: &Scene) -> Tree {
     Tree::mixed(scene.join("src"), 20, &[9 << 20], 60)
 }
 
-/// A copy to or from the server with `program` as the far haul.
+/// A copy to or from the server with `program` as the remote haul.
 fn copy_with(scene: &Scene, way: Way, program: &str, source: &Tree) -> Run {
     let run = scene.haul("copy").args(["-e", &scene.sshd().shell(), "--remote-haul", program]);
     let (from, to) = (slash(source.path()), scene.join("dst").into_os_string());
-    if way == Way::Pull { run.arg(scene.far(from)).arg(to) } else { run.arg(from).arg(scene.far(to)) }
+    if way == Way::Pull { run.arg(scene.remote(from)).arg(to) } else { run.arg(from).arg(scene.remote(to)) }
 }
 
-fn a_missing_far_haul_is_told_with_the_way_out() {
+fn a_missing_remote_haul_is_told_with_the_way_out() {
     for way in [Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = source(&scene);
@@ -49,7 +49,7 @@ fn a_missing_far_haul_is_told_with_the_way_out() {
     }
 }
 
-fn something_else_in_the_place_of_the_far_haul_is_told() {
+fn something_else_in_the_place_of_the_remote_haul_is_told() {
     for program in
         ["/bin/echo", "/bin/cat", "/bin/false", "/bin/true", "yes", "head -c 100000 /dev/urandom #"]
     {
@@ -63,7 +63,7 @@ fn something_else_in_the_place_of_the_far_haul_is_told() {
     }
 }
 
-fn a_far_haul_that_never_greets_is_not_waited_for() {
+fn a_remote_haul_that_never_greets_is_not_waited_for() {
     let scene = Scene::new();
     let source = source(&scene);
     let run = copy_with(&scene, Way::Push, "sleep 15 #", &source).args(["--timeout", "1"]).finish();
@@ -125,12 +125,12 @@ fn many_streams_are_used_when_asked_for() {
     assert!(logins > 2, "{logins} logins for two runs");
 }
 
-fn a_forced_command_may_start_the_far_haul() {
+fn a_forced_command_may_start_the_remote_haul() {
     let force_command = Some(format!("{HAUL} agent"));
     let scene = Scene::with_sshd(SshdOptions { lines: Vec::new(), force_command });
     let source = source(&scene);
     let run = scene.haul("copy").args(["-e", &scene.sshd().shell()]).arg(slash(source.path()));
-    let _ = run.arg(scene.far(scene.join("dst"))).finish().expect_success();
+    let _ = run.arg(scene.remote(scene.join("dst"))).finish().expect_success();
     assert_same_tree(source.path(), &scene.join("dst"));
 }
 
@@ -147,7 +147,7 @@ fn a_greeting_of_the_login_shell_is_told_or_stood() {
     }
 }
 
-fn nothing_secret_and_no_path_is_on_a_far_command_line() {
+fn nothing_secret_and_no_path_is_on_a_remote_command_line() {
     let force_command =
         Some(r#"printf '%s\n' "$SSH_ORIGINAL_COMMAND" >>"$SEEN"; eval "$SSH_ORIGINAL_COMMAND""#.into());
     let scene = Scene::new();
@@ -190,8 +190,8 @@ fn usage_errors_are_exit_2_and_touch_nothing() {
     assert!(!Path::new(&to).exists());
 }
 
-/// Nothing tells the far end that the network is gone: its streams only fall silent.
-fn the_far_end_that_lost_its_network_ends_by_itself() {
+/// Nothing tells the remote end that the network is gone: its streams only fall silent.
+fn the_remote_end_that_lost_its_network_ends_by_itself() {
     use haul_testkit::process::{agents, kill, signal, wait_until};
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 22, &[60 << 20], 100);
@@ -200,9 +200,10 @@ fn the_far_end_that_lost_its_network_ends_by_itself() {
     let mut run = run.args(["--streams", "2", "--timeout", "3"]).start();
     run.wait_until("it is at work", || haul_testkit::tree::allocated(&scene.join("dst")) > 4 << 20);
     // The relays are stopped, so that the pipes stay open and silent.
-    let far = agents(scene.tag());
+    let remote = agents(scene.tag());
     let relays: Vec<u32> = haul_testkit::process::tagged(scene.tag());
-    let relays: Vec<u32> = relays.into_iter().filter(|pid| *pid != run.pid() && !far.contains(pid)).collect();
+    let relays: Vec<u32> =
+        relays.into_iter().filter(|pid| *pid != run.pid() && !remote.contains(pid)).collect();
     relays.iter().for_each(|pid| signal(*pid, rustix::process::Signal::STOP));
     let end = run.finish();
     wait_until("the far ends are gone", std::time::Duration::from_secs(60), || {

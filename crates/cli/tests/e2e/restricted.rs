@@ -1,4 +1,4 @@
-//! A far end that is confined to a folder by a forced command: a client that tries to leave, or to do more than it may, is
+//! A remote end that is confined to a folder by a forced command: a client that tries to leave, or to do more than it may, is
 //! refused, and nothing is touched.
 
 use std::fs;
@@ -31,7 +31,7 @@ fn run(scene: &Scene, word: &str, from: &str, to: &str) -> Finished {
     scene.haul_ssh(word).args([from, to]).finish()
 }
 
-fn far(path: impl AsRef<Path>) -> String {
+fn remote(path: impl AsRef<Path>) -> String {
     format!("127.0.0.1:{}", path.as_ref().display())
 }
 
@@ -60,26 +60,26 @@ fn a_confined_login_reaches_its_folder_and_nothing_else() {
     source.file("big", 5 << 20);
     let copy = scene.join("copy");
 
-    for there in [far(vault.join("one/")), far("sub/two/"), far("~/three/")] {
+    for there in [remote(vault.join("one/")), remote("sub/two/"), remote("~/three/")] {
         let _ = run(&scene, "copy", &text(source.path()), &there).expect_success();
     }
     for there in ["one", "sub/two", "three"] {
         assert_same_tree(source.path(), &vault.join(there));
     }
-    let _ = run(&scene, "copy", &far("one/"), &text(&copy)).expect_success();
+    let _ = run(&scene, "copy", &remote("one/"), &text(&copy)).expect_success();
     assert_same_tree(source.path(), &copy);
 
     let secret = outside.join("secret");
     for (there, words) in [
-        (far(&outside) + "/", "confined to"),
-        (far("/etc/"), "confined to"),
-        (far("/"), "confined to"),
-        (far("../outside/"), "confined to"),
-        (far(format!("{}/../outside/", vault.display())), "confined to"),
-        (far("~root/"), "confined to"),
-        (far("link/"), "confined to"),
-        (far("link/folder/"), "confined to"),
-        (far(format!("slash/{}", secret.display())), "confined to"),
+        (remote(&outside) + "/", "confined to"),
+        (remote("/etc/"), "confined to"),
+        (remote("/"), "confined to"),
+        (remote("../outside/"), "confined to"),
+        (remote(format!("{}/../outside/", vault.display())), "confined to"),
+        (remote("~root/"), "confined to"),
+        (remote("link/"), "confined to"),
+        (remote("link/folder/"), "confined to"),
+        (remote(format!("slash/{}", secret.display())), "confined to"),
     ] {
         assert_refused(&run(&scene, "copy", &there, &text(&scene.join("got"))), words);
         assert_refused(&run(&scene, "copy", &text(source.path()), &there), words);
@@ -89,7 +89,7 @@ fn a_confined_login_reaches_its_folder_and_nothing_else() {
     // No other way than the login, and no other command.
     let tls = scene
         .haul_ssh("copy")
-        .args(["--transport", "tls", &far("one/"), &text(&scene.join("other"))])
+        .args(["--transport", "tls", &remote("one/"), &text(&scene.join("other"))])
         .finish();
     assert_eq!(tls.code(), Some(4), "{tls}");
     let shell = scene.sshd().shell();
@@ -108,10 +108,10 @@ fn a_login_that_may_read_writes_nothing() {
     let scene = scene(vault.path(), "--read-only");
     let source = scene.tree("src");
     source.file("new", 1000);
-    let _ = run(&scene, "copy", &far("./"), &text(&scene.join("copy"))).expect_success();
+    let _ = run(&scene, "copy", &remote("./"), &text(&scene.join("copy"))).expect_success();
     assert_same_tree(vault.path(), &scene.join("copy"));
     for word in ["copy", "sync"] {
-        assert_refused(&run(&scene, word, &text(source.path()), &far("./")), "may only read");
+        assert_refused(&run(&scene, word, &text(source.path()), &remote("./")), "may only read");
     }
     assert!(fingerprint(vault.path()) == before);
 }
@@ -125,9 +125,9 @@ fn a_login_that_may_add_changes_and_removes_nothing() {
     source.text("dir/gone", "stays");
     source.link("link", "first");
     fs::hard_link(source.join("dir/a"), source.join("dir/b")).unwrap();
-    let _ = run(&scene, "copy", &text(source.path()), &far("t/")).expect_success();
+    let _ = run(&scene, "copy", &text(source.path()), &remote("t/")).expect_success();
     assert_same_tree(source.path(), &vault.join("t"));
-    let _ = run(&scene, "copy", &text(source.path()), &far("t/")).expect_success();
+    let _ = run(&scene, "copy", &text(source.path()), &remote("t/")).expect_success();
 
     let before = fingerprint(vault.path());
     fs::remove_file(source.join("dir/b")).unwrap();
@@ -137,13 +137,13 @@ fn a_login_that_may_add_changes_and_removes_nothing() {
     source.link("link", "second");
     fs::remove_file(source.join("dir/gone")).unwrap();
     for word in ["copy", "sync"] {
-        assert_refused(&run(&scene, word, &text(source.path()), &far("t/")), "may only add");
+        assert_refused(&run(&scene, word, &text(source.path()), &remote("t/")), "may only add");
     }
-    let inplace = scene.haul_ssh("copy").args(["--inplace", &text(source.path()), &far("t/")]).finish();
+    let inplace = scene.haul_ssh("copy").args(["--inplace", &text(source.path()), &remote("t/")]).finish();
     assert_refused(&inplace, "may only add");
     assert!(fingerprint(vault.path()) == before, "{:?}\n{before:?}", fingerprint(vault.path()));
     source.text("dir/new", "new");
-    assert_refused(&run(&scene, "copy", &text(source.path()), &far("t/")), "may only add");
+    assert_refused(&run(&scene, "copy", &text(source.path()), &remote("t/")), "may only add");
     assert_eq!(fs::read_to_string(vault.join("t/dir/new")).unwrap(), "new");
     assert_eq!(fs::read_to_string(vault.join("t/dir/a")).unwrap(), "first");
 }
@@ -154,10 +154,10 @@ fn a_login_that_may_not_remove_replaces() {
     let source = scene.tree("src");
     source.text("a", "first");
     source.text("gone", "stays");
-    let _ = run(&scene, "sync", &text(source.path()), &far("t/")).expect_success();
+    let _ = run(&scene, "sync", &text(source.path()), &remote("t/")).expect_success();
     source.text("a", "other, longer");
     fs::remove_file(source.join("gone")).unwrap();
-    assert_refused(&run(&scene, "sync", &text(source.path()), &far("t/")), "may not remove");
+    assert_refused(&run(&scene, "sync", &text(source.path()), &remote("t/")), "may not remove");
     assert_eq!(fs::read_to_string(vault.join("t/a")).unwrap(), "other, longer");
     assert_eq!(fs::read_to_string(vault.join("t/gone")).unwrap(), "stays");
 }

@@ -108,10 +108,10 @@ fn a_byte_that_is_damaged_in_a_staged_file_does_not_reach_its_name() {
 
 fn a_source_that_was_changed_and_set_back_in_time_is_copied_anew() {
     let half = Half::new();
-    let giant = half.source.path().join("giant");
-    let time = fs::metadata(&giant).unwrap().modified().unwrap();
-    damage(&giant, u64::from(half.slices()[0]) * (4 << 20) + 99);
-    File::options().write(true).open(&giant).unwrap().set_modified(time).unwrap();
+    let large = half.source.path().join("giant");
+    let time = fs::metadata(&large).unwrap().modified().unwrap();
+    damage(&large, u64::from(half.slices()[0]) * (4 << 20) + 99);
+    File::options().write(true).open(&large).unwrap().set_modified(time).unwrap();
     assert_eq!(half.resumed(), 0, "its change time is another");
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_hard_tree_arrives_whole_on_this_machine,
         a_hard_tree_arrives_whole_when_pushed,
         a_hard_tree_arrives_whole_when_pulled,
-        a_hard_tree_arrives_whole_between_two_far_ends,
+        a_hard_tree_arrives_whole_between_two_remote_ends,
         a_hard_tree_arrives_whole_with_content_read_back_from_the_disk,
         access_times_are_kept,
     ]
@@ -73,7 +73,7 @@ fn a_hard_tree_arrives_whole_when_pulled() {
     arrives(Way::Pull, &[]);
 }
 
-fn a_hard_tree_arrives_whole_between_two_far_ends() {
+fn a_hard_tree_arrives_whole_between_two_remote_ends() {
     arrives(Way::Relay, &[]);
 }
 

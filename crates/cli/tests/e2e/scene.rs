@@ -20,7 +20,7 @@ pub(crate) const FAULT_SHELL: &str = "--fault-shell";
 pub(crate) const LYING_SERVER: &str = "--lying-server";
 
 /// The host behind the remote shell of a [`FaultPlan`], which may go through the server of the scene.
-pub(crate) const FAR: &str = "127.0.0.1";
+pub(crate) const REMOTE: &str = "127.0.0.1";
 
 /// How the two ends of a copy are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +87,14 @@ impl Scene {
     }
 
     /// A path on the server.
-    pub(crate) fn far(&self, path: impl AsRef<OsStr>) -> OsString {
+    pub(crate) fn remote(&self, path: impl AsRef<OsStr>) -> OsString {
         joined(&[self.sshd().host().as_bytes(), b":", path.as_ref().as_bytes()])
     }
 
     /// A path on the server, as if that were another one.
     fn other(&self, path: &OsStr) -> OsString {
         let user = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
-        joined(&[user.trim_ascii(), b"@", self.far(path).as_bytes()])
+        joined(&[user.trim_ascii(), b"@", self.remote(path).as_bytes()])
     }
 
     /// The program with its first word.
@@ -122,7 +122,7 @@ impl Scene {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])
     }
 
-    /// The program with its first word and the remote shell that damages what passes. The host is [`FAR`].
+    /// The program with its first word and the remote shell that damages what passes. The host is [`REMOTE`].
     pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> Run {
         self.haul(word).args(["-e", &fault_shell(plan), "--remote-haul", HAUL])
     }
@@ -131,9 +131,9 @@ impl Scene {
     pub(crate) fn by(&self, way: Way, word: &str, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Run {
         let (from, to) = (from.as_ref(), to.as_ref());
         let run = if way == Way::Local { self.haul(word) } else { self.haul_ssh(word) };
-        let source = if matches!(way, Way::Pull | Way::Relay) { self.far(from) } else { from.to_owned() };
+        let source = if matches!(way, Way::Pull | Way::Relay) { self.remote(from) } else { from.to_owned() };
         let target = match way {
-            Way::Push => self.far(to),
+            Way::Push => self.remote(to),
             Way::Relay => self.other(to),
             Way::Pull | Way::Local => to.to_owned(),
         };
@@ -145,11 +145,11 @@ impl Scene {
         self.by(way, "copy", slash(from), slash(to))
     }
 
-    /// Copies what is in `from` into `to` through the faulty shell, which is the far end of `way`.
+    /// Copies what is in `from` into `to` through the faulty shell, which is the remote end of `way`.
     pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> Run {
-        let far = |path: &Path| joined(&[FAR.as_bytes(), b":", slash(path).as_bytes()]);
-        let source = if way == Way::Pull { far(from) } else { slash(from) };
-        let target = if way == Way::Push { far(to) } else { slash(to) };
+        let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
+        let source = if way == Way::Pull { remote(from) } else { slash(from) };
+        let target = if way == Way::Push { remote(to) } else { slash(to) };
         self.haul_fault("copy", plan).arg("--json").arg(source).arg(target)
     }
 

@@ -1,4 +1,4 @@
-//! A far end without haul: its SFTP server must do.
+//! A remote end without haul: its SFTP server must do.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ use haul_testkit::{
 use std::os::unix::ffi::OsStrExt;
 
 use crate::kills::staged;
-use crate::scene::{FAR, Scene, slash, summary};
+use crate::scene::{REMOTE, Scene, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_second_run_has_nothing_to_do,
         odd_names_and_links_arrive,
         killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
-        a_giant_file_goes_on_where_it_was,
+        a_large_file_goes_on_where_it_was,
         connections_that_die_cost_no_more_than_what_was_on_them,
         what_is_read_back_finds_a_flipped_byte_and_sends_it_again,
         what_was_staged_is_read_back_before_it_counts,
@@ -46,7 +46,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// `sftp://HOST/PATH`; the port is in the words for `-e`.
 fn sftp(path: &Path) -> OsString {
-    joined(&[b"sftp://", FAR.as_bytes(), slash(path).as_bytes()])
+    joined(&[b"sftp://", REMOTE.as_bytes(), slash(path).as_bytes()])
 }
 
 /// The program with its first word, and how the server is reached. No haul is named.
@@ -315,7 +315,7 @@ fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     scene.assert_all_gone();
 }
 
-fn a_giant_file_goes_on_where_it_was() {
+fn a_large_file_goes_on_where_it_was() {
     let scene = Scene::new();
     let source = scene.tree("src");
     let len = 64 << 20;
@@ -336,7 +336,7 @@ fn a_giant_file_goes_on_where_it_was() {
     assert_same_tree(other.path(), &copy);
 }
 
-/// The same tree with other content in its giant.
+/// The same tree with other content in its large file.
 fn changed(source: &Tree, byte: u8) -> Tree {
     source.text("giant", vec![byte; 64 << 20]);
     source.time("giant", 1_700_000_000 + i64::from(byte), 0);
@@ -366,7 +366,7 @@ fn connections_that_die_cost_no_more_than_what_was_on_them() {
 }
 
 fn what_is_read_back_finds_a_flipped_byte_and_sends_it_again() {
-    // In a giant and in a small file.
+    // In a large file and in a small file.
     for len in [30 << 20, 3 << 20] {
         let scene = Scene::new();
         let source = scene.tree("src");

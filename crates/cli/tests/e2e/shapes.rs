@@ -320,7 +320,7 @@ fn the_first_of_several_sources_has_the_name() {
     tool(Command::new("rsync").arg("-a").args(&paths).arg(slash(&wanted)));
     for way in [Way::Local, Way::Push] {
         let copy = scene.join(format!("dst-{way:?}"));
-        let to = if way == Way::Push { scene.far(slash(&copy)) } else { slash(&copy) };
+        let to = if way == Way::Push { scene.remote(slash(&copy)) } else { slash(&copy) };
         let run = || -> Run {
             let run = if way == Way::Push { scene.haul_ssh("copy") } else { scene.haul("copy") };
             run.arg("--json").args(&paths).arg(&to)

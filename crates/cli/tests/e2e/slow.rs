@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_cannot_be_read_is_named_and_the_rest_arrives,
         a_request_that_hangs_holds_up_its_own_file_only,
         what_hangs_is_named_and_the_rest_goes_on,
-        what_hangs_at_a_far_end_is_named_too,
+        what_hangs_at_a_remote_end_is_named_too,
         what_a_failed_sync_has_lost_is_written_again,
         killed_at_random_moments_no_part_of_a_file_looks_complete,
     ]
@@ -271,7 +271,7 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
     }
 }
 
-fn what_hangs_at_a_far_end_is_named_too() {
+fn what_hangs_at_a_remote_end_is_named_too() {
     let (create, read) = ((Op::Create, "01/10", true, "write", 1), (Op::Read, "03/03", false, "read", 0));
     is_named(Way::Push, create, &["--timeout=4"]);
     // Where the only connection that there is waits for the file system.

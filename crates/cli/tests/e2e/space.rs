@@ -88,7 +88,7 @@ fn paused(run: Run) -> Running {
 
 fn a_full_destination_is_waited_for_and_the_copy_goes_on() {
     for way in WAYS {
-        // Giants and small files, then small files alone.
+        // Large files and small files, then small files alone.
         for (big, room) in [(&[14 << 20, 13 << 20, 12 << 20][..], 24 << 20), (&[], 1 << 20)] {
             let scene = Scene::new();
             let source = Tree::mixed(scene.join("src"), 13, big, 600);

@@ -176,7 +176,7 @@ fn twenty_parts_are_enough_for_a_long_stream() {
     let line = "head -c 700000000 /dev/zero";
     let run = place.haul("put").args(["--max-parts", "20", &at("x"), "--", line]).watch_memory().finish();
     let run = run.expect_success();
-    assert!(run.near_peak <= 128 << 20, "{} MiB", run.near_peak >> 20);
+    assert!(run.local_peak <= 128 << 20, "{} MiB", run.local_peak >> 20);
     let (len, parts) = place.store.object("/bucket/x").unwrap();
     assert!(len == 700_000_000 && parts <= 20, "{parts} parts");
     // Told of no limit, it runs into it.
@@ -205,7 +205,7 @@ fn a_long_stream_takes_no_more_memory_than_a_short_one() {
     let line = format!("{stretch} {stretch} {stretch}");
     let run: Run = place.haul("put").args([&at("x"), "--", "sh", "-c", &line]).watch_memory();
     let run = run.finish().expect_success();
-    eprintln!("memory: a stream of 1.2 GB: {} MiB", run.near_peak >> 20);
-    assert!(run.near_peak <= 128 << 20, "{} MiB", run.near_peak >> 20);
+    eprintln!("memory: a stream of 1.2 GB: {} MiB", run.local_peak >> 20);
+    assert!(run.local_peak <= 128 << 20, "{} MiB", run.local_peak >> 20);
     assert_eq!(place.store.object("/bucket/x").unwrap().0, 1200 << 20);
 }

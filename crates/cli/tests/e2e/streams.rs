@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         what_others_wrote_is_read,
         what_is_asked_about_the_object_is_kept,
         objects_are_listed_and_removed,
-        what_only_bears_the_name_of_a_companion_stays,
+        what_only_bears_the_name_of_a_sidecar_stays,
         what_cannot_be_meant_is_refused,
     ]
 }
@@ -61,9 +61,9 @@ fn a_long_stream_goes_in_parts_and_its_digest_is_beside_it() {
     assert_eq!(events(&run)[0]["command"], "put");
     assert!(bucket.read("long") == bytes);
     let digest = tool(std::process::Command::new("b3sum").arg("--no-names").arg(&file));
-    let companion: serde_json::Value = serde_json::from_slice(&bucket.read("long.haul")).unwrap();
-    assert_eq!(companion["blake3"], digest.trim());
-    assert_eq!(companion["length"], bytes.len());
+    let sidecar: serde_json::Value = serde_json::from_slice(&bucket.read("long.haul")).unwrap();
+    assert_eq!(sidecar["blake3"], digest.trim());
+    assert_eq!(sidecar["length"], bytes.len());
     let run = bucket.haul("get").arg(bucket.at("long")).watch_memory().finish().expect_success();
     assert!(run.stdout == bytes);
     assert!(!run.err().contains("nothing is recorded"), "{run}");
@@ -236,11 +236,11 @@ fn parts_grow_so_that_few_are_enough_and_memory_stays() {
     let run =
         bucket.through(&proxy, "put").args(["--json", "--max-parts", "20", &bucket.at("x"), "--", line]);
     let run = run.watch_memory().finish().expect_success();
-    assert!(run.near_peak < 128 << 20, "{} MiB", run.near_peak >> 20);
+    assert!(run.local_peak < 128 << 20, "{} MiB", run.local_peak >> 20);
     assert_eq!(summary(&run).of("copied_bytes"), 471_859_200);
     assert!(proxy.count(|request| request.part().is_some()) <= 20);
     let sum = bucket.haul("get").arg(bucket.at("x")).arg(bucket.scene.join("copy")).watch_memory().finish();
-    assert!(sum.near_peak < 128 << 20, "{} MiB", sum.near_peak >> 20);
+    assert!(sum.local_peak < 128 << 20, "{} MiB", sum.local_peak >> 20);
     let _ = sum.expect_success();
     assert_eq!(fs::metadata(bucket.scene.join("copy")).unwrap().len(), 471_859_200);
 }
@@ -322,7 +322,7 @@ fn objects_are_listed_and_removed() {
     for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
         bucket.put(key, key.as_bytes());
     }
-    bucket.put("c.haul", companion(1).as_bytes());
+    bucket.put("c.haul", sidecar(1).as_bytes());
     let list = |words: &[&str]| {
         let run = bucket.haul("ls").arg("--json").args(words).finish().expect_success();
         let name = |event: &serde_json::Value| {
@@ -347,15 +347,15 @@ fn objects_are_listed_and_removed() {
     let _ = bucket.haul("rm").args(["-r", &bucket.at("")]).finish().expect_code(2);
 }
 
-/// A companion of an object that is gone.
-fn companion(version: u32) -> String {
+/// A sidecar of an object that is gone.
+fn sidecar(version: u32) -> String {
     format!("{{\"haul\":{version},\"length\":1,\"blake3\":\"{}\",\"etag\":\"e-1\"}}", "0".repeat(64))
 }
 
-fn what_only_bears_the_name_of_a_companion_stays() {
+fn what_only_bears_the_name_of_a_sidecar_stays() {
     let bucket = Bucket::new();
     let long = vec![1; 20_000_000];
-    for theirs in [&b"theirs"[..], companion(2).as_bytes(), &[b' '; 5000]] {
+    for theirs in [&b"theirs"[..], sidecar(2).as_bytes(), &[b' '; 5000]] {
         bucket.put("x", b"old");
         bucket.put("x.haul", theirs);
         let run = bucket.haul("put").args([&bucket.at("x"), &bucket.at("y")]).input(&long[..]).finish();
@@ -375,9 +375,9 @@ fn what_only_bears_the_name_of_a_companion_stays() {
         assert!(bucket.read("x.haul") == theirs);
         assert!(bucket.incomplete().is_empty());
     }
-    bucket.put("x.haul", companion(1).as_bytes());
+    bucket.put("x.haul", sidecar(1).as_bytes());
     let _ = bucket.haul("put").arg(bucket.at("x")).input(&long[..]).finish().expect_success();
-    assert!(bucket.read("x.haul") != companion(1).as_bytes(), "one of an earlier object is replaced");
+    assert!(bucket.read("x.haul") != sidecar(1).as_bytes(), "one of an earlier object is replaced");
     let run = bucket.haul("put").args([&bucket.at("a"), &bucket.at("a.haul")]).input("x").finish();
     let _ = run.expect_code(2);
 }

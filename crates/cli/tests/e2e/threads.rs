@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use haul_testkit::{FaultPlan, Finished, Need, Run, Tree};
 
-use crate::scene::{FAR, HAUL, Scene, fault_shell, slash};
+use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Root;
         with_few_threads_a_copy_is_complete,
-        with_few_threads_a_copy_to_a_far_end_is_complete,
+        with_few_threads_a_copy_to_a_remote_end_is_complete,
         without_threads_it_says_so,
     ];
     all.extend(cases![with_little_address_space_a_copy_is_complete]);
@@ -87,7 +87,7 @@ fn with_few_threads_a_copy_is_complete() {
     assert_same_content(confined.source.path(), &confined.copy());
 }
 
-fn with_few_threads_a_copy_to_a_far_end_is_complete() {
+fn with_few_threads_a_copy_to_a_remote_end_is_complete() {
     let confined = Confined::new();
     let plan = FaultPlan::new(confined.scene.join("plan"));
     fs::set_permissions(plan.dir(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -98,8 +98,8 @@ fn with_few_threads_a_copy_to_a_far_end_is_complete() {
     let words = format!("{}{}", shell.display(), &words[words.find(' ').unwrap()..]);
     // Both ends, and what is between them.
     let run = confined.limited(60).args(["copy", "-e", &words, "--remote-haul"]).arg(&confined.program);
-    let far = format!("{FAR}:{}/", confined.copy().display());
-    let run = run.arg(slash(confined.source.path())).arg(far).finish();
+    let remote = format!("{FAR}:{}/", confined.copy().display());
+    let run = run.arg(slash(confined.source.path())).arg(remote).finish();
     if run.code() != Some(0) {
         // Too few for two processes is an end with words, no hang.
         panic!("{run}");

@@ -1,4 +1,4 @@
-//! The controller on made-up machines: a link, processors, a source, a far end and content, window by window.
+//! The controller on made-up machines: a link, processors, a source, a remote end and content, window by window.
 
 use super::{Chooser, Sight};
 use crate::ladder::{Content, LADDER};
@@ -12,7 +12,7 @@ struct World {
     link: f64,
     cores: f64,
     source: f64,
-    far: f64,
+    remote: f64,
     /// How it really packs, which is not quite as the table says.
     content: Content,
     /// Processor time of all else, for each plain byte.
@@ -29,7 +29,7 @@ const NOISE: Content = Content { speed: 5e9, gain: 0.0 };
 const MBIT: f64 = 1e6 / 8.0;
 
 const FAST: World =
-    World { link: 40_000.0 * MBIT, cores: 2.0, source: 900e6, far: 700e6, content: PAGES, other: 2.5e-9 };
+    World { link: 40_000.0 * MBIT, cores: 2.0, source: 900e6, remote: 700e6, content: PAGES, other: 2.5e-9 };
 
 impl World {
     fn slow(link: f64, content: Content) -> Self {
@@ -45,7 +45,7 @@ impl World {
             (self.link * rung.ratio(&self.content), Limit::Link),
             (self.cores / (self.other + cost), Limit::Processors),
             (self.source, Limit::Source),
-            (self.far, Limit::Far),
+            (self.remote, Limit::Remote),
         ];
         limits.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap()
     }
@@ -70,7 +70,7 @@ impl World {
         }
         let packing = if at == 0 { 0.0 } else { rate * rung.cost(&self.content) };
         let (sending, waiting) = match limit {
-            Limit::Link | Limit::Far => (4.0, packing),
+            Limit::Link | Limit::Remote => (4.0, packing),
             Limit::Processors if at == 0 => (1.5, 0.0),
             Limit::Processors => (0.3, 4.0),
             Limit::Source => (0.2, packing.min(0.3)),
@@ -102,7 +102,7 @@ enum Limit {
     Link,
     Processors,
     Source,
-    Far,
+    Remote,
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn wherever_it_begins_it_comes_near_the_best() {
 #[test]
 fn it_follows_the_link_both_ways() {
     let mut chooser = Chooser::default();
-    let slow = World { far: 2e9, source: 2e9, ..World::slow(100.0 * MBIT, PAGES) };
+    let slow = World { remote: 2e9, source: 2e9, ..World::slow(100.0 * MBIT, PAGES) };
     let fast = World { link: 10_000.0 * MBIT, ..slow };
     slow.run(&mut chooser, 20);
     assert!(chooser.at() >= 5, "{chooser:?}");
@@ -187,9 +187,9 @@ fn it_follows_the_processors_both_ways() {
 }
 
 #[test]
-fn a_far_end_that_is_slow_is_no_slow_link() {
+fn a_remote_end_that_is_slow_is_no_slow_link() {
     let mut chooser = Chooser::default();
-    let world = World { far: 150e6, cores: 8.0, other: 1e-9, ..FAST };
+    let world = World { remote: 150e6, cores: 8.0, other: 1e-9, ..FAST };
     world.run(&mut chooser, 12);
     let mut packed = 0;
     for _ in 0..120 {

@@ -42,10 +42,10 @@ pub fn digests(
     Ok(trees.into_iter().map(|one| one.into_inner()?.digest().ok_or_else(missing)).collect())
 }
 
-/// What is left to be read. The slices of a giant are counted off one by one, as a server may claim any length for it.
+/// What is left to be read. The slices of a large file are counted off one by one, as a server may claim any length for it.
 struct Work {
-    giants: VecDeque<(Arc<Entry>, usize)>,
-    /// The next slice of the first giant.
+    large_files: VecDeque<(Arc<Entry>, usize)>,
+    /// The next slice of the first large file.
     next: u32,
     bundles: std::vec::IntoIter<(Batch, Vec<usize>)>,
 }
@@ -54,7 +54,7 @@ impl Iterator for Work {
     type Item = (Arc<Batch>, Vec<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some((entry, number)) = self.giants.front() else {
+        let Some((entry, number)) = self.large_files.front() else {
             return self.bundles.next().map(|(batch, owners)| (Arc::new(batch), owners));
         };
         let slices = vec![Slice::whole(0, self.next)];
@@ -63,21 +63,21 @@ impl Iterator for Work {
         self.next += 1;
         if self.next >= slice_count(entry.len) {
             self.next = 0;
-            self.giants.pop_front();
+            self.large_files.pop_front();
         }
         Some(one)
     }
 }
 
-/// Cuts files into batches: a slice of a giant, or several small ones. With each slice goes the number of its file.
+/// Cuts files into batches: a slice of a large file, or several small ones. With each slice goes the number of its file.
 fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
-    let (mut giants, mut bundles) = (VecDeque::new(), Vec::new());
+    let (mut large_files, mut bundles) = (VecDeque::new(), Vec::new());
     let mut bundle = (Batch::default(), Vec::new());
     let mut bytes = 0;
     for (number, entry) in entries.iter().enumerate() {
         let Ok(entry) = entry else { continue };
         if entry.len > SLICE_LEN {
-            giants.push_back((entry.clone(), number));
+            large_files.push_back((entry.clone(), number));
             continue;
         }
         if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
@@ -93,5 +93,5 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
     if !bundle.1.is_empty() {
         bundles.push(bundle);
     }
-    Work { giants, next: 0, bundles: bundles.into_iter() }
+    Work { large_files, next: 0, bundles: bundles.into_iter() }
 }

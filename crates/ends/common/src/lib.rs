@@ -1,8 +1,8 @@
 //! What the ends share.
 
 pub mod cache;
-pub mod crew;
 pub mod digests;
 pub mod dirs;
 pub mod frontier;
-pub mod left_behind;
+pub mod metadata_warnings;
+pub mod thread_pool;

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawDir, StatxFlags};
 
 use super::root::{Dir, Root};
 use super::stage;
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Names of one folder in one question that make a listing worth while: it costs about four requests.
 const WORTH: usize = 8;
@@ -40,11 +40,11 @@ impl Ahead {
     pub(super) fn look<'a>(
         &self,
         root: &Root,
-        crew: &Crew,
+        threads: &ThreadPool,
         paths: impl Iterator<Item = &'a RelPath>,
         make: bool,
     ) {
-        if !root.is_distant() || self.is_vain() {
+        if !root.is_network_fs() || self.is_vain() {
             return;
         }
         let mut folders: HashMap<RelPath, usize> = HashMap::new();
@@ -53,7 +53,7 @@ impl Ahead {
         }
         let folders: Vec<RelPath> =
             folders.into_iter().filter(|(_, names)| *names >= WORTH).map(|(folder, _)| folder).collect();
-        crew.each(&folders, |folder| {
+        threads.each(&folders, |folder| {
             let _doing = root.doing("list the folder", folder);
             if let Ok(dir) = root.dir(folder, make)
                 && !self.is_vain()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
 use haul_core::digest::merge;
-use haul_core::{Batch, BatchData, Entry, Extent, Pages, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{Batch, BatchData, Entry, Extent, PageHashes, Result, SLICE_LEN, Slice, SliceData};
 
 use super::pagecache;
 use super::read::{self, Reader, STEP};
@@ -13,8 +13,8 @@ use super::root::Root;
 const _: () = assert!(STEP.is_multiple_of(PAGE_LEN), "no page is read in two steps");
 
 impl Reader {
-    /// As [`Reader::read`], for a batch of one slice of a giant file.
-    pub(super) fn read_changed(&self, root: &Root, batch: &Arc<Batch>, pages: &Pages) -> BatchData {
+    /// As [`Reader::read`], for a batch of one slice of a large file.
+    pub(super) fn read_changed(&self, root: &Root, batch: &Arc<Batch>, pages: &PageHashes) -> BatchData {
         let Some((entry, slice)) = batch.get(0).filter(|(entry, _)| entry.len > SLICE_LEN) else {
             return self.read(root, batch);
         };
@@ -35,7 +35,7 @@ impl Reader {
         root: &Root,
         entry: &Entry,
         slice: Slice,
-        pages: &Pages,
+        pages: &PageHashes,
         room: &mut [u8],
     ) -> Result<SliceData> {
         let opened = self.file(root, entry)?;

@@ -17,7 +17,7 @@ pub(super) fn clone_file(
     from: &File,
     durable: bool,
 ) -> Result<Option<Outcome>> {
-    if root.is_distant() && !root.shares_device(from) {
+    if root.is_network_fs() && !root.shares_device(from) {
         // It could not, and to try costs as much as a file.
         return Ok(None);
     }

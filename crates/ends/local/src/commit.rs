@@ -1,7 +1,7 @@
 //! From staged to committed: sync a group of files together, then give them their names.
 //!
 //! One thread does this for a sink. While it syncs, the next group is being written, so many small files share one
-//! sync, and a giant file's slices are recorded as durable a few times a second.
+//! sync, and a large file's slices are recorded as durable a few times a second.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use haul_core::{
 };
 use rustix::fs::Advice;
 
-use super::commit_giant::GiantWork;
+use super::commit_large::LargeWork;
 use super::delta::Bases;
-use super::giant::Giant;
+use super::large::LargeFile;
 use super::meta::{Metadata, On};
 use super::pagecache::{self, Opened};
 use super::recheck::Rechecks;
@@ -26,7 +26,7 @@ use super::stage::{self, Staged};
 use super::sync::{Disk, Synced, Syncer};
 use super::unsynced::Unsynced;
 use super::{descriptors, digest, direct};
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 
 /// How long a group is collected before it is synced.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -86,19 +86,19 @@ pub(super) struct Item {
     pub(super) what: What,
 }
 
-/// A whole small file, or a slice of a giant one.
+/// A whole small file, or a slice of a large file one.
 pub(super) enum What {
     /// A staged file with all of its content and metadata.
     Small(Box<Staged>, Arc<Entry>, Digest),
-    /// Some slice of a giant file, written.
-    Slice(Arc<Giant>),
+    /// Some slice of a large file, written.
+    Slice(Arc<LargeFile>),
 }
 
 /// Files that were just committed: a slice that arrives again finds its file here.
 pub(super) type Committed = Mutex<haul_ends::cache::Cache<RelPath, (haul_core::entry::Identity, Digest)>>;
 
-/// The place of a giant in the table: opening it holds up only those who want the same one.
-type GiantSlot = Arc<Mutex<Option<Arc<Giant>>>>;
+/// The place of a large file in the table: opening it holds up only those who want the same one.
+type LargeSlot = Arc<Mutex<Option<Arc<LargeFile>>>>;
 
 /// What the committing thread and the writers share.
 pub(super) struct Committer {
@@ -106,12 +106,12 @@ pub(super) struct Committer {
     changed: Condvar,
     pub(super) root: Root,
     pub(super) metadata: Metadata,
-    pub(super) giants: Mutex<HashMap<RelPath, GiantSlot>>,
+    pub(super) large_files: Mutex<HashMap<RelPath, LargeSlot>>,
     pub(super) committed: Committed,
     /// The files that are to be replaced, as far as they are compared.
     pub(super) bases: Bases,
     /// Those who write and commit.
-    pub(super) crew: Crew,
+    pub(super) threads: ThreadPool,
     pub(super) syncer: Syncer,
     /// What interrupted runs have left, as far as it is to be read back.
     pub(super) rechecks: Rechecks,
@@ -141,7 +141,7 @@ impl Committer {
     pub(super) fn new(
         root: Root,
         metadata: Metadata,
-        crew: Crew,
+        threads: ThreadPool,
         options: &SinkOptions,
         disk: Box<dyn Disk>,
         unsynced: Unsynced,
@@ -149,12 +149,12 @@ impl Committer {
         Self {
             syncer: Syncer::new(disk, Arc::clone(&root.ops)),
             rechecks: Rechecks::default(),
-            crew,
+            threads,
             queue: Mutex::default(),
             changed: Condvar::new(),
             root,
             metadata,
-            giants: Mutex::default(),
+            large_files: Mutex::default(),
             committed: Mutex::new(haul_ends::cache::Cache::new(4096)),
             bases: Bases::new(),
             durable: options.durable,
@@ -179,7 +179,7 @@ impl Committer {
             |queue: &Queue| (queue.items.len() >= self.most || queue.busy >= self.most) && !queue.closed;
         if is_over(&queue) {
             // Those who commit need the seats of those who wait for them.
-            let _lent = self.crew.lend();
+            let _lent = self.threads.lend();
             while is_over(&queue) {
                 queue = self.wait(queue);
             }
@@ -196,9 +196,9 @@ impl Committer {
     }
 
     /// Keeps an item until its file was read back.
-    pub(super) fn hold(&self, giant: &Giant, item: Item) {
+    pub(super) fn hold(&self, large: &LargeFile, item: Item) {
         self.lock().held += 1;
-        if let Some(item) = giant.recheck.hold(item) {
+        if let Some(item) = large.recheck.hold(item) {
             self.take_back(vec![item]);
         }
     }
@@ -286,41 +286,41 @@ impl Committer {
     /// Commits a group.
     fn commit<'scope>(&'scope self, items: Vec<Item>, scope: &'scope Scope<'scope, '_>) {
         let all = items.len();
-        let mut giants: Vec<(Arc<Giant>, Vec<Item>)> = Vec::new();
-        let mut known: HashMap<*const Giant, usize> = HashMap::new();
+        let mut large_files: Vec<(Arc<LargeFile>, Vec<Item>)> = Vec::new();
+        let mut known: HashMap<*const LargeFile, usize> = HashMap::new();
         let mut small = Vec::new();
         for item in items {
             match &item.what {
                 What::Small(..) => small.push(item),
-                What::Slice(giant) => {
-                    let at = *known.entry(Arc::as_ptr(giant)).or_insert_with(|| {
-                        giants.push((giant.clone(), Vec::new()));
-                        giants.len() - 1
+                What::Slice(large) => {
+                    let at = *known.entry(Arc::as_ptr(large)).or_insert_with(|| {
+                        large_files.push((large.clone(), Vec::new()));
+                        large_files.len() - 1
                     });
-                    giants[at].1.push(item);
+                    large_files[at].1.push(item);
                 }
             }
         }
         // What is dirty now is what the sync below makes durable; a complete file's metadata goes with it.
-        let mut work: Vec<GiantWork> = Vec::with_capacity(giants.len());
-        for (giant, items) in giants {
-            if let Some(end) = giant.ended().cloned() {
+        let mut work: Vec<LargeWork> = Vec::with_capacity(large_files.len());
+        for (large, items) in large_files {
+            if let Some(end) = large.ended().cloned() {
                 // Slices that were sent again, of a file that has come to its end meanwhile.
                 for item in items {
                     item.ticket.settle(item.at, end.clone().map(|digest| Outcome::Committed(Some(digest))));
                 }
                 continue;
             }
-            let dirty = giant.take_dirty();
-            let digest = giant.seal();
-            let on = On::File(&giant.staged);
+            let dirty = large.take_dirty();
+            let digest = large.seal();
+            let on = On::File(&large.staged);
             // Of a file that is changed in place, the times are what says that it is complete: they come last.
-            let metadata = digest.filter(|_| !giant.in_place).map(|_| self.metadata.set(&on, &giant.entry));
+            let metadata = digest.filter(|_| !large.in_place).map(|_| self.metadata.set(&on, &large.entry));
             let failure = match metadata {
-                Some(Err(errno)) => Some(self.root.error("set the metadata of", &giant.entry.path, errno)),
-                _ => giant.recheck.failure().map(|error| error.on(self.root.shown(&giant.entry.path))),
+                Some(Err(errno)) => Some(self.root.error("set the metadata of", &large.entry.path, errno)),
+                _ => large.recheck.failure().map(|error| error.on(self.root.shown(&large.entry.path))),
             };
-            work.push(GiantWork { giant, items, dirty, digest, failure, is_lost: false });
+            work.push(LargeWork { large, items, dirty, digest, failure, is_lost: false });
         }
         let synced = Arc::new(self.sync(&small, &mut work));
         let count = small.len();
@@ -328,7 +328,7 @@ impl Committer {
         let publish = {
             let synced = synced.clone();
             Arc::new(move || {
-                self.crew.each(&small, |item| {
+                self.threads.each(&small, |item| {
                     if let Some(item) = item.lock().take() {
                         self.commit_small(item, &synced);
                     }
@@ -336,7 +336,7 @@ impl Committer {
                 self.settled(count);
             })
         };
-        let alone = self.crew.is_single() || count == 0 || {
+        let alone = self.threads.is_single() || count == 0 || {
             // A name that a server is stuck at must not hold up the next group.
             let publish = publish.clone();
             thread::Builder::new().name("publish".into()).spawn_scoped(scope, move || publish()).is_err()
@@ -345,7 +345,7 @@ impl Committer {
             publish();
         }
         for one in work {
-            self.commit_giant(one);
+            self.commit_large(one);
         }
         self.settled(all - count);
     }
@@ -356,7 +356,7 @@ impl Committer {
         let certified = if self.durable {
             self.syncer.certify(synced, &staged.file, staged.dev)
         } else if entry.is_sparse() {
-            // Its length was set, as with giants.
+            // Its length was set, as with large files.
             self.syncer.file(&staged.file, staged.dev)
         } else {
             Ok(())
@@ -383,13 +383,13 @@ impl Committer {
         Ok(Outcome::Committed(Some(digest)))
     }
 
-    /// Makes the group durable. Whether that is so of a small file is still to be asked; giants are told here.
-    fn sync(&self, small: &[Item], giants: &mut [GiantWork]) -> Synced {
+    /// Makes the group durable. Whether that is so of a small file is still to be asked; large files are told here.
+    fn sync(&self, small: &[Item], large_files: &mut [LargeWork]) -> Synced {
         if !self.durable {
-            // A giant has its length from its beginning: after a power cut it could be all zeros, and look complete.
-            for one in giants.iter_mut().filter(|one| one.digest.is_some()) {
-                if let Err(error) = self.syncer.file(&one.giant.staged.file, one.giant.staged.dev) {
-                    one.fail(self.sync_error(&error, &one.giant.entry));
+            // A large file has its length from its beginning: after a power cut it could be all zeros, and look complete.
+            for one in large_files.iter_mut().filter(|one| one.digest.is_some()) {
+                if let Err(error) = self.syncer.file(&one.large.staged.file, one.large.staged.dev) {
+                    one.fail(self.sync_error(&error, &one.large.entry));
                 }
             }
             return Synced::default();
@@ -398,12 +398,12 @@ impl Committer {
             What::Small(staged, ..) => Some((&staged.file, staged.dev)),
             What::Slice(_) => None,
         });
-        let of_giants = giants.iter().map(|one| (&one.giant.staged.file, one.giant.staged.dev));
-        let synced = self.syncer.group(of_small.chain(of_giants));
-        for one in giants {
+        let of_large_files = large_files.iter().map(|one| (&one.large.staged.file, one.large.staged.dev));
+        let synced = self.syncer.group(of_small.chain(of_large_files));
+        for one in large_files {
             // Few in a group, and what their journals say is trusted by later runs.
-            if let Err(error) = self.syncer.file(&one.giant.staged.file, one.giant.staged.dev) {
-                one.fail(self.sync_error(&error, &one.giant.entry));
+            if let Err(error) = self.syncer.file(&one.large.staged.file, one.large.staged.dev) {
+                one.fail(self.sync_error(&error, &one.large.entry));
             }
         }
         synced
@@ -418,7 +418,7 @@ impl Committer {
     pub(super) fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
         if !self.durable
             && entry.len <= SLICE_LEN
-            && !self.root.is_distant()
+            && !self.root.is_network_fs()
             && let Err(cause) = self.unsynced.begin(staged.dev)
         {
             self.metadata.note_cause("record of --no-fsync", cause, &entry.path);

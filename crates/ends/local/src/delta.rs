@@ -1,4 +1,4 @@
-//! What a giant file replaces: its pages are told, and what is the same in the new one is taken from it.
+//! What a large file replaces: its pages are told, and what is the same in the new one is taken from it.
 //!
 //! Where a new file is made nothing is remembered between the two: a slice is put together from the old file as it is then,
 //! and whether it still was what was told shows when the whole slice is verified. If not, the slice is sent again, all of
@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use haul_core::delta::{PAGE_LEN, SLICE_PAGES, page_value};
 use haul_core::digest::{merge, slice_len};
 use haul_core::{
-    Buffer, BufferPool, ChainingValue, Delta, Entry, Extent, Ops, Pages, RelPath, SLICE_LEN, SinkOptions,
-    Slice, SliceData,
+    Buffer, BufferPool, ChainingValue, Delta, Entry, Extent, Ops, PageHashes, RelPath, SLICE_LEN,
+    SinkOptions, Slice, SliceData,
 };
 use rustix::fs::{Mode, OFlags};
 
 use super::descriptors;
-use super::giant;
+use super::large;
 use super::pagecache::{self, Opened};
 use super::read::STEP;
 use super::root::Root;
@@ -66,7 +66,7 @@ impl Bases {
         self.0.lock()
     }
 
-    /// The file in the place of a giant one, if the two are to be compared.
+    /// The file in the place of a large file one, if the two are to be compared.
     pub(super) fn of(&self, root: &Root, options: &SinkOptions, entry: &Entry) -> Option<Arc<Base>> {
         if options.delta == Delta::Never || entry.len <= SLICE_LEN {
             return None;
@@ -90,7 +90,7 @@ impl Bases {
             return None;
         }
         if options.in_place {
-            giant::settle_in_place(&root.ops, &file);
+            large::settle_in_place(&root.ops, &file);
         }
         let (alike, whole) = (AtomicBool::new(options.delta == Delta::Always), AtomicU32::new(0));
         let told = options.in_place.then(Mutex::default);
@@ -99,7 +99,7 @@ impl Bases {
         Some(self.lock().put_new(entry.path.clone(), base))
     }
 
-    /// Learns from a slice of a giant file that came.
+    /// Learns from a slice of a large file that came.
     pub(super) fn came(&self, entry: &Entry, data: &SliceData) {
         if let Some(base) = self.lock().get(&entry.path) {
             if data.same_len() > 0 {
@@ -122,7 +122,7 @@ impl Base {
     }
 
     /// The pages of these slices; fewer where the file ends or cannot be read, none once it turned out to be of no use.
-    pub(super) fn pages(&self, slices: Range<u32>) -> Vec<Pages> {
+    pub(super) fn pages(&self, slices: Range<u32>) -> Vec<PageHashes> {
         let mut all = Vec::new();
         let mut bytes = vec![0; STEP];
         for index in slices {
@@ -136,7 +136,7 @@ impl Base {
         all
     }
 
-    fn pages_of(&self, index: u32, bytes: &mut [u8]) -> Option<Pages> {
+    fn pages_of(&self, index: u32, bytes: &mut [u8]) -> Option<PageHashes> {
         let start = u64::from(index) * SLICE_LEN;
         let whole = slice_len(self.len, index) as usize / PAGE_LEN * PAGE_LEN;
         // What cannot be read is sent.
@@ -145,7 +145,7 @@ impl Base {
             self.file().read_exact_at(step, at)
         });
         let values = values.ok()?;
-        let mut pages = Pages::default();
+        let mut pages = PageHashes::default();
         values.iter().for_each(|value| pages.push(value));
         if let Some(told) = &self.told {
             let mut told = told.lock();

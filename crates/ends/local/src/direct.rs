@@ -1,4 +1,4 @@
-//! Small files on a file system far away: made under their own names, as each request costs a round trip there and a
+//! Small files on a network file system: made under their own names, as each request costs a round trip there and a
 //! new name under which to rename one costs three.
 //!
 //! Only where nothing has that name. Until such a file is complete and synced, its modification time is that of its
@@ -18,7 +18,7 @@ use super::stat;
 
 /// Whether files may be made so: the file system is far away, and who compares will look at the times.
 pub(super) fn is_for(root: &Root, options: &SinkOptions) -> bool {
-    root.is_distant()
+    root.is_network_fs()
         && !options.atomic
         && !options.verify_disk
         && options.compare != Compare::SizeOnly
@@ -74,7 +74,7 @@ pub(super) fn first_mode(entry: &Entry, hands_down: bool) -> Mode {
     })
 }
 
-/// Closes a file; file systems far away may say only then that content could not be written.
+/// Closes a file; network file systems may say only then that content could not be written.
 pub(super) fn close(file: File) -> rustix::io::Result<()> {
     // SAFETY: the handle was owned by `file`, which is gone, and nothing else has its number.
     #[allow(unsafe_code)]

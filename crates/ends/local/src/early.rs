@@ -1,4 +1,4 @@
-//! Giant files that are hashed before anybody asks: while the other end is not there yet, the processor has nothing to
+//! Large files that are hashed before anybody asks: while the other end is not there yet, the processor has nothing to
 //! do. A login over a distance takes a second, and a GiB is read and hashed in less.
 
 use haul_core::sync::{Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use haul_core::delta::{PAGE_LEN, page_value};
 use haul_core::digest::{merge, slice_count, slice_len};
 use haul_core::entry::Identity;
 use haul_core::{
-    ChainingValue, Entry, Pages, RelPath, Result, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
+    ChainingValue, Entry, PageHashes, RelPath, Result, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
 };
 
 use super::changed::add;
@@ -18,7 +18,7 @@ use super::delta::page_values;
 use super::read::{self, Reader, STEP};
 use super::root::Root;
 use super::{pagecache, walk};
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Slices that are hashed at most, 8 KiB of values each.
 const MOST: usize = 4096;
@@ -54,19 +54,19 @@ impl Early {
         hashed.slices.get_mut(slice.index as usize).map(std::mem::take).filter(|values| !values.is_empty())
     }
 
-    /// Hashes the giant files below a root, until `stop` is set.
+    /// Hashes the large files below a root, until `stop` is set.
     pub(super) fn hash(
         &self,
         root: &Root,
-        crew: &Crew,
+        threads: &ThreadPool,
         reader: &Reader,
         options: &ScanOptions,
         stop: &AtomicBool,
     ) {
         let is_over = || stop.load(Ordering::Relaxed) || self.slices.load(Ordering::Relaxed) >= MOST;
         let visit = |found: ScanBatch| {
-            let giants = found.entries.iter().filter(|entry| entry.is_file() && entry.len > SLICE_LEN);
-            for entry in giants.filter(|entry| !entry.is_sparse()) {
+            let large_files = found.entries.iter().filter(|entry| entry.is_file() && entry.len > SLICE_LEN);
+            for entry in large_files.filter(|entry| !entry.is_sparse()) {
                 if is_over() {
                     return ControlFlow::Break(());
                 }
@@ -84,7 +84,7 @@ impl Early {
             if is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         // So is what cannot be looked at.
-        let _ = walk::walk(root, crew, None, options, &visit);
+        let _ = walk::walk(root, threads, None, options, &visit);
     }
 }
 
@@ -110,7 +110,7 @@ impl Reader {
         root: &Root,
         entry: &Entry,
         slice: Slice,
-        (values, pages): (&[ChainingValue], &Pages),
+        (values, pages): (&[ChainingValue], &PageHashes),
         room: &mut [u8],
     ) -> Result<SliceData> {
         let opened = self.file(root, entry)?;
@@ -163,7 +163,7 @@ mod tests {
 
     /// The same of the file as it was found before.
     fn changed_of(source: &dyn Source, entry: Arc<Entry>, index: u32) -> Result<(SliceData, Vec<u8>)> {
-        let mut pages = Pages::default();
+        let mut pages = PageHashes::default();
         for page in 0..slice_len(LEN, index) as usize / PAGE_LEN {
             let start = u64::from(index) * SLICE_LEN + (page * PAGE_LEN) as u64;
             let byte = if page == 3 { 0 } else { content(start) };
@@ -194,7 +194,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         let (early, plain) = (source(&path), source(&path));
-        early.read_ahead(&ScanOptions::default(), &AtomicBool::new(false));
+        early.prehash(&ScanOptions::default(), &AtomicBool::new(false));
         // As it was found before it is altered: after that, its change time is another.
         let entry = Arc::new(early.root().unwrap().unwrap());
         let changed = |source: &dyn Source, index| changed_of(source, entry.clone(), index);
@@ -221,13 +221,13 @@ mod tests {
         let path = dir.path().join("f");
         std::fs::write(&path, (0..LEN).map(content).collect::<Vec<u8>>()).unwrap();
         let early = source(&path);
-        early.read_ahead(&ScanOptions::default(), &AtomicBool::new(false));
+        early.prehash(&ScanOptions::default(), &AtomicBool::new(false));
         let file = File::options().write(true).open(&path).unwrap();
         file.write_all_at(&[255], 7 * PAGE_LEN as u64).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         assert_eq!(changed(&*early, 0).unwrap(), changed(&*source(&path), 0).unwrap());
         let stopped = source(&path);
-        stopped.read_ahead(&ScanOptions::default(), &AtomicBool::new(true));
+        stopped.prehash(&ScanOptions::default(), &AtomicBool::new(true));
         assert_eq!(changed(&*stopped, 0).unwrap(), changed(&*source(&path), 0).unwrap());
     }
 }

@@ -21,7 +21,7 @@ use super::stat;
 /// What is known of such names.
 #[derive(Default)]
 pub(super) struct Folding {
-    /// Of folders that this run has made, which are all alike, and of all folders of a file system far away.
+    /// Of folders that this run has made, which are all alike, and of all folders of a network file system.
     common: OnceLock<bool>,
     /// By the hash of a path without its case, that of the path that has it: 16 bytes for each entry, on such file
     /// systems only.
@@ -31,7 +31,7 @@ pub(super) struct Folding {
 impl Folding {
     /// Whether the folder of `at` does not tell case apart; told from what is at `at`, whose plain metadata is `now`.
     fn folds(&self, root: &Root, at: &At, now: &Statx) -> bool {
-        let known = if at.dir.fresh || root.is_distant() { &self.common } else { &at.dir.folds };
+        let known = if at.dir.fresh || root.is_network_fs() { &self.common } else { &at.dir.folds };
         if let Some(folds) = known.get() {
             return *folds;
         }

@@ -44,9 +44,9 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             }
             // What is changed in place needs nothing that is staged.
             let in_place = now.as_ref().is_some_and(|(_, now)| sink.writes_into(entry, now));
-            let giant = entry.len > SLICE_LEN && !in_place;
+            let large = entry.len > SLICE_LEN && !in_place;
             let at =
-                at.filter(|_| giant).or_else(|| giant.then(|| sink.root().at(&entry.path).ok()).flatten());
+                at.filter(|_| large).or_else(|| large.then(|| sink.root().at(&entry.path).ok()).flatten());
             let have = at.map(|at| stage::resumable(&at, entry, sink.options().dry_run)).unwrap_or_default();
             Ok(Answer::Need { new: verdict == Verdict::Missing, have })
         }
@@ -78,7 +78,7 @@ fn is_below_file(sink: &LocalSink, path: &RelPath) -> bool {
 /// Whether nothing can be at `path`, as this run made the folder that it is in: then a server need not be asked.
 fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
     let root = sink.root();
-    if !root.is_distant() {
+    if !root.is_network_fs() {
         return false;
     }
     let Some(parent) = path.parent() else { return false };

@@ -40,8 +40,8 @@ impl Base {
 }
 
 /// Resolves a place. A `~` is looked up only where another machine asks; here the shell has done that.
-pub(super) fn resolve(place: &Place, far: bool) -> Result<Base> {
-    let path = if far { expand_home(&place.path)? } else { place.path.clone() };
+pub(super) fn resolve(place: &Place, remote: bool) -> Result<Base> {
+    let path = if remote { expand_home(&place.path)? } else { place.path.clone() };
     let path = if path.is_empty() { b".".to_vec() } else { path };
     let inside = |name: &[u8]| Base::new(OsStr::from_bytes(&path), name);
     Ok(match &place.root {

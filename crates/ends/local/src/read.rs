@@ -20,11 +20,11 @@ use super::pagecache::{self, Opened};
 use super::root::Root;
 use super::stat;
 use haul_ends::cache::Cache;
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Bytes read and hashed at a time: they are still in the processor's cache when they are hashed.
 pub(super) const STEP: usize = 256 * 1024;
-/// Giant files that are kept open between their slices.
+/// Large files that are kept open between their slices.
 const OPEN_FILES: usize = 64;
 
 /// Reads files below a root.
@@ -32,13 +32,13 @@ pub(super) struct Reader {
     open: Mutex<Cache<RelPath, Arc<Opened>>>,
     pub(super) pool: BufferPool,
     pub(super) early: Early,
-    crew: Crew,
+    threads: ThreadPool,
 }
 
 impl Reader {
-    pub(super) fn new(pool: BufferPool, crew: Crew) -> Self {
+    pub(super) fn new(pool: BufferPool, threads: ThreadPool) -> Self {
         let files = descriptors::share(16).min(OPEN_FILES);
-        Self { open: Mutex::new(Cache::new(files)), pool, early: Early::default(), crew }
+        Self { open: Mutex::new(Cache::new(files)), pool, early: Early::default(), threads }
     }
 
     /// Reads every slice of a batch; what fails takes no room in the content.
@@ -63,7 +63,7 @@ impl Reader {
             jobs.push((entry, slice, Mutex::new(part)));
             room = rest;
         }
-        let slices: Vec<Result<SliceData>> = self.crew.each(&jobs, |(entry, slice, part)| {
+        let slices: Vec<Result<SliceData>> = self.threads.each(&jobs, |(entry, slice, part)| {
             let mut part = part.lock();
             self.slice(root, entry, *slice, &mut part)
         });
@@ -135,14 +135,14 @@ impl Reader {
         Ok(())
     }
 
-    /// The open file of an entry; giant files stay open between their slices.
+    /// The open file of an entry; large files stay open between their slices.
     pub(super) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<Opened>> {
-        let giant = entry.len > SLICE_LEN;
-        if giant && let Some(file) = self.lock().get(&entry.path) {
+        let large = entry.len > SLICE_LEN;
+        if large && let Some(file) = self.lock().get(&entry.path) {
             return Ok(file);
         }
         let file = Arc::new(Opened::new(open(root, &entry.path)?, entry.len));
-        if !giant {
+        if !large {
             return Ok(file);
         }
         // Slices are read by several threads, each from front to back.

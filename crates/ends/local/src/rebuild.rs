@@ -46,8 +46,8 @@ impl LocalSink {
             let cause = "a small file that is the same in parts";
             return Err(self.root().fault(ErrorKind::Protocol, "write", &entry.path, cause));
         }
-        let giant = match self.giant(entry)? {
-            Ok(giant) => giant,
+        let large = match self.large(entry)? {
+            Ok(large) => large,
             Err(digest) => return Ok(Taken::Already(digest)),
         };
         // Sent again, all of it comes.
@@ -56,16 +56,16 @@ impl LocalSink {
             self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, cause).with_retry(Retry::Again)
         };
         let base = self.bases().of(self.root(), self.options(), entry).ok_or_else(changed)?;
-        let door = giant.door(slice);
+        let door = large.door(slice);
         let len = slice.len_in(entry.len) as usize;
         let proof = |told: &[_]| delta::proof(len, slice, read, content.bytes(), told);
-        let told = base.take_told(slice.index).filter(|_| giant.in_place);
+        let told = base.take_told(slice.index).filter(|_| large.in_place);
         let (proved, same) = if let Some(value) = told.and_then(|told| proof(&told)) {
             (value == read.value, Same::LeftOut)
         } else {
-            let adopted = giant.adopt(slice, base.file());
+            let adopted = large.adopt(slice, base.file());
             // What was put in its place is looked at there: the old file may change meanwhile.
-            let from = if adopted { &giant.staged.file } else { base.file() };
+            let from = if adopted { &large.staged.file } else { base.file() };
             delta::fill(&self.root().ops, content, slice, read, from, self.pool());
             let same = if adopted { Same::There } else { Same::Missing };
             (read.proves(entry, slice, content.bytes()), same)
@@ -73,12 +73,12 @@ impl LocalSink {
         if !proved {
             return Err(changed());
         }
-        giant
+        large
             .write(slice, read, content.bytes(), same)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         drop(door);
         self.bases().came(entry, read);
         base.read_for_the_last_time(slice);
-        Ok(Taken::Wait(What::Slice(giant)))
+        Ok(Taken::Wait(What::Slice(large)))
     }
 }

@@ -14,8 +14,8 @@ use haul_core::digest::slice_len;
 use haul_core::{ChainingValue, Error, ErrorKind, Retry, SLICE_LEN, SinkOptions, Slice};
 
 use super::commit::{Committer, Item};
-use super::giant::Giant;
 use super::journal::Found;
+use super::large::LargeFile;
 use super::{digest, pagecache};
 
 /// The slices of one file that are to be read back.
@@ -97,7 +97,7 @@ pub(super) struct Rechecks {
 
 #[derive(Default)]
 struct Queue {
-    giants: VecDeque<Arc<Giant>>,
+    large_files: VecDeque<Arc<LargeFile>>,
     is_running: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -119,12 +119,12 @@ impl Rechecks {
 }
 
 /// Has a file read back that was just opened, if that is due.
-pub(super) fn begin(committer: &Arc<Committer>, giant: &Arc<Giant>) {
-    if !giant.recheck.is_under_way() {
+pub(super) fn begin(committer: &Arc<Committer>, large: &Arc<LargeFile>) {
+    if !large.recheck.is_under_way() {
         return;
     }
     let mut queue = committer.rechecks.lock();
-    queue.giants.push_back(Arc::clone(giant));
+    queue.large_files.push_back(Arc::clone(large));
     if queue.is_running {
         return;
     }
@@ -141,31 +141,31 @@ pub(super) fn begin(committer: &Arc<Committer>, giant: &Arc<Giant>) {
 }
 
 /// Ends what is read back of a file that is not gone on with, and lets go of it.
-pub(super) fn cancel(committer: &Committer, giant: &Arc<Giant>) {
-    if giant.recheck.is_due {
-        committer.rechecks.lock().giants.retain(|other| !Arc::ptr_eq(other, giant));
-        committer.take_back(settle(&giant.recheck, State::Stopped));
+pub(super) fn cancel(committer: &Committer, large: &Arc<LargeFile>) {
+    if large.recheck.is_due {
+        committer.rechecks.lock().large_files.retain(|other| !Arc::ptr_eq(other, large));
+        committer.take_back(settle(&large.recheck, State::Stopped));
     }
 }
 
 fn run(committer: &Committer) {
     loop {
-        let giant = {
+        let large = {
             let mut queue = committer.rechecks.lock();
-            let Some(giant) = queue.giants.pop_front() else {
+            let Some(large) = queue.large_files.pop_front() else {
                 queue.is_running = false;
                 return;
             };
-            giant
+            large
         };
-        let held = check(&giant, &committer.rechecks.stop);
+        let held = check(&large, &committer.rechecks.stop);
         committer.take_back(held);
     }
 }
 
 /// Reads back what is left in one file. What waited for that.
-fn check(giant: &Giant, stop: &AtomicBool) -> Vec<Item> {
-    let recheck = &giant.recheck;
+fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<Item> {
+    let recheck = &large.recheck;
     let slices = match &mut *recheck.lock() {
         State::UnderWay(slices, _) => std::mem::take(slices),
         _ => return Vec::new(),
@@ -179,19 +179,19 @@ fn check(giant: &Giant, stop: &AtomicBool) -> Vec<Item> {
         if !recheck.is_under_way() {
             return Vec::new();
         }
-        if value_of(giant, index, &mut buffer).is_ok_and(|read| read == value) {
+        if value_of(large, index, &mut buffer).is_ok_and(|read| read == value) {
             good.push((index, value));
         } else {
             wrong.push(index);
         }
     }
     if !recheck.synced {
-        giant.confirm(&good);
+        large.confirm(&good);
     }
     if wrong.is_empty() {
         return settle(recheck, State::Passed);
     }
-    giant.disown(&wrong);
+    large.disown(&wrong);
     settle(recheck, State::Failed(wrong.len()))
 }
 
@@ -209,11 +209,11 @@ fn settle(recheck: &Recheck, end: State) -> Vec<Item> {
 }
 
 /// The chaining value of a slice as it is in the staged file.
-fn value_of(giant: &Giant, index: u32, buffer: &mut [u8]) -> io::Result<ChainingValue> {
-    let _door = giant.door(Slice::whole(0, index));
-    let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(giant.entry.len, index));
-    let staged = &giant.staged;
-    let value = digest::of_slice(&staged.at.dir.ops, &staged.file, giant.entry.len, index, buffer)?;
+fn value_of(large: &LargeFile, index: u32, buffer: &mut [u8]) -> io::Result<ChainingValue> {
+    let _door = large.door(Slice::whole(0, index));
+    let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(large.entry.len, index));
+    let staged = &large.staged;
+    let value = digest::of_slice(&staged.at.dir.ops, &staged.file, large.entry.len, index, buffer)?;
     pagecache::release(&staged.file, start, len);
     Ok(value)
 }

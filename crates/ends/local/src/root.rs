@@ -21,18 +21,18 @@ use super::descriptors;
 use super::devices::Devices;
 use super::folding::Folding;
 use super::held_dirs::HeldDirs;
+use super::in_flight::InFlight;
 use super::place::{Above, Base};
-use super::underway::Underway;
 use super::unlocked::Unlocked;
 use super::ways::Step;
-use super::{ahead, distant, stage, stat};
+use super::{ahead, network_fs, stage, stat};
 
 /// Milliseconds that the lock of a staged file is waited for at first.
 const PATIENCE: u64 = 4000;
 /// Directory handles that are kept open.
 const CACHED_DIRS: usize = 256;
 /// The same where each one that is opened again is a question to a server.
-const CACHED_FAR_DIRS: usize = 2048;
+const CACHED_REMOTE_DIRS: usize = 2048;
 /// Folders that are opened or made at the same time, for this process to do each once.
 const DOORS: usize = 64;
 /// Of a way of many folders so many are kept open at its end, and so many at equal distances before: what comes next is
@@ -51,7 +51,7 @@ pub(super) struct Root {
     /// The names in use where case is not told apart.
     pub(super) folding: Folding,
     /// What is being done on it.
-    pub(super) underway: Underway,
+    pub(super) in_flight: InFlight,
     base: Base,
     /// Nothing that is there is replaced or removed.
     keeps: bool,
@@ -68,7 +68,7 @@ pub(super) struct Root {
     /// Milliseconds that a lock is waited for.
     patience: AtomicU64,
     /// Whether the file system is far away; found out when it is first asked for.
-    distant: OnceLock<bool>,
+    network_fs: OnceLock<bool>,
     /// The file system has no extended attributes.
     plain: AtomicBool,
     /// Folders that were opened up for the run.
@@ -170,7 +170,7 @@ impl Root {
         Self {
             ops,
             folding: Folding::default(),
-            underway: Underway::default(),
+            in_flight: InFlight::default(),
             base,
             keeps: false,
             side,
@@ -180,22 +180,22 @@ impl Root {
             devices: Devices::default(),
             made: Mutex::default(),
             patience: AtomicU64::new(PATIENCE),
-            distant: OnceLock::new(),
+            network_fs: OnceLock::new(),
             plain: AtomicBool::new(false),
             unlocked: Unlocked::default(),
         }
     }
 
     /// Whether the root is, or will be, on a file system that is far away.
-    pub(super) fn is_distant(&self) -> bool {
-        *self.distant.get_or_init(|| {
+    pub(super) fn is_network_fs(&self) -> bool {
+        *self.network_fs.get_or_init(|| {
             let name = std::os::unix::ffi::OsStrExt::from_bytes(&self.base.name[..]);
             let root = self.base.dir.join::<&std::ffi::OsStr>(name);
-            let distant = root.ancestors().map(nonempty).find_map(distant::of).unwrap_or(false);
-            if distant {
-                self.lock_dirs().resize(descriptors::share(4).min(CACHED_FAR_DIRS));
+            let network_fs = root.ancestors().map(nonempty).find_map(network_fs::of).unwrap_or(false);
+            if network_fs {
+                self.lock_dirs().resize(descriptors::share(4).min(CACHED_REMOTE_DIRS));
             }
-            distant
+            network_fs
         })
     }
 
@@ -227,7 +227,7 @@ impl Root {
         match stat::ask_xattrs(&self.ops, of) {
             // What another one that is mounted below says is only about itself.
             Err(Errno::NOTSUP) => {
-                self.plain.store(self.is_distant() && self.is_on_device(now), Ordering::Relaxed);
+                self.plain.store(self.is_network_fs() && self.is_on_device(now), Ordering::Relaxed);
                 Ok(Vec::new())
             }
             other => other,
@@ -402,7 +402,7 @@ impl Root {
     }
 
     /// A lock was waited for in vain.
-    pub(super) fn lose_patience(&self) {
+    pub(super) fn shorten_timeout(&self) {
         self.patience.store(self.patience.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
     }
 

@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use haul_core::{
-    Answer, BatchData, BufferPool, Delta, Digest, Entry, Error, ErrorKind, FinishReport, HardLink, Offer,
-    Outcome, Pages, RelPath, Result, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Stuck, WriteDone,
+    Answer, BatchData, BufferPool, Delta, Digest, Entry, Error, ErrorKind, FinishReport, HardLink,
+    HungOperation, Offer, Outcome, PageHashes, RelPath, Result, SLICE_LEN, Side, Sink, SinkOptions, Slice,
+    SliceData, WriteDone,
 };
 use rustix::fs::Statx;
 use rustix::io::Errno;
@@ -19,25 +20,25 @@ use super::ahead::Ahead;
 use super::claims::Claims;
 use super::commit::{Committer, Item, Ticket, What};
 use super::delta::Bases;
-use super::giant::Giant;
+use super::large::LargeFile;
 use super::meta::{Expected, Metadata, On};
 use super::root::{At, Root};
 use super::sync::{Disk, Kernel};
 use super::unsynced::Unsynced;
 use super::{clone, digest, direct, offer, recheck, stage, stat};
-use haul_ends::crew::Crew;
 use haul_ends::dirs::Dirs;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Threads that compare, at most, on this machine's disks.
 const COMPARERS: usize = 4;
-/// Threads that begin to compare or to write on a file system far away.
+/// Threads that begin to compare or to write on a network file system.
 const FEW: usize = 8;
 /// Threads that there may be.
 const MANY: usize = 256;
 /// Entries that one thread compares at a time there.
-const FAR_RUN: usize = 8;
+const REMOTE_RUN: usize = 8;
 /// Batches that are written at once there: while the last files of one are waited for, others go on.
-const FAR_WRITERS: u32 = 6;
+const REMOTE_WRITERS: u32 = 6;
 
 /// A tree of the local file system, to be written.
 pub(super) struct LocalSink {
@@ -46,7 +47,7 @@ pub(super) struct LocalSink {
     dirs: Dirs,
     committer: Arc<Committer>,
     /// Those who compare.
-    crew: Crew,
+    threads: ThreadPool,
     ahead: Ahead,
     /// Whether small files are made under their own names.
     direct: bool,
@@ -71,10 +72,10 @@ impl LocalSink {
         pool: BufferPool,
     ) -> Result<Self> {
         let metadata = Metadata::new(&options, Arc::clone(&root.ops));
-        let (writers, crew) = if root.is_distant() {
-            (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
+        let (writers, threads) = if root.is_network_fs() {
+            (ThreadPool::growing(FEW, MANY), ThreadPool::growing(FEW, MANY))
         } else {
-            (Crew::fixed(1), Crew::fixed(COMPARERS))
+            (ThreadPool::fixed(1), ThreadPool::fixed(COMPARERS))
         };
         let direct = direct::is_for(&root, &options);
         let committer = Arc::new(Committer::new(root, metadata, writers, &options, disk, unsynced));
@@ -89,7 +90,7 @@ impl LocalSink {
             pool,
             dirs: Dirs::default(),
             committer,
-            crew,
+            threads,
             ahead: Ahead::default(),
             direct,
             claims: Claims::default(),
@@ -116,7 +117,7 @@ impl LocalSink {
 
     /// Whether a small file may lack content that its size and time promise: see [`super::unsynced`].
     pub(super) fn is_suspect(&self, file: &Statx) -> bool {
-        !self.root().is_distant() && self.committer.unsynced.is_suspect(file)
+        !self.root().is_network_fs() && self.committer.unsynced.is_suspect(file)
     }
 
     pub(super) fn claims(&self) -> &Claims {
@@ -167,19 +168,19 @@ impl LocalSink {
             }
             return Ok(Taken::Wait(What::Small(Box::new(staged), entry.clone(), digest)));
         }
-        let giant = match self.giant(entry)? {
-            Ok(giant) => giant,
+        let large = match self.large(entry)? {
+            Ok(large) => large,
             Err(digest) => return Ok(Taken::Already(digest)),
         };
         if self.options.delta != Delta::Never {
             self.bases().came(entry, data);
         }
-        let door = giant.door(slice);
-        giant
+        let door = large.door(slice);
+        large
             .write(slice, data, content, stage::Same::Missing)
             .map_err(|e| Error::io(Side::Destination, "write", &e).on(self.root().shown(&entry.path)))?;
         drop(door);
-        Ok(Taken::Wait(What::Slice(giant)))
+        Ok(Taken::Wait(What::Slice(large)))
     }
 
     /// Whether a small file is there, with this content and all that is known of it.
@@ -191,36 +192,36 @@ impl LocalSink {
         }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
     }
 
-    /// The staged file of a giant, or the digest that it was committed with a moment ago.
-    pub(super) fn giant(&self, entry: &Arc<Entry>) -> Result<Result<Arc<Giant>, Digest>> {
+    /// The staged file of a large file, or the digest that it was committed with a moment ago.
+    pub(super) fn large(&self, entry: &Arc<Entry>) -> Result<Result<Arc<LargeFile>, Digest>> {
         let slot = {
-            let mut giants = self.committer.giants.lock();
+            let mut large_files = self.committer.large_files.lock();
             let mut committed = self.committer.committed.lock();
             match committed.get(&entry.path) {
                 Some((identity, digest))
-                    if identity == entry.identity() && !giants.contains_key(&entry.path) =>
+                    if identity == entry.identity() && !large_files.contains_key(&entry.path) =>
                 {
                     return Ok(Err(digest));
                 }
-                _ => giants.entry(entry.path.clone()).or_default().clone(),
+                _ => large_files.entry(entry.path.clone()).or_default().clone(),
             }
         };
         let mut held = slot.lock();
-        if let Some(giant) = &*held
-            && giant.entry.identity() == entry.identity()
+        if let Some(large) = &*held
+            && large.entry.identity() == entry.identity()
         {
-            return Ok(Ok(giant.clone()));
+            return Ok(Ok(large.clone()));
         }
         // Another state of the source: what is staged of the old one goes, and its lock with it.
         if let Some(old) = held.take() {
             recheck::cancel(&self.committer, &old);
         }
         let options = SinkOptions { in_place: self.keeps_place(entry), ..self.options.clone() };
-        let giant = Arc::new(Giant::open(self.root(), entry, &options)?);
-        *held = Some(giant.clone());
+        let large = Arc::new(LargeFile::open(self.root(), entry, &options)?);
+        *held = Some(large.clone());
         drop(held);
-        recheck::begin(&self.committer, &giant);
-        Ok(Ok(giant))
+        recheck::begin(&self.committer, &large);
+        Ok(Ok(large))
     }
 
     fn keeps_place(&self, entry: &Entry) -> bool {
@@ -233,12 +234,12 @@ impl LocalSink {
         self.options.in_place && stat::is_file(now) && self.claims.may_write_into(now, entry)
     }
 
-    /// Closes the staged file of a giant that is not under way any more. Whether there was one.
+    /// Closes the staged file of a large file that is not under way any more. Whether there was one.
     pub(super) fn let_go(&self, path: &RelPath) -> bool {
-        let slot = self.committer.giants.lock().remove(path);
-        let giant = slot.as_ref().and_then(|slot| slot.lock().take());
-        if let Some(giant) = giant {
-            recheck::cancel(&self.committer, &giant);
+        let slot = self.committer.large_files.lock().remove(path);
+        let large = slot.as_ref().and_then(|slot| slot.lock().take());
+        if let Some(large) = large {
+            recheck::cancel(&self.committer, &large);
         }
         slot.is_some()
     }
@@ -264,18 +265,18 @@ pub(super) enum Taken {
 impl Sink for LocalSink {
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         // Few entries are not worth a thread; many are compared side by side, in runs that share folders.
-        let len = if self.root().is_distant() {
-            FAR_RUN
+        let len = if self.root().is_network_fs() {
+            REMOTE_RUN
         } else if offers.len() < 256 {
             offers.len().max(1)
         } else {
             offers.len().div_ceil(COMPARERS * 4)
         };
         let make = !self.options.dry_run && !self.options.existing;
-        self.ahead.look(self.root(), &self.crew, offers.iter().map(|offer| &offer.entry.path), make);
+        self.ahead.look(self.root(), &self.threads, offers.iter().map(|offer| &offer.entry.path), make);
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
         let answer = |run: &&[Offer]| run.iter().map(|one| offer::answer(self, one)).collect::<Vec<_>>();
-        Ok(self.crew.each(&runs, answer).into_iter().flatten().collect())
+        Ok(self.threads.each(&runs, answer).into_iter().flatten().collect())
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
@@ -297,8 +298,8 @@ impl Sink for LocalSink {
                 }
             }
         }
-        let crew = &self.committer.crew;
-        if !crew.is_single() {
+        let threads = &self.committer.threads;
+        if !threads.is_single() {
             // Names in one folder are made one after the other by the kernel, and by most servers: so those who work
             // side by side are in different ones, and what is left of the largest folder comes last.
             let mut before: HashMap<Option<RelPath>, u32> = HashMap::new();
@@ -308,7 +309,7 @@ impl Sink for LocalSink {
                 *count
             });
         }
-        crew.each(&jobs, |(at, entry, slice, read, content)| {
+        threads.each(&jobs, |(at, entry, slice, read, content)| {
             let _doing = self.root().doing("write", &entry.path);
             match self.take(entry, *slice, read, content, how) {
                 // Each for itself: a server may be stuck at another one of the batch.
@@ -322,7 +323,7 @@ impl Sink for LocalSink {
         });
     }
 
-    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<Pages>> {
+    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {
         let base = self.bases().of(self.root(), &self.options, entry);
         Ok(base.map_or_else(Vec::new, |base| base.pages(slices)))
     }
@@ -335,8 +336,8 @@ impl Sink for LocalSink {
         self.committer.flush();
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.root().stuck(patience)
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.root().hung(patience)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
@@ -353,13 +354,13 @@ impl Sink for LocalSink {
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         // Names of one file are made one after the other anyway.
-        Ok(self.committer.crew.each(links, |one| offer::link(self, one)))
+        Ok(self.committer.threads.each(links, |one| offer::link(self, one)))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        if self.root().is_distant() && !self.options.dry_run {
+        if self.root().is_network_fs() && !self.options.dry_run {
             // What is no folder goes first, side by side; folders then find themselves empty.
-            let gone = self.committer.crew.each(paths, |path| self.unlink(path));
+            let gone = self.committer.threads.each(paths, |path| self.unlink(path));
             let rest = paths.iter().zip(gone);
             return Ok(rest.map(|(path, gone)| if gone { Ok(()) } else { self.remove_one(path) }).collect());
         }
@@ -392,7 +393,7 @@ impl Sink for LocalSink {
     }
 
     fn writers(&self) -> u32 {
-        if self.root().is_distant() { FAR_WRITERS } else { 0 }
+        if self.root().is_network_fs() { REMOTE_WRITERS } else { 0 }
     }
 
     fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
@@ -410,11 +411,11 @@ impl LocalSink {
     /// Removes what is staged of files that are there. A slice that was sent again may have come after its file was
     /// finished, by this process or by one that had its place before.
     fn clean(&self) {
-        let slots = std::mem::take(&mut *self.committer.giants.lock());
+        let slots = std::mem::take(&mut *self.committer.large_files.lock());
         let mut entries = std::mem::take(&mut *self.unclean.lock());
         for slot in slots.into_values() {
-            let giant = slot.lock().take();
-            entries.extend(giant.map(|giant| giant.entry.clone()));
+            let large = slot.lock().take();
+            entries.extend(large.map(|large| large.entry.clone()));
         }
         for entry in entries {
             let at = self.root().at(&entry.path);
@@ -436,7 +437,7 @@ impl LocalSink {
             let set: Vec<Result<()>> = entries.iter().map(|entry| self.set_dir(entry)).collect();
             return set.into_iter().collect();
         }
-        self.committer.crew.each(entries, |entry| self.set_dir(entry)).into_iter().collect()
+        self.committer.threads.each(entries, |entry| self.set_dir(entry)).into_iter().collect()
     }
 
     /// Sets the metadata of a folder at the end.

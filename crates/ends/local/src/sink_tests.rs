@@ -58,7 +58,7 @@ fn a_file_that_is_sent_again_is_not_staged_if_it_is_there() {
 }
 
 #[test]
-fn a_giant_may_come_in_parts_in_any_order_and_twice() {
+fn a_large_may_come_in_parts_in_any_order_and_twice() {
     use haul_core::digest::part_count;
     use haul_core::{Digest, Place, PlaceRoot};
     use std::os::unix::ffi::OsStrExt;

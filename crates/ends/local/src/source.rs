@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, BufferPool, Digest, Entry, Pages, RelPath, Result, ScanOptions, Source, Stuck,
+    Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
+    Source,
 };
 use haul_index::Index;
 use rustix::io::Errno;
@@ -16,11 +17,11 @@ use super::ahead::Ahead;
 use super::read::Reader;
 use super::root::Root;
 use super::{descriptors, digest, stat, walk};
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Threads that look at names on this machine's disks: enough to hide a disk's latency, few enough for one core.
 const LOOKERS: usize = 4;
-/// Threads that begin to look at names or to read on a file system far away.
+/// Threads that begin to look at names or to read on a network file system.
 const FEW: usize = 8;
 /// Threads that there may be.
 const MANY: usize = 256;
@@ -32,7 +33,7 @@ pub(super) struct LocalSource {
     root: Root,
     reader: Reader,
     /// Those who look at names.
-    crew: Crew,
+    threads: ThreadPool,
     ahead: Ahead,
     /// What is known of it from an earlier run.
     index: Option<Arc<Index>>,
@@ -40,12 +41,12 @@ pub(super) struct LocalSource {
 
 impl LocalSource {
     pub(super) fn new(root: Root, pool: BufferPool, index: Option<Arc<Index>>) -> Self {
-        let (lookers, readers) = if root.is_distant() {
-            (Crew::growing(FEW, MANY), Crew::growing(FEW, MANY))
+        let (lookers, readers) = if root.is_network_fs() {
+            (ThreadPool::growing(FEW, MANY), ThreadPool::growing(FEW, MANY))
         } else {
-            (Crew::growing(LOOKERS, LOOKERS), Crew::fixed(1))
+            (ThreadPool::growing(LOOKERS, LOOKERS), ThreadPool::fixed(1))
         };
-        Self { root, reader: Reader::new(pool, readers), crew: lookers, ahead: Ahead::default(), index }
+        Self { root, reader: Reader::new(pool, readers), threads: lookers, ahead: Ahead::default(), index }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
@@ -65,13 +66,13 @@ impl Source for LocalSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        walk::walk(&self.root, &self.crew, self.index.as_deref(), options, visit)
+        walk::walk(&self.root, &self.threads, self.index.as_deref(), options, visit)
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        if self.root.is_distant() {
-            self.ahead.look(&self.root, &self.crew, paths.iter(), false);
-            return Ok(self.crew.each(paths, |path| self.look(path)));
+        if self.root.is_network_fs() {
+            self.ahead.look(&self.root, &self.threads, paths.iter(), false);
+            return Ok(self.threads.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())
     }
@@ -79,7 +80,7 @@ impl Source for LocalSource {
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         // On this machine's disks a look is cheaper than the index.
         let known = match &self.index {
-            Some(index) if self.root.is_distant() => index.holds(paths),
+            Some(index) if self.root.is_network_fs() => index.holds(paths),
             _ => vec![false; paths.len()],
         };
         let unknown = paths.iter().zip(&known).filter(|(_, known)| !**known).map(|(path, _)| path.clone());
@@ -92,24 +93,24 @@ impl Source for LocalSource {
         Ok(self.reader.read(&self.root, batch))
     }
 
-    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
         Ok(self.reader.read_changed(&self.root, batch, pages))
     }
 
-    fn read_ahead(&self, options: &ScanOptions, stop: &AtomicBool) {
-        self.reader.early.hash(&self.root, &self.crew, &self.reader, options, stop);
+    fn prehash(&self, options: &ScanOptions, stop: &AtomicBool) {
+        self.reader.early.hash(&self.root, &self.threads, &self.reader, options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        Ok(Crew::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
+        Ok(ThreadPool::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
     }
 
     fn has_parts(&self) -> bool {
         true
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.root.stuck(patience)
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.root.hung(patience)
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::journal;
 use super::root::{At, Root};
-use super::{direct, giant, mark, stat};
+use super::{direct, large, mark, stat};
 
 /// How often a lock that is waited for is tried.
 const LOOK: Duration = Duration::from_millis(20);
@@ -55,7 +55,7 @@ impl Staged {
     /// Makes the staged file of the entry at `path`, or takes over the one that is there.
     pub(super) fn open(root: &Root, path: &RelPath) -> Result<Self> {
         Self::open_unless(root, path, &|_| Mode::RUSR | Mode::WUSR, &|_| false)?
-            .ok_or_else(|| restless(root, path))
+            .ok_or_else(|| unstable(root, path))
     }
 
     /// The same, or `None` if the entry itself `is_there`: somebody else may be finishing it at this moment.
@@ -125,7 +125,7 @@ impl Staged {
                 keyed: false,
             }));
         }
-        Err(restless(root, path))
+        Err(unstable(root, path))
     }
 
     /// Whether it has no attributes but those that it was given here.
@@ -144,7 +144,7 @@ impl Staged {
         lock(root, path, &file)?;
         let now = stat::statx_file(&file).map_err(failed)?;
         if !stat::is_file(&now) || !is_named(&now, &at) {
-            return Err(restless(root, path));
+            return Err(unstable(root, path));
         }
         // What a run that was to replace it has left.
         clean(&at);
@@ -174,7 +174,7 @@ impl Staged {
     }
 }
 
-fn restless(root: &Root, path: &RelPath) -> Error {
+fn unstable(root: &Root, path: &RelPath) -> Error {
     root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still")
 }
 
@@ -221,7 +221,7 @@ fn lock_patiently(root: &Root, file: &impl AsFd) -> rustix::io::Result<()> {
                 waited += LOOK;
             }
             Err(Errno::WOULDBLOCK) => {
-                root.lose_patience();
+                root.shorten_timeout();
                 return Err(Errno::WOULDBLOCK);
             }
             other => return other,
@@ -285,7 +285,7 @@ pub(super) fn overwrite(
     let (mut at, mut used) = (0, 0);
     for extent in &data.extents {
         let (from, len) = (u64::from(extent.start), extent.len as usize);
-        if over.is_soiled && at < from {
+        if over.is_dirty && at < from {
             clear(ops, file, start + at, from - at)?;
         }
         at = from + len as u64;
@@ -299,14 +299,14 @@ pub(super) fn overwrite(
             file.write_all_at(bytes, start + from)?;
         }
     }
-    if over.is_soiled && at < len { clear(ops, file, start + at, len - at) } else { Ok(()) }
+    if over.is_dirty && at < len { clear(ops, file, start + at, len - at) } else { Ok(()) }
 }
 
 /// What a slice is written over.
 #[derive(Clone, Copy)]
 pub(super) struct Over {
     /// There may be something else than a hole.
-    pub(super) is_soiled: bool,
+    pub(super) is_dirty: bool,
     pub(super) same: Same,
 }
 
@@ -377,7 +377,7 @@ pub(super) fn write_whole(
 }
 
 /// Removes what is staged of a file that is there already: its journal, if a run was killed in the moment after the
-/// file got its name, and what a far end that had lost its connections still wrote. It does no harm where it is, so
+/// file got its name, and what a remote end that had lost its connections still wrote. It does no harm where it is, so
 /// failing is no error; `false` says that somebody holds it at the moment.
 pub(super) fn clean(at: &At) -> bool {
     let part = part_of(at);
@@ -408,7 +408,7 @@ pub(super) fn resumable(at: &At, entry: &Entry, dry_run: bool) -> Vec<std::ops::
     if !found.is_empty()
         && !dry_run
         && rustix::fs::flock(&staged, FlockOperation::NonBlockingLockExclusive).is_ok()
-        && giant::settle(&at.dir.ops, &staged).is_err()
+        && large::settle(&at.dir.ops, &staged).is_err()
     {
         let _ = remove(&journal);
         let _ = remove(&part);

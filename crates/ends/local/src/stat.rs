@@ -42,7 +42,7 @@ pub(super) fn entry_and_stamp(
     names: Option<&Names>,
 ) -> rustix::io::Result<(Entry, Stamp)> {
     // Where each look at a name is a question to a server, one serves for all that is to be known of it.
-    let held = if root.is_distant() && root.has_xattrs() && at.name != b"." {
+    let held = if root.is_network_fs() && root.has_xattrs() && at.name != b"." {
         Some(at.open(OFlags::PATH, Mode::empty())?)
     } else {
         None

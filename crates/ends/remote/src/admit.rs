@@ -1,25 +1,25 @@
-//! Opening a lane and taking it into the session.
+//! Opening a connection and taking it into the session.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Side};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
 use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
 
+use super::connection::Connection;
 use super::direct::with_addresses;
 use super::greeting::{Greeted, greet};
-use super::lane::Lane;
 use super::reader::{self, COLLECT};
 use super::session::{Session, lost};
 use haul_ssh::dial::{Dial, Helper, Refused, Trouble, Way};
 
-/// How long a sink at the far end may be held by the process that just ended.
+/// How long a sink at the remote end may be held by the process that just ended.
 const BUSY_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The greeting that this process sends.
-pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
+pub(super) fn hello(max_memory: u64, connections: u32, timeout: u32) -> Hello {
     Hello {
         version: VERSION,
         release: env!("CARGO_PKG_VERSION").to_owned(),
@@ -27,26 +27,26 @@ pub(super) fn hello(max_memory: u64, lanes: u32, timeout: u32) -> Hello {
         fresh: true,
         max_memory,
         iops: None,
-        lanes,
+        connections,
         timeout,
         direct: None,
     }
 }
 
-/// Opens one more lane through ssh.
+/// Opens one more connection through ssh.
 pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
     let link = session.dialer.dial(way)?;
     let asks = way == Way::First && session.dialer.asks_a_person();
     let hello = &if way == Way::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
     let mut greeted = greet(link, hello, session.timeout, asks, &session.dialer.name())?;
     let accepted = accept(session, &mut greeted, hello);
-    let Greeted { reader, writer, pulse, helper, .. } = greeted;
+    let Greeted { reader, writer, liveness, helper, .. } = greeted;
     if accepted.is_ok()
         && let Some(helper) = &helper
     {
         helper.settled();
     }
-    let added = accepted.and_then(|()| enlist(session, reader, writer, pulse, helper.clone(), false));
+    let added = accepted.and_then(|()| enlist(session, reader, writer, liveness, helper.clone(), false));
     if added.is_err()
         && let Some(helper) = &helper
     {
@@ -56,7 +56,7 @@ pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<()
     added
 }
 
-/// Opens one more lane around ssh. The far end was proved by its key, so what it says to the greeting is not waited
+/// Opens one more connection around ssh. The remote end was proved by its key, so what it says to the greeting is not waited
 /// for: that would be a round trip more before the first content.
 pub(super) fn open_direct(
     session: &Arc<Session>,
@@ -65,18 +65,18 @@ pub(super) fn open_direct(
     hello: &Hello,
 ) -> Result<(), Refused> {
     let link = dialer.dial(way)?;
-    let pulse = Arc::new(Pulse::default());
-    let reader = FrameReader::new(link.streams.from, pulse.clone());
-    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
+    let liveness = Arc::new(Liveness::default());
+    let reader = FrameReader::new(link.streams.from, liveness.clone());
+    let mut writer = FrameWriter::new(link.streams.to, liveness.clone());
     let refused = |trouble, error: Error| Refused { trouble, error: error.on(dialer.name()) };
     let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
     writer
         .write(&frame, &[])
         .map_err(|error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", &error)))?;
-    enlist(session, reader, writer, pulse, link.helper, true)
+    enlist(session, reader, writer, liveness, link.helper, true)
 }
 
-/// Learns from the far end's greeting. If its process is a new one, it is told what is open.
+/// Learns from the remote end's greeting. If its process is a new one, it is told what is open.
 fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), Refused> {
     let id = match &greeted.welcome.session {
         Ok(id) => *id,
@@ -85,7 +85,7 @@ fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(),
                 .on(session.dialer.name());
             // It may just have ended, and its successor be known in a moment; else this is another machine.
             let state = session.lock();
-            let other = state.lane_count() > 0 && state.session == hello.session;
+            let other = state.connection_count() > 0 && state.session == hello.session;
             return Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error });
         }
     };
@@ -99,24 +99,25 @@ fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(),
     Ok(())
 }
 
-/// Takes a lane into the session.
+/// Takes a connection into the session.
 fn enlist(
     session: &Arc<Session>,
     mut reader: FrameReader,
     mut writer: FrameWriter,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     helper: Option<Arc<dyn Helper>>,
     direct: bool,
 ) -> Result<(), Refused> {
     reader.limit(session.pace.inbound.clone());
     writer.limit(session.pace.outbound.clone());
     let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
-    let lane = session.add(|number| Lane::new(number, direct, writer, pulse, helper)).ok_or_else(closed)?;
+    let connection =
+        session.add(|number| Connection::new(number, direct, writer, liveness, helper)).ok_or_else(closed)?;
     let reading = session.clone();
-    let number = lane.number;
+    let number = connection.number;
     let spawned = thread::Builder::new()
         .name(format!("haul-lane-{number}"))
-        .spawn(move || reader::read_lane(&reading, &lane, reader));
+        .spawn(move || reader::read_connection(&reading, &connection, reader));
     spawned.map(drop).map_err(|error| {
         session.reader_ended();
         session.lose(number, lost(&error.to_string()));
@@ -124,7 +125,7 @@ fn enlist(
     })
 }
 
-/// Repeats to a new far process what the old one had open.
+/// Repeats to a new remote process what the old one had open.
 fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
     let roots: Vec<Request> = session.lock().roots.values().cloned().collect();
     let give_up = Instant::now() + BUSY_PATIENCE;
@@ -148,7 +149,7 @@ fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
     Ok(())
 }
 
-/// One request on a lane that is nobody else's yet.
+/// One request on a connection that is nobody else's yet.
 fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
     greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
     loop {

@@ -1,6 +1,6 @@
-//! Lanes that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
+//! Connections that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
 //!
-//! Tried are: connecting to the far end, and, where something between the two lets nobody in there, having the far
+//! Tried are: connecting to the remote end, and, where something between the two lets nobody in there, having the far
 //! end connect to us. Content goes through ssh until one of them works.
 
 use haul_core::sync::{Condvar, Mutex};
@@ -114,7 +114,7 @@ impl Finder {
         Self { gate, known: Some(way), identity, ports: None, bind: None, congestion: None }
     }
 
-    /// What the far end has to know.
+    /// What the remote end has to know.
     pub(super) fn offer(&self) -> DirectOffer {
         DirectOffer {
             key: self.identity.public_key().clone(),
@@ -125,7 +125,7 @@ impl Finder {
         }
     }
 
-    /// Tries the ways there are. Gives what opens lanes on the first one that answers, with a sentence about it, or
+    /// Tries the ways there are. Gives what opens connections on the first one that answers, with a sentence about it, or
     /// why there is none.
     pub(super) fn find(
         &self,
@@ -188,7 +188,7 @@ impl Finder {
     }
 }
 
-/// Tells a far end, with the greeting, which addresses are at the two ends of the way that ssh takes, where that is known:
+/// Tells a remote end, with the greeting, which addresses are at the two ends of the way that ssh takes, where that is known:
 /// sshd tells it nothing there under sudo. Looked up while ssh connects.
 pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
     let mut hello = hello.clone();
@@ -203,7 +203,7 @@ pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
 }
 
 /// The address of this machine that ssh goes out from, where that is known: not where another machine or program carries
-/// it. `there` is the address that it came to, as the far end sees it.
+/// it. `there` is the address that it came to, as the remote end sees it.
 fn own_address(dialer: &dyn Dial, there: Option<IpAddr>) -> Option<IpAddr> {
     if !dialer.is_straight() {
         return None;
@@ -242,12 +242,12 @@ fn link(streams: Streams) -> Link {
     Link { streams, helper: helper.map(|socket| Arc::new(Socket(socket)) as Arc<dyn Helper>) }
 }
 
-/// Connects to the far end.
+/// Connects to the remote end.
 pub(super) struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
     credentials: Credentials,
-    /// The connection that showed that there is a way, and since when it waits to become a lane.
+    /// The connection that showed that there is a way, and since when it waits to become a connection.
     reached: Mutex<Option<(TcpStream, Instant)>>,
     name: String,
 }
@@ -262,7 +262,7 @@ impl Forward {
         Self { addresses, from, credentials, reached: Mutex::default(), name }
     }
 
-    /// Sees whether there is somebody, and how long that takes. Who that is, each lane finds out for itself.
+    /// Sees whether there is somebody, and how long that takes. Who that is, each connection finds out for itself.
     pub(super) fn reach(&self) -> std::io::Result<Duration> {
         let begun = Instant::now();
         let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
@@ -275,7 +275,7 @@ impl Dial for Forward {
     fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
         let reached = self.reached.lock().take();
         let connected = match reached {
-            // The far end waits for us to prove ourselves, but not for ever.
+            // The remote end waits for us to prove ourselves, but not for ever.
             Some((socket, since)) if since.elapsed() < PATIENCE => Ok(socket),
             _ => tcp::connect_any(&self.addresses, self.from, PATIENCE),
         };
@@ -290,7 +290,7 @@ impl Dial for Forward {
     }
 }
 
-/// Has the far end connect to us.
+/// Has the remote end connect to us.
 pub(super) struct Back {
     /// Where it asks for connections, and the address that it asks for them at, besides the one that ssh comes from.
     session: OnceLock<(Weak<Session>, Option<IpAddr>)>,
@@ -301,7 +301,7 @@ pub(super) struct Back {
 }
 
 enum Arrival {
-    Lane(Streams),
+    Connection(Streams),
     Failed(String),
 }
 
@@ -315,7 +315,7 @@ impl Back {
     ) -> std::io::Result<Self> {
         let (tell, arrivals) = unbounded();
         let arrived = tell.clone();
-        let taken = Box::new(move |streams| drop(arrived.send(Arrival::Lane(streams))));
+        let taken = Box::new(move |streams| drop(arrived.send(Arrival::Connection(streams))));
         let listener = Listener::open(bind, ports, from, credentials, taken)?;
         Ok(Self { session: OnceLock::new(), listener, arrivals, tell, name })
     }
@@ -331,24 +331,24 @@ impl Back {
         self.listener.port()
     }
 
-    /// Sees whether the far end gets through to us.
+    /// Sees whether the remote end gets through to us.
     fn reach(&self) -> std::result::Result<(), String> {
         let streams = self.arrival(true, FIND)?;
-        // It becomes the first lane.
-        drop(self.tell.send(Arrival::Lane(streams)));
+        // It becomes the first connection.
+        drop(self.tell.send(Arrival::Connection(streams)));
         Ok(())
     }
 
     /// Waits for a connection, `asked` for or not, or takes one that is there.
     fn arrival(&self, asked: bool, patience: Duration) -> std::result::Result<Streams, String> {
-        if let Ok(Arrival::Lane(streams)) = self.arrivals.try_recv() {
+        if let Ok(Arrival::Connection(streams)) = self.arrivals.try_recv() {
             return Ok(streams);
         }
         if asked {
             self.ask()?;
         }
         match self.arrivals.recv_timeout(patience) {
-            Ok(Arrival::Lane(streams)) => Ok(streams),
+            Ok(Arrival::Connection(streams)) => Ok(streams),
             Ok(Arrival::Failed(why)) => Err(why),
             Err(_) => Err("no answer".to_owned()),
         }
@@ -376,7 +376,7 @@ impl Back {
 
 impl Dial for Back {
     fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
-        // Without a lane there is nothing to ask on.
+        // Without a connection there is nothing to ask on.
         self.arrival(way == Way::Further, PATIENCE).map(link).map_err(|why| refused(&self.name, why))
     }
 
@@ -385,7 +385,7 @@ impl Dial for Back {
     }
 }
 
-/// The socket of a lane.
+/// The socket of a connection.
 struct Socket(TcpStream);
 
 impl Helper for Socket {

@@ -1,4 +1,4 @@
-//! The greeting on a lane: Hello and Welcome, and what a far end says instead.
+//! The greeting on a connection: Hello and Welcome, and what a remote end says instead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
 use haul_ssh::dial::{Helper, LOGIN, Link, Refused, Trouble, watched};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
 use haul_wire::{
     FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
 };
 
-/// A lane after the greeting.
+/// A connection after the greeting.
 pub(super) struct Greeted {
     pub(super) reader: FrameReader,
     pub(super) writer: FrameWriter,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) liveness: Arc<Liveness>,
     pub(super) helper: Option<Arc<dyn Helper>>,
     pub(super) welcome: Welcome,
 }
@@ -32,23 +32,23 @@ pub(super) fn greet(
     name: &str,
 ) -> Result<Greeted, Refused> {
     let helper = link.helper.clone();
-    let pulse = Arc::new(Pulse::default());
-    pulse.end_after(Some(limit));
+    let liveness = Arc::new(Liveness::default());
+    liveness.end_after(Some(limit));
     let result = match helper.clone().filter(|_| asks) {
         Some(helper) => {
             let limit = limit.saturating_mul(LOGIN);
-            pulse.end_after(Some(limit));
-            let looked = pulse.clone();
+            liveness.end_after(Some(limit));
+            let looked = liveness.clone();
             let look = move || {
                 if helper.is_asking() {
                     looked.end_after(Some(limit));
                 }
                 true
             };
-            watched(look, || try_greet(link, hello, pulse, name))
+            watched(look, || try_greet(link, hello, liveness, name))
                 .unwrap_or_else(|error| Err(Refused { trouble: Trouble::Later, error }))
         }
-        None => try_greet(link, hello, pulse, name),
+        None => try_greet(link, hello, liveness, name),
     };
     if result.is_err()
         && let Some(helper) = &helper
@@ -59,20 +59,20 @@ pub(super) fn greet(
     result
 }
 
-fn try_greet(link: Link, hello: &Hello, pulse: Arc<Pulse>, name: &str) -> Result<Greeted, Refused> {
+fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> Result<Greeted, Refused> {
     let refused = |trouble, error| Refused { trouble, error };
-    let mut reader = FrameReader::new(link.streams.from, pulse.clone());
-    let mut writer = FrameWriter::new(link.streams.to, pulse.clone());
+    let mut reader = FrameReader::new(link.streams.from, liveness.clone());
+    let mut writer = FrameWriter::new(link.streams.to, liveness.clone());
     let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
-    // A far end that ended at once may have said why: the answer to that is in what is read.
+    // A remote end that ended at once may have said why: the answer to that is in what is read.
     let _ = writer.write(&frame, &[]);
     let mut head = [0; HEADER_LEN];
     let filled = reader.fill(&mut head).map_err(LinkError::Io);
     let answer = filled.and_then(|filled| reader.body(&head, filled));
     let (header, body) = match answer {
         Ok(answer) => answer,
-        Err(LinkError::Frame(FrameError::Magic)) => return Err(strange(&mut reader, &head, &pulse, name)),
-        Err(_) if pulse.is_ended() => {
+        Err(LinkError::Frame(FrameError::Magic)) => return Err(strange(&mut reader, &head, &liveness, name)),
+        Err(_) if liveness.is_ended() => {
             let error =
                 Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "it did not answer in time");
             return Err(refused(Trouble::Later, error.on(name)));
@@ -98,14 +98,14 @@ fn try_greet(link: Link, hello: &Hello, pulse: Arc<Pulse>, name: &str) -> Result
     }
     let welcome: Welcome =
         decode_body(&body).map_err(|error| refused(Trouble::Fatal, Error::from(error).on(name)))?;
-    pulse.end_after(None);
-    Ok(Greeted { reader, writer, pulse, helper: link.helper, welcome })
+    liveness.end_after(None);
+    Ok(Greeted { reader, writer, liveness, helper: link.helper, welcome })
 }
 
-/// The far end said something that is not ours.
-fn strange(reader: &mut FrameReader, head: &[u8], pulse: &Pulse, name: &str) -> Refused {
+/// The remote end said something that is not ours.
+fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &str) -> Refused {
     // The line that begins here is on its way as a whole; more is not worth waiting for.
-    pulse.end_after(Some(Duration::from_millis(300)));
+    liveness.end_after(Some(Duration::from_millis(300)));
     let mut said = [0; 128];
     said[..head.len()].copy_from_slice(head);
     let _ = reader.fill(&mut said[head.len()..]);

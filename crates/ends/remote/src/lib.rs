@@ -1,20 +1,19 @@
-//! Another haul, reached over one or more lanes.
+//! Another haul, reached over one or more connections.
 //!
-//! A [`Peer`] is a session with one far process. Its requests go over lanes, each of them an ssh process of its own
-//! (`haul-ssh`); `haul-wire` is what is said on them. Any request goes over any lane: the first lane must be up for
-//! work to begin, further ones are opened when content waits for one, and a lane that dies takes nothing with it
+//! A [`Peer`] is a session with one remote process. Its requests go over connections, each of them an ssh process of its own
+//! (`haul-ssh`); `haul-wire` is what is said on them. Any request goes over any connection: the first connection must be up for
+//! work to begin, further ones are opened when content waits for one, and a connection that dies takes nothing with it
 //! but what is asked again on another. Content goes around ssh, over TLS connections of our own, where there is a way
-//! (`direct`), and from one far end to another where these two can reach each other (`pair` has the near end's part,
-//! `neighbour` that of the end that fetches). Read `session` (requests and lanes), then `keeper` (who opens, watches and replaces lanes), `tuner` (how
+//! (`direct`), and from one remote end to another where these two can reach each other (`pair` has the local end's part,
+//! `neighbour` that of the end that fetches). Read `session` (requests and connections), then `supervisor` (who opens, watches and replaces connections), `tuner` (how
 //! many), and `greeting` (what opens one). The frames themselves are in `haul-transport`.
 
 mod admit;
+mod connection;
+mod connections;
 mod direct;
 mod greeting;
 mod hint;
-mod keeper;
-mod lane;
-mod lanes;
 mod neighbour;
 mod pair;
 mod probe;
@@ -23,6 +22,7 @@ mod session;
 mod sink;
 mod source;
 mod straggler;
+mod supervisor;
 mod tuner;
 mod watch;
 
@@ -37,15 +37,15 @@ use std::time::{Duration, Instant};
 use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::{
-    BufferPool, Compress, Error, ErrorKind, Method, Pace, Place, Pressure, Result, Side, Sink, SinkOptions,
-    Source, Stuck, Traffic,
+    BufferPool, Compress, Error, ErrorKind, HungOperation, Method, Pace, Place, Pressure, Result, Side, Sink,
+    SinkOptions, Source, Traffic,
 };
 use haul_wire::{FrameError, Hello, Request, Response, RootId};
 
 use direct::Gate;
 use haul_ssh::{Note, SshConfig};
-use keeper::Keeper;
 use session::{Pick, Session};
+use supervisor::Supervisor;
 use watch::Watch;
 
 pub use direct::addresses;
@@ -54,14 +54,14 @@ pub use neighbour::{Expected, Neighbour};
 pub use pair::Pair;
 pub use probe::{Direction, Throughput};
 
-/// How long the far end may take to make durable what it has, once we have said all. Then only our own processes
-/// are ended: the far one goes on with it.
+/// How long the remote end may take to make durable what it has, once we have said all. Then only our own processes
+/// are ended: the remote one goes on with it.
 const END_PATIENCE: Duration = Duration::from_secs(5);
-/// How long another haul may hold a sink before opening it fails: the far end of a run that was just killed is gone
+/// How long another haul may hold a sink before opening it fails: the remote end of a run that was just killed is gone
 /// in a moment.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How content travels to and from a far haul.
+/// How content travels to and from a remote haul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Transport {
     /// Around ssh if there is a way, else through it.
@@ -73,7 +73,7 @@ pub enum Transport {
     Ssh,
 }
 
-/// How to reach a far haul.
+/// How to reach a remote haul.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
     /// How content travels.
@@ -86,13 +86,13 @@ pub struct PeerConfig {
     pub congestion: Option<String>,
     /// How ssh reaches the host, and how long it may be silent.
     pub ssh: SshConfig,
-    /// The words that start haul at the far end, as its login shell reads them: `haul` or `--remote-haul`.
+    /// The words that start haul at the remote end, as its login shell reads them: `haul` or `--remote-haul`.
     pub remote_haul: String,
     /// Connections to open at most; 0 lets haul choose.
     pub streams: u32,
-    /// The memory budget of the far process, in bytes.
+    /// The memory budget of the remote process, in bytes.
     pub max_memory: u64,
-    /// File-system operations that the far process may make on each side in a second; `None` is no limit.
+    /// File-system operations that the remote process may make on each side in a second; `None` is no limit.
     pub iops: Option<u64>,
     /// Limits on what goes over all connections together.
     pub pace: Pace,
@@ -104,7 +104,7 @@ pub struct PeerConfig {
     pub defer: bool,
 }
 
-/// A session with a far haul: any number of roots over any number of lanes. Dropping it ends it.
+/// A session with a remote haul: any number of roots over any number of connections. Dropping it ends it.
 pub struct Peer {
     session: Arc<Session>,
     packer: Arc<Packer>,
@@ -116,7 +116,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Logs in, starts the far haul and greets it, on the first lane; more lanes are opened as work comes.
+    /// Logs in, starts the remote haul and greets it, on the first connection; more connections are opened as work comes.
     /// `note` gets sentences that the person should see. ssh may ask for a password here, on the terminal.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Peer {
         Self::begin(Box::new(dialer), config, hint, pool, note)
     }
 
-    /// The same over lanes of another making.
+    /// The same over connections of another making.
     ///
     /// # Errors
     /// As [`Peer::connect`].
@@ -180,16 +180,16 @@ impl Peer {
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
-        let mut keeper = Keeper::new(session, hello, config.streams, direct, hint);
-        keeper.first()?;
+        let mut supervisor = Supervisor::new(session, hello, config.streams, direct, hint);
+        supervisor.first()?;
         thread::Builder::new()
             .name("haul-keeper".to_owned())
-            .spawn(move || keeper.run())
+            .spawn(move || supervisor.run())
             .map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
         Ok(peer)
     }
 
-    /// Opens a source at the far end.
+    /// Opens a source at the remote end.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -198,7 +198,7 @@ impl Peer {
         Ok(Arc::new(source::PeerSource { root: self.root(root) }))
     }
 
-    /// Opens a sink at the far end.
+    /// Opens a sink at the remote end.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -208,7 +208,7 @@ impl Peer {
         Ok(Arc::new(sink::PeerSink::new(self.root(root))))
     }
 
-    /// Opens a sink at the far end of a pair whose content comes from `source` at the other.
+    /// Opens a sink at the remote end of a pair whose content comes from `source` at the other.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -231,13 +231,13 @@ impl Peer {
         self.gate.open();
     }
 
-    /// The far end's name, for people.
+    /// The remote end's name, for people.
     #[must_use]
     pub fn name(&self) -> String {
         self.session.dialer.name()
     }
 
-    /// Makes the far process nice to what else its machine does, and tells what others there waited since this was
+    /// Makes the remote process nice to what else its machine does, and tells what others there waited since this was
     /// asked last; `None` if the kernel there does not tell. To be asked about once a second.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl Peer {
         self.call_on(request, Pick::Small)
     }
 
-    /// The same, on another lane.
+    /// The same, on another connection.
     fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
         match self.session.call(request, pick, &|| None)?.0 {
             Response::Failed(error) => Err(error),
@@ -330,7 +330,7 @@ impl Drop for Peer {
     }
 }
 
-/// Something that is open at the far end, until it is dropped.
+/// Something that is open at the remote end, until it is dropped.
 struct Root {
     peer: Arc<Peer>,
     id: RootId,
@@ -366,9 +366,9 @@ impl Root {
         Traffic { tcp: self.peer.session.lock().tcp(), ..self.travelled.get() }
     }
 
-    /// What has been under way for so long, as far as the far end has told.
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.watch.stuck(&self.peer.session, self.id, patience)
+    /// What has been under way for so long, as far as the remote end has told.
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.watch.hung(&self.peer.session, self.id, patience)
     }
 }
 
@@ -376,7 +376,7 @@ impl Drop for Root {
     fn drop(&mut self) {
         let session = &self.peer.session;
         session.lock().roots.remove(&self.id);
-        if session.lock().lane_count() > 0
+        if session.lock().connection_count() > 0
             && let Ok(mut frame) =
                 haul_wire::encode(haul_wire::Kind::Request, 0, &Request::Close { root: self.id }, 0)
         {
@@ -385,7 +385,7 @@ impl Drop for Root {
     }
 }
 
-/// The far end answered something else than what it was asked.
+/// The remote end answered something else than what it was asked.
 fn strange() -> Error {
     FrameError::Rule("another answer than was asked for").into()
 }

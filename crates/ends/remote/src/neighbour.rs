@@ -1,6 +1,6 @@
-//! The end of a source, as the end of a sink sees it: another far end, over lanes between the two.
+//! The end of a source, as the end of a sink sees it: another remote end, over connections between the two.
 //!
-//! It is a session like that of a near end, in which nothing but content can be asked for.
+//! It is a session like that of a local end, in which nothing but content can be asked for.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{
-    Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, Pages, Result, Side, Traffic,
+    Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, PageHashes, Result, Side, Traffic,
 };
 use haul_transport::{Credentials, Ports};
 use haul_wire::ticket::Ticket;
@@ -43,7 +43,7 @@ impl Expected {
     }
 }
 
-/// Another far end, which content is fetched from.
+/// Another remote end, which content is fetched from.
 pub struct Neighbour {
     peer: Arc<Peer>,
     travelled: Travelled,
@@ -52,7 +52,7 @@ pub struct Neighbour {
     fetched: Condvar,
 }
 
-/// What is to be said of lanes that no ssh carries.
+/// What is to be said of connections that no ssh carries.
 pub(super) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) -> PeerConfig {
     PeerConfig {
         transport: Transport::Tls,
@@ -72,7 +72,7 @@ pub(super) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) ->
 }
 
 impl Neighbour {
-    /// Connects to a far end that listens at some place, and greets it.
+    /// Connects to a remote end that listens at some place, and greets it.
     ///
     /// # Errors
     /// If it does not answer, or is not who it should be.
@@ -92,7 +92,7 @@ impl Neighbour {
         Self::over(with, way.clone(), Finder::knows(way, identity), pool, max_memory)
     }
 
-    /// Takes the far end that has connected.
+    /// Takes the remote end that has connected.
     ///
     /// # Errors
     /// If there is none.
@@ -122,7 +122,7 @@ impl Neighbour {
         let config = config(with.streams, with.timeout, max_memory, pace);
         let hello = admit::hello(max_memory, with.streams, with.timeout);
         let hello = Hello { session: Some(with.session), fresh: false, ..hello };
-        // The near end says what there is to say.
+        // The local end says what there is to say.
         let peer = Peer::greeting(hello, Box::new(way), Some(finder), None, &config, pool, Arc::new(|_| {}))?;
         Ok(Self { peer, travelled: Travelled::default(), fetching: Mutex::new(0), fetched: Condvar::new() })
     }
@@ -131,12 +131,12 @@ impl Neighbour {
     /// what the sink has of it.
     ///
     /// # Errors
-    /// [`ErrorKind::Unreachable`] if no lane is left; else what the other end says.
+    /// [`ErrorKind::Unreachable`] if no connection is left; else what the other end says.
     pub fn read(
         &self,
         source: RootId,
         batch: &Arc<Batch>,
-        pages: Option<Pages>,
+        pages: Option<PageHashes>,
         compress: Compress,
         ticket: Ticket,
     ) -> Result<(BatchData, u64)> {
@@ -151,7 +151,7 @@ impl Neighbour {
         self.travelled.get()
     }
 
-    /// Lanes that content comes over.
+    /// Connections that content comes over.
     #[must_use]
     pub fn streams(&self) -> u32 {
         self.peer.streams()
@@ -162,20 +162,20 @@ impl Neighbour {
         self.peer.session.pace.set(rate);
     }
 
-    /// Ends the lanes; who reads gets an error.
+    /// Ends the connections; who reads gets an error.
     pub fn close(&self) {
         self.peer.session.close(Duration::ZERO);
     }
 }
 
-/// The right to fetch one batch. While one is on its way on each lane the next one is asked for, and no more: what is
+/// The right to fetch one batch. While one is on its way on each connection the next one is asked for, and no more: what is
 /// asked for takes memory at both ends.
 struct Turn<'a>(&'a Neighbour);
 
 impl<'a> Turn<'a> {
     fn wait(of: &'a Neighbour) -> Self {
         let mut fetching = of.fetching.lock();
-        // Lanes come and go.
+        // Connections come and go.
         while *fetching >= 2 * of.streams().max(1) + 2 {
             let look = Duration::from_millis(200);
             fetching = of.fetched.wait_timeout(fetching, look).0;

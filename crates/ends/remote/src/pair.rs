@@ -1,6 +1,6 @@
-//! Two far ends that exchange content between themselves.
+//! Two remote ends that exchange content between themselves.
 //!
-//! The near end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
+//! The local end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
 //! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Batch, Compress, Error, ErrorKind, Result, Retry, Side, Stuck, WriteDone};
+use haul_core::{Batch, Compress, Error, ErrorKind, HungOperation, Result, Retry, Side, WriteDone};
 use haul_wire::{
     DirectAnswer, Kind, MAX_ADDRESSES, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket,
 };
@@ -37,7 +37,7 @@ pub struct Pair {
 }
 
 struct Shared {
-    /// `None`: both ends are in one far process.
+    /// `None`: both ends are in one remote process.
     number: Option<PairId>,
     from: Arc<Session>,
     to: Arc<Session>,
@@ -53,8 +53,8 @@ struct Shared {
     begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
-    /// Lanes between the two.
-    lanes: AtomicU32,
+    /// Connections between the two.
+    connections: AtomicU32,
 }
 
 struct State {
@@ -80,7 +80,7 @@ enum Way {
 
 impl Pair {
     /// Introduces the ends of a source and of a sink to each other, on a thread of its own. `note` hears which way
-    /// content takes. A number is for one pair of one near end.
+    /// content takes. A number is for one pair of one local end.
     ///
     /// # Errors
     /// If there is no randomness, or no thread.
@@ -113,7 +113,7 @@ impl Pair {
             begun: Instant::now(),
             state: Mutex::new(State { way, times: 0, fetching: 0, ended: false }),
             changed: Condvar::new(),
-            lanes: AtomicU32::new(0),
+            connections: AtomicU32::new(0),
         });
         let own = Self { source: from.clone(), shared };
         match own.shared.number {
@@ -184,7 +184,7 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
     }
 }
 
-/// Asks a far end; why it does not do it is in words.
+/// Asks a remote end; why it does not do it is in words.
 fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String> {
     match of.call(request, Pick::Small, &|| None) {
         Ok((Response::Failed(error), _)) | Err(error) => Err(error.cause().to_owned()),
@@ -192,7 +192,7 @@ fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String>
     }
 }
 
-/// A far end's public key and session, if it has a key.
+/// A remote end's public key and session, if it has a key.
 fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
     let state = end.lock();
     match (&state.answer, state.session) {
@@ -201,7 +201,7 @@ fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
     }
 }
 
-/// Where a far end may come from: its addresses as it and this machine know them.
+/// Where a remote end may come from: its addresses as it and this machine know them.
 fn whence(end: &Session) -> Vec<IpAddr> {
     let address = end.lock().answer.as_ref().and_then(|answer| answer.address);
     let mut at = hosts_of(&*end.dialer, address);
@@ -209,7 +209,7 @@ fn whence(end: &Session) -> Vec<IpAddr> {
     at
 }
 
-/// Has a far end listen; gives its port and where that may be reached.
+/// Has a remote end listen; gives its port and where that may be reached.
 fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String> {
     let failed = |why: String| format!("{} cannot listen ({why})", end.dialer.name());
     match ask(end, request).map_err(failed)? {
@@ -333,22 +333,22 @@ impl Shared {
     }
 }
 
-/// Has the content of one sink fetched from one source by its far end.
+/// Has the content of one sink fetched from one source by its remote end.
 pub(super) struct Fetcher {
     shared: Arc<Shared>,
     source: Root,
 }
 
 impl Fetcher {
-    /// Lanes that content goes over between the two; `None` where it does not.
+    /// Connections that content goes over between the two; `None` where it does not.
     pub(super) fn streams(&self) -> Option<u32> {
         let direct = matches!(self.shared.lock().way, Way::Direct);
-        direct.then(|| self.shared.lanes.load(Ordering::Relaxed))
+        direct.then(|| self.shared.connections.load(Ordering::Relaxed))
     }
 
     /// What the end of the source waits for.
-    pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.source.stuck(patience)
+    pub(super) fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.source.hung(patience)
     }
 
     /// As [`haul_core::Sink::fetch`].
@@ -378,7 +378,7 @@ impl Fetcher {
                     let wire_bytes = usize::try_from(wire_bytes).unwrap_or(usize::MAX);
                     travelled.count(wire_bytes, method);
                     pair.to.pace.outbound.count(wire_bytes);
-                    pair.lanes.store(streams, Ordering::Relaxed);
+                    pair.connections.store(streams, Ordering::Relaxed);
                     return done(outcomes);
                 }
                 Ok((Response::Failed(error), _)) if error.kind() == ErrorKind::Unreachable => {

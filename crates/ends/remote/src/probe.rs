@@ -1,4 +1,4 @@
-//! Measures the link to a far haul with its own requests, on the lanes that a copy would use.
+//! Measures the link to a remote haul with its own requests, on the connections that a copy would use.
 
 use haul_core::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::{Peer, strange};
 
 /// Questions for a round trip: the quickest one was held up least.
 const TRIPS: usize = 9;
-/// Messages that are under way at once: on one lane, and on all of them at most.
+/// Messages that are under way at once: on one connection, and on all of them at most.
 const ON_ONE: usize = 6;
 const ON_ALL: usize = 40;
 /// Bytes in a message at least.
@@ -24,9 +24,9 @@ const LEAST: u64 = 16 * 1024;
 const AHEAD: f64 = 0.8;
 /// How often is looked at what has arrived.
 const LOOK: Duration = Duration::from_millis(50);
-/// After the last lane was opened, so much is left out: its window is still growing.
+/// After the last connection was opened, so much is left out: its window is still growing.
 const GROWING: Duration = Duration::from_millis(500);
-/// Lanes that may die under a measurement before it is given up.
+/// Connections that may die under a measurement before it is given up.
 const LOSSES: u64 = 20;
 /// Bytes of a large message, and how long it may take on the slowest link that makes sense.
 const LARGE: usize = 192 * 1024;
@@ -35,9 +35,9 @@ const LARGE_PATIENCE: Duration = Duration::from_secs(10);
 /// Which way content goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To the far end.
+    /// To the remote end.
     There,
-    /// From the far end.
+    /// From the remote end.
     Back,
 }
 
@@ -46,14 +46,14 @@ pub enum Direction {
 pub struct Throughput {
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// On how many lanes.
-    pub lanes: u32,
-    /// Seconds that were lost until it carried that much: while lanes were opened and their windows grew.
+    /// On how many connections.
+    pub connections: u32,
+    /// Seconds that were lost until it carried that much: while connections were opened and their windows grew.
     pub ramp: f64,
 }
 
 impl Peer {
-    /// Has the far end measure something or look it up.
+    /// Has the remote end measure something or look it up.
     ///
     /// # Errors
     /// If it cannot be reached or the place not be resolved.
@@ -67,7 +67,7 @@ impl Peer {
     /// A round trip, with all that haul and ssh add to it.
     ///
     /// # Errors
-    /// If the far end cannot be reached.
+    /// If the remote end cannot be reached.
     pub fn round_trip(&self) -> Result<Duration> {
         let mut best = Duration::MAX;
         for _ in 0..TRIPS {
@@ -81,7 +81,7 @@ impl Peer {
     /// How far the clock there is ahead of ours, in seconds, give or take half a round trip.
     ///
     /// # Errors
-    /// If the far end cannot be reached.
+    /// If the remote end cannot be reached.
     pub fn clock_ahead(&self) -> Result<f64> {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let before = now();
@@ -93,7 +93,7 @@ impl Peer {
     /// Whether a message of many full packets arrives within ten seconds.
     ///
     /// # Errors
-    /// If the far end cannot be reached.
+    /// If the remote end cannot be reached.
     pub fn carries_large(&self, direction: Direction) -> Result<bool> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         let on_reply = Box::new(move |reply: Result<Reply>| drop(sender.send(reply.map(drop))));
@@ -104,23 +104,23 @@ impl Peer {
         }
     }
 
-    /// What one lane carries.
+    /// What one connection carries.
     ///
     /// # Errors
-    /// If the far end cannot be reached.
+    /// If the remote end cannot be reached.
     pub fn throughput_of_one(&self, direction: Direction, time: Duration) -> Result<Throughput> {
-        let lanes = self.session.lock().lanes();
-        let lane = lanes.last().map(|lane| lane.number);
-        let lane = lane.ok_or_else(|| self.session.unreachable("there is no connection"))?;
-        let measured = Run::new(self, direction, Some(lane), ON_ONE, 0.0).measure(time)?;
-        Ok(Throughput { lanes: 1, ..measured })
+        let connections = self.session.lock().connections();
+        let connection = connections.last().map(|connection| connection.number);
+        let connection = connection.ok_or_else(|| self.session.unreachable("there is no connection"))?;
+        let measured = Run::new(self, direction, Some(connection), ON_ONE, 0.0).measure(time)?;
+        Ok(Throughput { connections: 1, ..measured })
     }
 
-    /// What all lanes carry together, those that are opened under the load included. `one` is what one carried, in
+    /// What all connections carry together, those that are opened under the load included. `one` is what one carried, in
     /// bytes per second.
     ///
     /// # Errors
-    /// If the far end cannot be reached.
+    /// If the remote end cannot be reached.
     pub fn throughput(&self, direction: Direction, time: Duration, one: f64) -> Result<Throughput> {
         // On a slow link many messages would take long to end.
         let messages = (one * 16.0 * AHEAD / LEAST as f64) as usize;
@@ -151,8 +151,8 @@ impl Peer {
 struct Run<'a> {
     peer: &'a Peer,
     direction: Direction,
-    /// The only lane that is used.
-    lane: Option<u64>,
+    /// The only connection that is used.
+    connection: Option<u64>,
     messages: usize,
     /// Bytes per second to begin with.
     hint: f64,
@@ -165,11 +165,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(peer: &'a Peer, direction: Direction, lane: Option<u64>, messages: usize, hint: f64) -> Self {
+    fn new(
+        peer: &'a Peer,
+        direction: Direction,
+        connection: Option<u64>,
+        messages: usize,
+        hint: f64,
+    ) -> Self {
         Self {
             peer,
             direction,
-            lane,
+            connection,
             messages,
             hint,
             noise: noise(if direction == Direction::There { BUFFER_LEN } else { 0 }),
@@ -182,7 +188,7 @@ impl<'a> Run<'a> {
     }
 
     fn measure(self, time: Duration) -> Result<Throughput> {
-        let mut measured = Throughput { bytes_per_second: 0.0, lanes: 0, ramp: 0.0 };
+        let mut measured = Throughput { bytes_per_second: 0.0, connections: 0, ramp: 0.0 };
         thread::scope(|scope| -> Result<()> {
             for _ in 0..self.messages {
                 let started = thread::Builder::new().spawn_scoped(scope, || self.send());
@@ -201,17 +207,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at what arrives until no lane was added for `time`, and at most for three times as long.
+    /// Looks at what arrives until no connection was added for `time`, and at most for three times as long.
     fn watch(&self, time: Duration) -> Throughput {
-        let mut lanes = self.peer.streams();
+        let mut connections = self.peer.streams();
         let mut since = (Instant::now(), 0, Duration::ZERO);
         loop {
             thread::sleep(LOOK);
             let now = self.peer.streams();
             let elapsed = self.begun.elapsed();
             let arrived = self.arrived.load(Ordering::Relaxed);
-            if now != lanes && self.lane.is_none() && elapsed < time * 2 {
-                lanes = now;
+            if now != connections && self.connection.is_none() && elapsed < time * 2 {
+                connections = now;
                 since = (Instant::now(), arrived, Duration::ZERO);
             }
             if since.0.elapsed() >= GROWING && since.2.is_zero() {
@@ -224,7 +230,7 @@ impl<'a> Run<'a> {
                 let seconds = elapsed.as_secs_f64() - before;
                 let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
                 let ramp = (before - first / bytes_per_second.max(1.0)).clamp(0.0, before);
-                return Throughput { bytes_per_second, lanes, ramp };
+                return Throughput { bytes_per_second, connections, ramp };
             }
         }
     }
@@ -233,8 +239,8 @@ impl<'a> Run<'a> {
     fn send(&self) {
         while !self.over.load(Ordering::Relaxed) {
             let len = self.message_len();
-            let pick = match (self.lane, self.direction) {
-                (Some(lane), _) => Pick::Lane(lane),
+            let pick = match (self.connection, self.direction) {
+                (Some(connection), _) => Pick::Connection(connection),
                 (None, Direction::There) => Pick::Write(len as u64),
                 (None, Direction::Back) => Pick::Read(len as u64),
             };
@@ -243,7 +249,7 @@ impl<'a> Run<'a> {
                     self.arrived.fetch_add(len as u64, Ordering::Relaxed);
                 }
                 Err(error) => {
-                    let again = error.retry() == Retry::OtherStream && self.lane.is_none();
+                    let again = error.retry() == Retry::OtherStream && self.connection.is_none();
                     if !again || self.lost.fetch_add(1, Ordering::Relaxed) >= LOSSES {
                         self.lock_failed().get_or_insert(error);
                         return;

@@ -1,36 +1,36 @@
-//! The thread that reads from a lane.
+//! The thread that reads from a connection.
 
 use std::time::Duration;
 
 use haul_transport::{FrameReader, LinkError};
 use haul_wire::{Kind, Welcome, decode_body};
 
-use super::lane::Lane;
+use super::connection::Connection;
 use super::session::{Reply, Session, lost};
 
-/// How long a process may take to end once its lane has.
+/// How long a process may take to end once its connection has.
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
 
-/// Reads until the lane ends, and takes it out of the session.
-pub(super) fn read_lane(session: &Session, lane: &Lane, mut reader: FrameReader) {
-    let error = match read_frames(session, lane, &mut reader) {
+/// Reads until the connection ends, and takes it out of the session.
+pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: FrameReader) {
+    let error = match read_frames(session, connection, &mut reader) {
         LinkError::Closed => lost("the far end closed it"),
         other => other.into_error(),
     };
     drop(reader);
-    lane.pulse.end();
-    lane.close();
-    // Before the lane is given up, so that what ssh says at its end is known by then.
-    if let Some(helper) = &lane.helper {
+    connection.liveness.end();
+    connection.close();
+    // Before the connection is given up, so that what ssh says at its end is known by then.
+    if let Some(helper) = &connection.helper {
         helper.collect(COLLECT);
     }
-    session.lose(lane.number, error);
+    session.lose(connection.number, error);
     session.reader_ended();
 }
 
-fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> LinkError {
-    // A lane through ssh was greeted before it was taken in.
-    let mut greeted = !lane.direct;
+fn read_frames(session: &Session, connection: &Connection, reader: &mut FrameReader) -> LinkError {
+    // A connection through ssh was greeted before it was taken in.
+    let mut greeted = !connection.direct;
     loop {
         let (header, body) = match reader.head() {
             Ok(frame) => frame,
@@ -54,7 +54,7 @@ fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> Link
         let unasked = haul_wire::FrameError::Rule("an answer to what was not asked");
         let mut content = None;
         if header.payload_len > 0 {
-            let Some(Some(mut buffer)) = session.buffer_for(lane.number, header.id) else {
+            let Some(Some(mut buffer)) = session.buffer_for(connection.number, header.id) else {
                 return unasked.into();
             };
             if let Err(error) = reader.payload(&header, &mut buffer) {
@@ -62,7 +62,8 @@ fn read_frames(session: &Session, lane: &Lane, reader: &mut FrameReader) -> Link
             }
             content = Some(buffer);
         }
-        let reply = Reply { body, content, payload_len: header.payload_len as usize, lane: lane.number };
+        let reply =
+            Reply { body, content, payload_len: header.payload_len as usize, connection: connection.number };
         if !session.answered(header.id, reply) {
             return unasked.into();
         }

@@ -1,4 +1,4 @@
-//! The lanes of one far end, and the requests on them.
+//! The connections of one remote end, and the requests on them.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_ssh::Note;
@@ -11,14 +11,14 @@ use haul_wire::{
     DirectAnswer, Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id,
 };
 
-use super::lane::Lane;
+use super::connection::Connection;
 use haul_ssh::dial::Dial;
 
-/// On how many lanes one request may be lost before it is given up: it may be what kills them. When all are cut at once it
+/// On how many connections one request may be lost before it is given up: it may be what kills them. When all are cut at once it
 /// may meet one after the other before they are found dead, and the next cut may come meanwhile.
 pub(super) const ATTEMPTS: u32 = 10;
 
-/// How long the far end's end is waited for when it has nothing to do any more.
+/// How long the remote end's end is waited for when it has nothing to do any more.
 const GOODBYE: Duration = Duration::from_millis(20);
 
 /// What came back for a request.
@@ -27,14 +27,14 @@ pub(super) struct Reply {
     /// The content, if there was any.
     pub(super) content: Option<Buffer>,
     pub(super) payload_len: usize,
-    /// Which lane it came on.
-    pub(super) lane: u64,
+    /// Which connection it came on.
+    pub(super) connection: u64,
 }
 
-/// Gets the reply to a request, or the error that ended its lane. Called once, from any thread.
+/// Gets the reply to a request, or the error that ended its connection. Called once, from any thread.
 pub(super) type OnReply = Box<dyn FnOnce(Result<Reply>) + Send>;
 
-/// Which lane a request is to go on.
+/// Which connection a request is to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     /// The least busy one.
@@ -44,13 +44,13 @@ pub(super) enum Pick {
     /// One that nobody is writing to; waits for it.
     Write(u64),
     /// This one.
-    Lane(u64),
+    Connection(u64),
 }
 
 /// A request that has no response yet.
 pub(super) struct Pending {
     on_reply: OnReply,
-    /// Where content of the response goes. It is taken before the request is sent, so that a lane never waits for
+    /// Where content of the response goes. It is taken before the request is sent, so that a connection never waits for
     /// memory.
     buffer: Option<Buffer>,
     owes: u64,
@@ -58,54 +58,54 @@ pub(super) struct Pending {
     read: bool,
 }
 
-/// A lane that is up.
+/// A connection that is up.
 pub(super) struct Up {
-    pub(super) lane: Arc<Lane>,
+    pub(super) connection: Arc<Connection>,
     /// Whether content is being written to it.
     pub(super) writing: bool,
     /// Bytes of content in requests without response.
     pub(super) owes: u64,
-    /// What the lane will have moved when it has moved all of that.
+    /// What the connection will have moved when it has moved all of that.
     pub(super) due: u64,
     pub(super) pending: HashMap<u64, Pending>,
 }
 
 pub(super) struct State {
-    pub(super) lanes: Vec<Up>,
+    pub(super) connections: Vec<Up>,
     pub(super) next_request: u64,
-    pub(super) next_lane: u64,
-    /// The session at the far end, once there is one.
+    pub(super) next_connection: u64,
+    /// The session at the remote end, once there is one.
     pub(super) session: Option<SessionId>,
-    /// How often the far end had to be started anew.
+    /// How often the remote end had to be started anew.
     pub(super) restarts: u32,
     /// Whether content goes around ssh.
     pub(super) direct: Direct,
-    /// What the far end told of it.
+    /// What the remote end told of it.
     pub(super) answer: Option<DirectAnswer>,
-    /// On how many lanes content may go.
+    /// On how many connections content may go.
     pub(super) active: u32,
-    /// Bytes of content that have gone over all lanes, either way.
+    /// Bytes of content that have gone over all connections, either way.
     pub(super) moved: u64,
-    /// Whether content had to wait for a lane since this was last looked at.
+    /// Whether content had to wait for a connection since this was last looked at.
     pub(super) waited: bool,
-    /// Requests that open what is open, to be repeated to a new far process.
+    /// Requests that open what is open, to be repeated to a new remote process.
     pub(super) roots: BTreeMap<RootId, Request>,
     /// Why nothing goes on.
     pub(super) fatal: Option<Error>,
-    /// Why the last lane ended.
+    /// Why the last connection ended.
     pub(super) last_lost: Option<Error>,
     pub(super) closed: bool,
-    /// Whether more lanes are wanted: content waited for one.
-    pub(super) wants_lanes: bool,
+    /// Whether more connections are wanted: content waited for one.
+    pub(super) wants_connections: bool,
     /// The quickest answer to a request so far.
     pub(super) round_trip: Option<Duration>,
-    /// Whether the keeper is to look at once instead of with its next tick.
+    /// Whether the supervisor is to look at once instead of with its next tick.
     pub(super) urgent: bool,
-    /// Attempts to open a further lane that are under way.
+    /// Attempts to open a further connection that are under way.
     pub(super) dialing: u32,
-    /// Threads that read from a lane.
+    /// Threads that read from a connection.
     pub(super) readers: u32,
-    /// When it was last said that the lanes have all that is to be done.
+    /// When it was last said that the connections have all that is to be done.
     pub(super) ending: Option<Instant>,
 }
 
@@ -116,7 +116,7 @@ pub(super) enum Direct {
     Off,
     /// It is being tried.
     Trying,
-    /// It does; this opens lanes for it.
+    /// It does; this opens connections for it.
     On(Arc<dyn Dial>),
 }
 
@@ -130,10 +130,10 @@ pub(super) struct Session {
     pub(super) timeout: Duration,
     pub(super) pace: Pace,
     state: Mutex<State>,
-    /// A lane may be free, or there will never be one.
+    /// A connection may be free, or there will never be one.
     free: Condvar,
-    /// The keeper has something to do.
-    pub(super) keeper: Condvar,
+    /// The supervisor has something to do.
+    pub(super) supervisor: Condvar,
 }
 
 impl Session {
@@ -153,9 +153,9 @@ impl Session {
             timeout,
             pace,
             state: Mutex::new(State {
-                lanes: Vec::new(),
+                connections: Vec::new(),
                 next_request: 1,
-                next_lane: 0,
+                next_connection: 0,
                 session: None,
                 restarts: 0,
                 direct: Direct::Off,
@@ -167,7 +167,7 @@ impl Session {
                 fatal: None,
                 last_lost: None,
                 closed: false,
-                wants_lanes: false,
+                wants_connections: false,
                 round_trip: None,
                 urgent: false,
                 dialing: 0,
@@ -175,7 +175,7 @@ impl Session {
                 ending: None,
             }),
             free: Condvar::new(),
-            keeper: Condvar::new(),
+            supervisor: Condvar::new(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Session {
             .with_hint("run the same command again: it goes on where it was")
     }
 
-    /// Sends a request and waits for its response, on another lane if the first one dies. `buffer` gives memory for
+    /// Sends a request and waits for its response, on another connection if the first one dies. `buffer` gives memory for
     /// content, before each attempt.
     pub(super) fn call(
         &self,
@@ -219,13 +219,13 @@ impl Session {
             if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
                 return Err(lost.with_retry(Retry::Never));
             }
-            // The other lanes may be about to be found dead too.
+            // The other connections may be about to be found dead too.
             std::thread::sleep(Duration::from_millis(100) * attempt);
             attempt += 1;
         }
     }
 
-    /// Decodes a reply and checks it; what breaks a rule ends the lane that it came on.
+    /// Decodes a reply and checks it; what breaks a rule ends the connection that it came on.
     pub(super) fn open_reply(
         &self,
         reply: Reply,
@@ -239,7 +239,7 @@ impl Session {
             Ok(response) => Ok((response, reply.content)),
             Err(error) => {
                 let error = Error::from(error).on(self.dialer.name());
-                self.lose(reply.lane, error.clone());
+                self.lose(reply.connection, error.clone());
                 Err(error.with_retry(Retry::OtherStream))
             }
         }
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Sends a request; `on_reply` is called in any case. Returns when the lane has taken it.
+    /// Sends a request; `on_reply` is called in any case. Returns when the connection has taken it.
     pub(super) fn submit(
         &self,
         frame: &mut [u8],
@@ -264,7 +264,7 @@ impl Session {
     ) {
         let owes = match pick {
             Pick::Read(bytes) | Pick::Write(bytes) => bytes,
-            Pick::Small | Pick::Lane(_) => 0,
+            Pick::Small | Pick::Connection(_) => 0,
         };
         let picked: Result<()> = {
             let mut state = self.lock();
@@ -275,10 +275,10 @@ impl Session {
                 if state.closed {
                     break Err(self.unreachable("the connection was closed here"));
                 }
-                let wanted = state.wants_lanes;
+                let wanted = state.wants_connections;
                 let at = state.pick(pick, self.content_through_ssh);
-                if state.wants_lanes && !wanted {
-                    self.wake_keeper(&mut state);
+                if state.wants_connections && !wanted {
+                    self.wake_supervisor(&mut state);
                 }
                 if let Some(at) = at {
                     let id = state.next_request;
@@ -286,18 +286,18 @@ impl Session {
                     if let Err(error) = set_id(frame, id) {
                         break Err(error.into());
                     }
-                    let up = &mut state.lanes[at];
+                    let up = &mut state.connections[at];
                     up.writing |= matches!(pick, Pick::Write(_));
                     up.owes += owes;
-                    up.due = up.due.max(up.lane.pulse.moved()) + owes;
+                    up.due = up.due.max(up.connection.liveness.moved()) + owes;
                     up.pending
                         .insert(id, Pending { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) });
-                    let lane = up.lane.clone();
+                    let connection = up.connection.clone();
                     drop(state);
-                    self.write(&lane, frame, payload, matches!(pick, Pick::Write(_)));
+                    self.write(&connection, frame, payload, matches!(pick, Pick::Write(_)));
                     return;
                 }
-                if matches!(pick, Pick::Lane(_)) {
+                if matches!(pick, Pick::Connection(_)) {
                     break Err(lost("its connection has ended"));
                 }
                 state = self.free.wait(state);
@@ -308,23 +308,25 @@ impl Session {
         }
     }
 
-    fn write(&self, lane: &Lane, frame: &[u8], payload: &[u8], checked_out: bool) {
-        if let Err(error) = lane.send(frame, payload) {
-            self.lose(lane.number, lost(&error.to_string()));
+    fn write(&self, connection: &Connection, frame: &[u8], payload: &[u8], checked_out: bool) {
+        if let Err(error) = connection.send(frame, payload) {
+            self.lose(connection.number, lost(&error.to_string()));
         } else if checked_out {
             let mut state = self.lock();
             state.moved += payload.len() as u64;
-            if let Some(up) = state.lanes.iter_mut().find(|up| up.lane.number == lane.number) {
+            if let Some(up) =
+                state.connections.iter_mut().find(|up| up.connection.number == connection.number)
+            {
                 up.writing = false;
             }
             self.free.notify_one();
         }
     }
 
-    /// Takes the buffer that a response on `lane` may be put into. `None`: nothing was asked under this id.
-    pub(super) fn buffer_for(&self, lane: u64, id: u64) -> Option<Option<Buffer>> {
+    /// Takes the buffer that a response on `connection` may be put into. `None`: nothing was asked under this id.
+    pub(super) fn buffer_for(&self, connection: u64, id: u64) -> Option<Option<Buffer>> {
         let mut state = self.lock();
-        let up = state.lanes.iter_mut().find(|up| up.lane.number == lane)?;
+        let up = state.connections.iter_mut().find(|up| up.connection.number == connection)?;
         Some(up.pending.get_mut(&id)?.buffer.take())
     }
 
@@ -332,7 +334,8 @@ impl Session {
     pub(super) fn answered(&self, id: u64, reply: Reply) -> bool {
         let pending = {
             let mut state = self.lock();
-            let Some(up) = state.lanes.iter_mut().find(|up| up.lane.number == reply.lane) else {
+            let Some(up) = state.connections.iter_mut().find(|up| up.connection.number == reply.connection)
+            else {
                 return false;
             };
             let Some(pending) = up.pending.remove(&id) else { return false };
@@ -348,60 +351,68 @@ impl Session {
         true
     }
 
-    /// Adds a lane that has been greeted; `None` if the session was closed meanwhile.
-    pub(super) fn add(&self, make: impl FnOnce(u64) -> Lane) -> Option<Arc<Lane>> {
+    /// Adds a connection that has been greeted; `None` if the session was closed meanwhile.
+    pub(super) fn add(&self, make: impl FnOnce(u64) -> Connection) -> Option<Arc<Connection>> {
         let mut state = self.lock();
         if state.closed {
             return None;
         }
-        let number = state.next_lane;
-        state.next_lane += 1;
-        let lane = Arc::new(make(number));
-        state.lanes.push(Up { lane: lane.clone(), writing: false, owes: 0, due: 0, pending: HashMap::new() });
+        let number = state.next_connection;
+        state.next_connection += 1;
+        let connection = Arc::new(make(number));
+        state.connections.push(Up {
+            connection: connection.clone(),
+            writing: false,
+            owes: 0,
+            due: 0,
+            pending: HashMap::new(),
+        });
         state.readers += 1;
         self.free.notify_all();
-        Some(lane)
+        Some(connection)
     }
 
-    /// Ends a lane; what was asked on it is told that it has to be asked again elsewhere.
+    /// Ends a connection; what was asked on it is told that it has to be asked again elsewhere.
     pub(super) fn lose(&self, number: u64, error: Error) {
         let up = {
             let mut state = self.lock();
-            let Some(at) = state.lanes.iter().position(|up| up.lane.number == number) else { return };
-            let up = state.lanes.swap_remove(at);
-            let words = up.lane.helper.as_ref().map(|helper| helper.last_words()).unwrap_or_default();
+            let Some(at) = state.connections.iter().position(|up| up.connection.number == number) else {
+                return;
+            };
+            let up = state.connections.swap_remove(at);
+            let words = up.connection.helper.as_ref().map(|helper| helper.last_words()).unwrap_or_default();
             let cause = if words.is_empty() { error.cause().to_owned() } else { words };
             state.last_lost = Some(self.unreachable(&cause));
             self.free.notify_all();
-            self.wake_keeper(&mut state);
+            self.wake_supervisor(&mut state);
             up
         };
-        up.lane.kill();
+        up.connection.kill();
         let error = error.on(self.dialer.name()).with_retry(Retry::OtherStream);
         for pending in up.pending.into_values() {
             (pending.on_reply)(Err(error.clone()));
         }
     }
 
-    fn wake_keeper(&self, state: &mut State) {
+    fn wake_supervisor(&self, state: &mut State) {
         state.urgent = true;
-        self.keeper.notify_all();
+        self.supervisor.notify_all();
     }
 
-    /// The lanes have all that is to be done.
+    /// The connections have all that is to be done.
     pub(super) fn is_ending(&self) {
         let mut state = self.lock();
         if !state.is_ending() {
-            self.wake_keeper(&mut state);
+            self.wake_supervisor(&mut state);
         }
         state.ending = Some(Instant::now());
     }
 
-    /// An attempt to open a lane has ended.
+    /// An attempt to open a connection has ended.
     pub(super) fn dialed(&self) {
         let mut state = self.lock();
         state.dialing -= 1;
-        self.wake_keeper(&mut state);
+        self.wake_supervisor(&mut state);
         self.free.notify_all();
     }
 
@@ -417,27 +428,27 @@ impl Session {
         self.free.notify_all();
     }
 
-    /// Ends what we say on all lanes and gives the far end `patience` to end; then kills what is left.
+    /// Ends what we say on all connections and gives the remote end `patience` to end; then kills what is left.
     pub(super) fn close(&self, patience: Duration) {
-        let (lanes, idle) = {
+        let (connections, idle) = {
             let mut state = self.lock();
             state.closed = true;
             self.free.notify_all();
-            self.keeper.notify_all();
-            (state.lanes(), state.lanes_owing().is_empty())
+            self.supervisor.notify_all();
+            (state.connections(), state.connections_owing().is_empty())
         };
         self.dialer.stop();
         if let Direct::On(dialer) = std::mem::replace(&mut self.lock().direct, Direct::Off) {
             dialer.stop();
         }
-        for lane in &lanes {
-            lane.close();
+        for connection in &connections {
+            connection.close();
         }
-        // A far end that owes nothing ends by itself; its end is a matter of round trips that nobody has to wait for.
+        // A remote end that owes nothing ends by itself; its end is a matter of round trips that nobody has to wait for.
         let patience = if idle { GOODBYE } else { patience };
         if !self.wait_readers(patience) {
-            for lane in &lanes {
-                self.lose(lane.number, lost("it did not end"));
+            for connection in &connections {
+                self.lose(connection.number, lost("it did not end"));
             }
             self.wait_readers(Duration::from_secs(3));
         }
@@ -477,7 +488,7 @@ impl Mailbox {
     }
 }
 
-/// The error of a lane that is gone.
+/// The error of a connection that is gone.
 pub(super) fn lost(cause: &str) -> Error {
     Error::new(ErrorKind::Unreachable, Side::Wire, "keep the connection to", cause)
         .with_retry(Retry::OtherStream)

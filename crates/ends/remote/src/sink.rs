@@ -1,4 +1,4 @@
-//! A sink at the far end.
+//! A sink at the remote end.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::ops::Range;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haul_codec::Packed;
 use haul_core::{
-    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, Offer, Outcome, Packing, Pages,
-    RelPath, Result, Sink, SliceData, Stuck, Traffic, WriteDone,
+    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
+    Packing, PageHashes, RelPath, Result, Sink, SliceData, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
@@ -22,10 +22,10 @@ const DIRS: usize = 4096;
 
 pub(super) struct PeerSink {
     root: Root,
-    /// The folders that the far process was told of, and how often the far end had been started anew by then. It
+    /// The folders that the remote process was told of, and how often the remote end had been started anew by then. It
     /// sets their times at the end; one that was started since has to be told again.
     dirs: Mutex<(Spool<Arc<Entry>>, u32)>,
-    /// What has content fetched by the far end itself.
+    /// What has content fetched by the remote end itself.
     fetcher: Option<Fetcher>,
 }
 
@@ -35,7 +35,7 @@ impl PeerSink {
         Self { root, dirs: Mutex::new((Spool::default(), restarts)), fetcher: None }
     }
 
-    /// With content that the far end fetches from `source` itself.
+    /// With content that the remote end fetches from `source` itself.
     pub(super) fn fetching(self, pair: &Pair, source: Root) -> Self {
         Self { fetcher: Some(pair.fetcher(source)), ..self }
     }
@@ -52,7 +52,7 @@ impl PeerSink {
         self.dirs.lock()
     }
 
-    /// Remembers what only the far process knows.
+    /// Remembers what only the remote process knows.
     fn keep_dirs(&self, offers: &[Offer]) -> Result<()> {
         let mut dirs = self.lock_dirs();
         for offer in offers.iter().filter(|offer| offer.entry.is_dir()) {
@@ -61,7 +61,7 @@ impl PeerSink {
         Ok(())
     }
 
-    /// Tells a far process that was started anew of the folders.
+    /// Tells a remote process that was started anew of the folders.
     fn repeat_dirs(&self) -> Result<()> {
         let restarts = self.restarts();
         let mut dirs = self.lock_dirs();
@@ -156,16 +156,16 @@ impl Sink for PeerSink {
         }
     }
 
-    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<Pages>> {
+    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {
         // An end that fetches by itself compares by itself.
         if self.fetcher.as_ref().and_then(Fetcher::streams).is_some() {
             return Ok(Vec::new());
         }
         // The answers are kilobytes for each slice: on one connection that is new they would take many round trips.
-        let bytes = slices.len() * Pages::MAX_LEN;
-        let request = Request::Pages { root: self.root.id, entry: entry.clone(), slices };
+        let bytes = slices.len() * PageHashes::MAX_LEN;
+        let request = Request::PageHashes { root: self.root.id, entry: entry.clone(), slices };
         match self.peer().call_on(&request, Pick::Read(bytes as u64))? {
-            Response::Pages(pages) => Ok(pages),
+            Response::PageHashes(pages) => Ok(pages),
             _ => Err(strange()),
         }
     }
@@ -177,18 +177,19 @@ impl Sink for PeerSink {
     fn flush(&self) {
         let session = &self.peer().session;
         session.is_ending();
-        // On each lane that owes answers, behind the writes that they are for: a lone request on another lane would
+        // On each connection that owes answers, behind the writes that they are for: a lone request on another connection would
         // overtake them.
-        let mut lanes: Vec<Pick> = session.lock().lanes_owing().into_iter().map(Pick::Lane).collect();
-        if lanes.is_empty() {
-            lanes.push(Pick::Small);
+        let mut connections: Vec<Pick> =
+            session.lock().connections_owing().into_iter().map(Pick::Connection).collect();
+        if connections.is_empty() {
+            connections.push(Pick::Small);
         }
         let (sender, receiver) = crossbeam_channel::unbounded();
-        for lane in lanes {
+        for connection in connections {
             let sender = sender.clone();
             if let Ok(mut frame) = encode(Kind::Request, 0, &Request::Flush { root: self.root.id }, 0) {
                 let on_reply: OnReply = Box::new(move |_| drop(sender));
-                session.submit(&mut frame, &[], lane, None, on_reply);
+                session.submit(&mut frame, &[], connection, None, on_reply);
             }
         }
         drop(sender);
@@ -233,19 +234,19 @@ impl Sink for PeerSink {
             let Response::Finish(report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
                 return Err(strange());
             };
-            // A far end that was started anew under this very request had not been told of the folders.
+            // A remote end that was started anew under this very request had not been told of the folders.
             if before == self.restarts() && self.lock_dirs().1 == before {
                 return Ok(report);
             }
         }
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        let mut stuck = self.root.stuck(patience);
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        let mut hung = self.root.hung(patience);
         if let Some(fetcher) = &self.fetcher {
-            stuck.append(&mut fetcher.stuck(patience));
+            hung.append(&mut fetcher.hung(patience));
         }
-        stuck
+        hung
     }
 
     fn streams(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! A source at the far end.
+//! A source at the remote end.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, Pages, RelPath, Result, Retry, ScanOptions, Source, Stuck,
-    Traffic,
+    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, ScanOptions,
+    Source, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
 
@@ -78,7 +78,7 @@ impl Source for PeerSource {
         self.ask(batch, None)
     }
 
-    fn read_changed(&self, batch: &Arc<Batch>, pages: &Pages) -> Result<BatchData> {
+    fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
         self.ask(batch, Some(pages.clone()))
     }
 
@@ -91,8 +91,8 @@ impl Source for PeerSource {
         })
     }
 
-    fn stuck(&self, patience: Duration) -> Vec<Stuck> {
-        self.root.stuck(patience)
+    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
+        self.root.hung(patience)
     }
 
     fn has_parts(&self) -> bool {
@@ -109,7 +109,7 @@ impl Source for PeerSource {
 }
 
 impl PeerSource {
-    fn ask(&self, batch: &Arc<Batch>, pages: Option<Pages>) -> Result<BatchData> {
+    fn ask(&self, batch: &Arc<Batch>, pages: Option<PageHashes>) -> Result<BatchData> {
         let compress = self.root.peer.compress;
         let request = Request::Read { root: self.root.id, batch: batch.clone(), pages, compress };
         Ok(self.root.peer.read(&request, batch, &self.root.travelled)?.0)
@@ -157,7 +157,7 @@ impl Peer {
 enum Ended {
     /// All was visited, or the visitor has had enough.
     Done,
-    /// The far end does not know the scan any more.
+    /// The remote end does not know the scan any more.
     Gone,
 }
 
@@ -170,9 +170,9 @@ struct Scan<'a> {
     next: u64,
     /// Parts that were asked for.
     asked: u64,
-    /// How often each part that is asked for was lost with its lane.
+    /// How often each part that is asked for was lost with its connection.
     lost: BTreeMap<u64, u32>,
-    /// How often it was waited since a part came, for lanes that may be about to be found dead.
+    /// How often it was waited since a part came, for connections that may be about to be found dead.
     waited: u32,
 }
 
@@ -210,7 +210,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Asks for a part that was lost, until it may be what kills the lanes.
+    /// Asks for a part that was lost, until it may be what kills the connections.
     fn ask_again(&mut self, part: u64, error: Error) -> Result<()> {
         let lost = self.lost.entry(part).or_default();
         *lost += 1;
@@ -236,9 +236,9 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Tells the far end that no more is wanted. What it still sends is dropped.
+    /// Tells the remote end that no more is wanted. What it still sends is dropped.
     fn end(&self) {
-        // Waited for, so that it is said again should its lane die: else the far end would keep what it walked.
+        // Waited for, so that it is said again should its connection die: else the remote end would keep what it walked.
         let _ = self.source.root.peer.call(&Request::ScanEnd { scan: self.id });
     }
 }

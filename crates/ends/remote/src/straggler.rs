@@ -1,4 +1,4 @@
-//! Which lane holds up the end of a run.
+//! Which connection holds up the end of a run.
 //!
 //! Connections share a link unevenly. In the middle of a run that does no harm, as each takes the next batch when it is
 //! done with the last. At the end the run waits for the slowest: one that would take far longer for what it has than
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 /// A rate is measured over so many seconds at least.
 const WINDOW: f64 = 0.25;
-/// A lane is given up if it would take this many times as long as another.
+/// A connection is given up if it would take this many times as long as another.
 const TIMES: f64 = 2.0;
 /// What it takes to notice and to ask again, in seconds, beside the round trips.
 const MOVING: f64 = 0.2;
-/// Lanes that are given up in one session at most: fewer than a request may be lost on.
+/// Connections that are given up in one session at most: fewer than a request may be lost on.
 const MOST: u32 = 3;
 
-/// What a lane looks like at a moment.
+/// What a connection looks like at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) number: u64,
@@ -39,7 +39,7 @@ struct Track {
     fresh: bool,
 }
 
-/// Watches lanes.
+/// Watches connections.
 #[derive(Debug, Default)]
 pub(super) struct Stragglers {
     tracks: HashMap<u64, Track>,
@@ -47,44 +47,44 @@ pub(super) struct Stragglers {
 }
 
 impl Stragglers {
-    /// Takes in what the lanes look like `now`, in seconds.
-    pub(super) fn watch(&mut self, now: f64, lanes: &[Seen]) {
-        self.tracks.retain(|number, _| lanes.iter().any(|lane| lane.number == *number));
-        for lane in lanes {
-            let new = Track { at: now, moved: lane.moved, moving: false, rate: None, fresh: false };
-            let track = self.tracks.entry(lane.number).or_insert(new);
-            if lane.owes == 0 {
+    /// Takes in what the connections look like `now`, in seconds.
+    pub(super) fn watch(&mut self, now: f64, connections: &[Seen]) {
+        self.tracks.retain(|number, _| connections.iter().any(|connection| connection.number == *number));
+        for connection in connections {
+            let new = Track { at: now, moved: connection.moved, moving: false, rate: None, fresh: false };
+            let track = self.tracks.entry(connection.number).or_insert(new);
+            if connection.owes == 0 {
                 // What it does while it has nothing to do says nothing: its rate is what it was before.
-                *track = Track { at: now, moved: lane.moved, moving: false, fresh: false, ..*track };
+                *track = Track { at: now, moved: connection.moved, moving: false, fresh: false, ..*track };
             } else if !track.moving {
                 // Until the first byte, what is waited for is the other end or its disk.
-                let moving = lane.moved > track.moved;
-                *track = Track { at: now, moved: lane.moved, moving, ..*track };
+                let moving = connection.moved > track.moved;
+                *track = Track { at: now, moved: connection.moved, moving, ..*track };
             } else if now - track.at >= WINDOW {
-                let rate = (lane.moved - track.moved) as f64 / (now - track.at);
+                let rate = (connection.moved - track.moved) as f64 / (now - track.at);
                 // One that has moved all that it has waits for its answer.
-                let rate = if lane.due > lane.moved { Some(rate) } else { track.rate };
-                *track = Track { at: now, moved: lane.moved, moving: true, rate, fresh: true };
+                let rate = if connection.due > connection.moved { Some(rate) } else { track.rate };
+                *track = Track { at: now, moved: connection.moved, moving: true, rate, fresh: true };
             }
         }
     }
 
-    /// A lane to be given up, where nothing but what the lanes have is to be done any more. `round_trip` is in seconds.
-    pub(super) fn find(&mut self, lanes: &[Seen], round_trip: f64) -> Option<u64> {
-        let mut idle: Vec<f64> = lanes
+    /// A connection to be given up, where nothing but what the connections have is to be done any more. `round_trip` is in seconds.
+    pub(super) fn find(&mut self, connections: &[Seen], round_trip: f64) -> Option<u64> {
+        let mut idle: Vec<f64> = connections
             .iter()
-            .filter(|lane| lane.owes == 0)
-            .filter_map(|lane| self.tracks.get(&lane.number)?.rate)
+            .filter(|connection| connection.owes == 0)
+            .filter_map(|connection| self.tracks.get(&connection.number)?.rate)
             .collect();
         idle.sort_by(f64::total_cmp);
         let typical = *idle.get(idle.len() / 2)?;
-        let late = |lane: &Seen| {
-            let rate = self.tracks.get(&lane.number).filter(|track| track.fresh)?.rate?;
-            let left = lane.due.saturating_sub(lane.moved) as f64 / rate.max(1.0);
-            let elsewhere = lane.owes as f64 / typical.max(1.0) + 2.0 * round_trip + MOVING;
-            (left > TIMES * elsewhere).then_some((left, lane.number))
+        let late = |connection: &Seen| {
+            let rate = self.tracks.get(&connection.number).filter(|track| track.fresh)?.rate?;
+            let left = connection.due.saturating_sub(connection.moved) as f64 / rate.max(1.0);
+            let elsewhere = connection.owes as f64 / typical.max(1.0) + 2.0 * round_trip + MOVING;
+            (left > TIMES * elsewhere).then_some((left, connection.number))
         };
-        let (_, slowest) = lanes.iter().filter_map(late).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (_, slowest) = connections.iter().filter_map(late).max_by(|a, b| a.0.total_cmp(&b.0))?;
         (self.given_up < MOST).then(|| {
             self.given_up += 1;
             slowest
@@ -98,8 +98,8 @@ mod tests {
 
     const SLICE: u64 = 4 << 20;
 
-    /// Three lanes: two that have moved `fast` bytes and are done, and one that has moved `slow` and has a slice.
-    fn lanes(fast: u64, slow: u64) -> Vec<Seen> {
+    /// Three connections: two that have moved `fast` bytes and are done, and one that has moved `slow` and has a slice.
+    fn connections(fast: u64, slow: u64) -> Vec<Seen> {
         let done = |number| Seen { number, moved: fast, due: fast, owes: 0 };
         vec![done(0), done(1), Seen { number: 2, moved: slow, due: slow.max(1) + SLICE, owes: SLICE }]
     }
@@ -108,7 +108,7 @@ mod tests {
         (0..3).map(|number| Seen { number, moved, due: moved + SLICE, owes: SLICE }).collect()
     }
 
-    /// Three busy lanes that were watched for a second, of which the last hardly moved, and how they stand then.
+    /// Three busy connections that were watched for a second, of which the last hardly moved, and how they stand then.
     fn one_slow() -> (Stragglers, Vec<Seen>) {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
@@ -120,28 +120,28 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_far_slower_is_given_up_at_the_end() {
+    fn a_connection_that_is_remote_slower_is_given_up_at_the_end() {
         let (mut stragglers, now) = one_slow();
         assert_eq!(stragglers.find(&now, 0.06), None, "nobody else is free");
-        assert_eq!(stragglers.find(&lanes(12_000_000, 100_000), 0.06), Some(2));
+        assert_eq!(stragglers.find(&connections(12_000_000, 100_000), 0.06), Some(2));
         assert_eq!(
-            stragglers.find(&lanes(12_000_000, 100_000), 20.0),
+            stragglers.find(&connections(12_000_000, 100_000), 20.0),
             None,
             "it is done before it is asked again"
         );
     }
 
     #[test]
-    fn a_lane_like_the_others_is_left_alone() {
+    fn a_connection_like_the_others_is_left_alone() {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
         stragglers.watch(0.1, &busy(1000));
         stragglers.watch(1.0, &busy(5_000_000));
-        assert_eq!(stragglers.find(&lanes(6_000_000, 5_000_000), 0.06), None);
+        assert_eq!(stragglers.find(&connections(6_000_000, 5_000_000), 0.06), None);
         // What was done while there was nothing to do is not its rate.
-        stragglers.watch(2.0, &lanes(6_000_000, 9_000_000));
-        stragglers.watch(9.0, &lanes(6_000_000, 44_000_000));
-        assert_eq!(stragglers.find(&lanes(6_000_000, 44_000_000), 0.06), None);
+        stragglers.watch(2.0, &connections(6_000_000, 9_000_000));
+        stragglers.watch(9.0, &connections(6_000_000, 44_000_000));
+        assert_eq!(stragglers.find(&connections(6_000_000, 44_000_000), 0.06), None);
     }
 
     #[test]
@@ -150,27 +150,28 @@ mod tests {
         stragglers.watch(0.0, &busy(0));
         stragglers.watch(0.1, &busy(1000));
         stragglers.watch(1.0, &busy(9_000_000));
-        // All were done; then one is asked for something that takes the far end long to read.
-        let mut lanes = lanes(12_000_000, 12_000_000);
-        lanes[2].owes = 0;
-        stragglers.watch(1.1, &lanes);
-        lanes[2].owes = SLICE;
+        // All were done; then one is asked for something that takes the remote end long to read.
+        let mut connections = connections(12_000_000, 12_000_000);
+        connections[2].owes = 0;
+        stragglers.watch(1.1, &connections);
+        connections[2].owes = SLICE;
         for tick in 12..60 {
-            stragglers.watch(f64::from(tick) / 10.0, &lanes);
-            assert_eq!(stragglers.find(&lanes, 0.06), None);
+            stragglers.watch(f64::from(tick) / 10.0, &connections);
+            assert_eq!(stragglers.find(&connections, 0.06), None);
         }
         // Then it comes at the rate of the others.
-        lanes[2].moved += 1000;
-        stragglers.watch(6.0, &lanes);
-        lanes[2].moved += 3_000_000;
-        stragglers.watch(6.3, &lanes);
-        assert_eq!(stragglers.find(&lanes, 0.06), None);
+        connections[2].moved += 1000;
+        stragglers.watch(6.0, &connections);
+        connections[2].moved += 3_000_000;
+        stragglers.watch(6.3, &connections);
+        assert_eq!(stragglers.find(&connections, 0.06), None);
     }
 
     #[test]
     fn no_more_are_given_up_than_a_request_may_be_lost_on() {
         let (mut stragglers, _) = one_slow();
-        let found = (0..20).filter(|_| stragglers.find(&lanes(12_000_000, 100_000), 0.06).is_some()).count();
+        let found =
+            (0..20).filter(|_| stragglers.find(&connections(12_000_000, 100_000), 0.06).is_some()).count();
         assert_eq!(found, MOST as usize);
     }
 }

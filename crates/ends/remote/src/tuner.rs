@@ -53,19 +53,19 @@ pub(super) struct Tuner {
 }
 
 impl Tuner {
-    /// Begins with `active` connections. Where each takes its time to speed up (`far`), the first step waits and is
+    /// Begins with `active` connections. Where each takes its time to speed up (`remote`), the first step waits and is
     /// one back: further ones would hold up the end of a short run.
-    pub(super) fn new(active: u32, far: bool) -> Self {
-        let wait = if far { HOLD } else { BEGIN };
+    pub(super) fn new(active: u32, remote: bool) -> Self {
+        let wait = if remote { HOLD } else { BEGIN };
         Self {
             active,
             before: None,
-            guessed: far,
+            guessed: remote,
             wait,
             settle: 0,
             measured: 0,
             bytes: 0,
-            up: !far,
+            up: !remote,
             found: false,
         }
     }
@@ -80,9 +80,9 @@ impl Tuner {
         std::mem::take(&mut self.found).then_some(self.active)
     }
 
-    /// `bytes` were moved over `lanes` connections since the last tick; `waited` says that more would have been, had
+    /// `bytes` were moved over `connections` connections since the last tick; `waited` says that more would have been, had
     /// there been a free one; `held`, that the connections' own buffers hold them back.
-    pub(super) fn tick(&mut self, bytes: u64, lanes: u32, waited: bool, held: bool) {
+    pub(super) fn tick(&mut self, bytes: u64, connections: u32, waited: bool, held: bool) {
         if held && std::mem::take(&mut self.guessed) {
             (self.wait, self.up) = (self.wait.min(BEGIN), true);
         }
@@ -90,7 +90,7 @@ impl Tuner {
             self.wait -= 1;
             return;
         }
-        if !waited || lanes < self.active {
+        if !waited || connections < self.active {
             // What is measured now says nothing about the number.
             self.measured = 0;
             self.bytes = 0;

@@ -1,9 +1,9 @@
-//! A far end that has no haul, reached over SFTP: several ssh processes with the `sftp` subsystem.
+//! A remote end that has no haul, reached over SFTP: several ssh processes with the `sftp` subsystem.
 //!
 //! Read `packet` (the protocol), `conn` and `wave` (requests and answers on one
 //! connection), `pool` (the connections), `tree`
 //! (names at the server). Reading: `walk`, `read`, `source`. Writing: `compare` and `offer` (what is needed), `small`
-//! and `giant` (staged, checked, renamed), `meta`, `sink`.
+//! and `large` (staged, checked, renamed), `meta`, `sink`.
 //!
 //! A server answers in the order in which it was asked, so requests are sent in waves: a wave costs one round trip,
 //! however many files it is about. What must be known before the next step ends a wave: a handle before it is
@@ -12,7 +12,7 @@
 mod checks;
 mod compare;
 mod conn;
-mod giant;
+mod large;
 mod meta;
 mod offer;
 mod packet;

@@ -6,7 +6,7 @@ use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Request};
 use super::tree::Tree;
 use super::wave::Wave;
-use haul_ends::left_behind::Notes;
+use haul_ends::metadata_warnings::Notes;
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
@@ -24,7 +24,7 @@ fn refused(notes: &Notes, what: &str, path: &RelPath, said: Result<(), Fault>) -
 }
 
 /// Notes what of an entry SFTP has no room for.
-fn left_behind(notes: &Notes, entry: &Entry, by_name: bool) {
+fn metadata_warnings(notes: &Notes, entry: &Entry, by_name: bool) {
     let path = &entry.path;
     if entry.mtime.nsec != 0 {
         notes.note("times below a second", "SFTP carries whole seconds", path);
@@ -103,7 +103,7 @@ pub(super) fn take_file(
     size?;
     let owned = refused(notes, "owner", &entry.path, owner).map_err(Fault::Lost)?;
     refused(notes, "mode and times", &entry.path, rest).map_err(Fault::Lost)?;
-    left_behind(notes, entry, by_name);
+    metadata_warnings(notes, entry, by_name);
     Ok(owned)
 }
 
@@ -139,7 +139,7 @@ pub(super) fn take_link(
     notes: &Notes,
     by_name: bool,
 ) -> Result<bool> {
-    left_behind(notes, entry, by_name);
+    metadata_warnings(notes, entry, by_name);
     if !conn.server.lsetstat {
         notes.note("owners and times of links", "the server cannot set them", &entry.path);
         return Ok(false);
@@ -168,7 +168,7 @@ pub(super) fn set_all(
             now != Some((change.entry.uid, change.entry.gid))
         };
         for change in changes {
-            let path = &tree.far(&change.entry.path);
+            let path = &tree.remote(&change.entry.path);
             if is_link(change.entry) {
                 ask_link(&mut wave, conn, path, change.entry);
             } else if other_owner(change) {
@@ -193,7 +193,7 @@ pub(super) fn set_all(
             let entry = change.entry;
             let mode = if *owned { entry.mode } else { entry.mode & !SET_ID };
             let attrs = Attrs { mode: Some(mode), times: times(entry), ..Attrs::default() };
-            wave.ask(&Request::Setstat { path: &tree.far(&entry.path), attrs });
+            wave.ask(&Request::Setstat { path: &tree.remote(&entry.path), attrs });
         }
         let mut changed = Vec::with_capacity(changes.len());
         for ((change, owned), gone) in changes.iter().zip(owned).zip(gone) {
@@ -207,7 +207,7 @@ pub(super) fn set_all(
                 continue;
             }
             let set = refused(notes, "mode and times", &change.entry.path, said)?;
-            left_behind(notes, change.entry, by_name);
+            metadata_warnings(notes, change.entry, by_name);
             // What differs in its owner alone, and cannot be given to it, stays as it is.
             let rest_differs =
                 change.now.is_none_or(|now| !is_same(&Attrs { owner: None, ..now }, change.entry));

@@ -12,7 +12,7 @@ use super::packet::{Attrs, Request};
 use super::sink::SftpSink;
 use super::tree::is_dir;
 use super::wave::Wave;
-use super::{giant, read, walk};
+use super::{large, read, walk};
 use haul_core::staging::is_staging_name;
 
 /// One offer on the way to its answer.
@@ -88,7 +88,7 @@ fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let told = sink.tree.pool().on_one(|conn| {
         let mut wave = Wave::new(conn);
         for case in cases.iter().filter(|case| asked(case)) {
-            wave.ask(&Request::Readlink { path: &sink.tree.far(&case.entry().path) });
+            wave.ask(&Request::Readlink { path: &sink.tree.remote(&case.entry().path) });
         }
         let mut told = Vec::new();
         while let Some(reply) = wave.next() {
@@ -141,7 +141,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
                 case.answer = Some(Ok(Answer::Made));
                 continue;
             }
-            listed.push(sink.tree.far(&entry.path));
+            listed.push(sink.tree.remote(&entry.path));
         }
         let same = case.now.as_ref().is_some_and(|now| meta::is_same(now, entry));
         if same || !can_hold(entry) {
@@ -171,7 +171,7 @@ fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let in_the_way =
         |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
     let asked: Vec<usize> = (0..cases.len()).filter(|at| in_the_way(&cases[*at])).collect();
-    let dirs: Vec<Vec<u8>> = asked.iter().map(|at| sink.tree.far(&cases[*at].entry().path)).collect();
+    let dirs: Vec<Vec<u8>> = asked.iter().map(|at| sink.tree.remote(&cases[*at].entry().path)).collect();
     if dirs.is_empty() {
         return Ok(());
     }
@@ -197,7 +197,7 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let said = sink.tree.pool().on_one(|conn| {
         let mut wave = Wave::new(conn);
         for case in cases.iter().filter(|case| in_the_way(case)) {
-            wave.ask(&Request::Rmdir { path: &sink.tree.far(&case.entry().path) });
+            wave.ask(&Request::Rmdir { path: &sink.tree.remote(&case.entry().path) });
         }
         let mut said = Vec::new();
         while let Some(reply) = wave.next() {
@@ -304,9 +304,9 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         for case in cases.iter().filter(|case| is_link(case)) {
             let EntryKind::Symlink(target) = &case.entry().kind else { continue };
             let part = sink.stage(&case.entry().path);
-            wave.ask(&Request::Symlink { target, path: part.far() });
-            meta::ask_link(&mut wave, conn, part.far(), case.entry());
-            sink.ask_publish(&mut wave, conn, part.far(), &case.entry().path);
+            wave.ask(&Request::Symlink { target, path: part.remote() });
+            meta::ask_link(&mut wave, conn, part.remote(), case.entry());
+            sink.ask_publish(&mut wave, conn, part.remote(), &case.entry().path);
             staged.push(part);
         }
         let mut made = Vec::new();
@@ -339,7 +339,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 
 /// What is left needs its content, or with `-n` would be made.
 fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let giants: Vec<(usize, Vec<Range<u32>>)> = {
+    let large_files: Vec<(usize, Vec<Range<u32>>)> = {
         let wanted: Vec<usize> = (0..cases.len())
             .filter(|at| {
                 let case = &cases[*at];
@@ -347,10 +347,10 @@ fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             })
             .collect();
         let entries: Vec<_> = wanted.iter().map(|at| cases[*at].offer.entry.clone()).collect();
-        let have = giant::prepare(sink, &entries)?;
+        let have = large::prepare(sink, &entries)?;
         wanted.into_iter().zip(have).collect()
     };
-    let mut have: HashMap<usize, Vec<Range<u32>>> = giants.into_iter().collect();
+    let mut have: HashMap<usize, Vec<Range<u32>>> = large_files.into_iter().collect();
     let mut needed = false;
     for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.answer.is_none()) {
         case.answer = Some(Ok(if case.offer.entry.is_file() {

@@ -25,7 +25,7 @@ const RESTARTS: usize = 3;
 /// A restart counts no more after this time.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
 /// Over such a distance further connections are opened at once: logging in takes longer than most of what is asked.
-const FAR: Duration = Duration::from_millis(20);
+const REMOTE: Duration = Duration::from_millis(20);
 /// How long a process may take to end once its connection has.
 const COLLECT: Duration = Duration::from_millis(500);
 
@@ -77,11 +77,11 @@ impl Pool {
         let pool =
             Arc::new(Self { dialer, note, timeout, streams, ops, held: Arc::default(), state, changed });
         pool.dial(Way::First).map_err(|refused| refused.error)?;
-        if pool.server()?.round_trip >= FAR {
+        if pool.server()?.round_trip >= REMOTE {
             pool.want();
         }
-        let keeper = pool.clone();
-        let spawned = thread::Builder::new().name("haul-sftp".to_owned()).spawn(move || keeper.keep());
+        let supervisor = pool.clone();
+        let spawned = thread::Builder::new().name("haul-sftp".to_owned()).spawn(move || supervisor.keep());
         if let Err(error) = spawned {
             pool.close();
             return Err(Error::io(Side::Local, "start a thread", &error));
@@ -93,7 +93,7 @@ impl Pool {
         self.state.lock()
     }
 
-    /// The far end's name, for people.
+    /// The remote end's name, for people.
     pub(super) fn name(&self) -> String {
         self.dialer.name()
     }

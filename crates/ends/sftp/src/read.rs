@@ -47,7 +47,7 @@ fn read_some(
     let _handles = conn.handles(items.len());
     let mut opens = Wave::new(conn);
     for (entry, _) in items {
-        opens.ask(&Request::Open { path: &tree.far(&entry.path), flags: packet::READ, mode: 0 });
+        opens.ask(&Request::Open { path: &tree.remote(&entry.path), flags: packet::READ, mode: 0 });
     }
     let mut handles = Vec::with_capacity(items.len());
     let mut wave = Wave::new(conn);
@@ -212,7 +212,7 @@ pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Re
     digests(entries, threads, |batch| read(tree, buffers, batch))
 }
 
-/// The chaining values of slices of a staged file of a giant of `len` bytes, by reading them over all connections;
+/// The chaining values of slices of a staged file of a large file of `len` bytes, by reading them over all connections;
 /// `None` for one that could not be read.
 pub(super) fn staged(
     tree: &Tree,

@@ -12,7 +12,7 @@ use haul_core::{
 
 use super::compare::may_be_one_file;
 use super::conn::{Conn, Fault};
-use super::giant::{self, Giant};
+use super::large::{self, LargeFile};
 use super::meta::{self, Change};
 use super::packet::{self, Request};
 use super::small::{self, Small, is_small};
@@ -21,7 +21,7 @@ use super::wave::Wave;
 use super::{offer, walk};
 use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
 use haul_ends::dirs::Dirs;
-use haul_ends::left_behind::Notes;
+use haul_ends::metadata_warnings::Notes;
 
 /// A disk with less room than this is full when a write fails.
 const FULL: u64 = 1024 * 1024;
@@ -36,7 +36,7 @@ pub(super) struct SftpSink {
     pub(super) notes: Notes,
     /// Folders that were made because something in them came first.
     made: Mutex<HashSet<RelPath>>,
-    giants: Mutex<HashMap<RelPath, Arc<Giant>>>,
+    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
     /// What makes staging names of this run unlike those of any other: the server may still be at work on those of a
     /// run that was killed.
     run: u64,
@@ -56,14 +56,14 @@ struct Staging {
 /// A staging name of a small file or a link; unless it is [`Part::done`], what is there is removed at the end.
 pub(super) struct Part<'a> {
     sink: &'a SftpSink,
-    far: Vec<u8>,
+    remote: Vec<u8>,
     done: bool,
 }
 
 impl Part<'_> {
     /// The path at the server.
-    pub(super) fn far(&self) -> &[u8] {
-        &self.far
+    pub(super) fn remote(&self) -> &[u8] {
+        &self.remote
     }
 
     /// It has its final name.
@@ -75,9 +75,9 @@ impl Part<'_> {
 impl Drop for Part<'_> {
     fn drop(&mut self) {
         let mut staging = self.sink.staging();
-        staging.active.remove(&self.far);
+        staging.active.remove(&self.remote);
         if !self.done {
-            staging.left.push(std::mem::take(&mut self.far));
+            staging.left.push(std::mem::take(&mut self.remote));
         }
     }
 }
@@ -100,7 +100,7 @@ impl SftpSink {
             dirs: Dirs::default(),
             notes: Notes::default(),
             made: Mutex::default(),
-            giants: Mutex::default(),
+            large_files: Mutex::default(),
             run: u64::from_le_bytes(run),
             count: AtomicU64::new(0),
             staged: Mutex::default(),
@@ -115,14 +115,14 @@ impl SftpSink {
     pub(super) fn stage(&self, path: &RelPath) -> Part<'_> {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
-        let far = self.tree.beside(path, &staging_name(&unique, PART));
-        self.staging().active.insert(far.clone());
-        Part { sink: self, far, done: false }
+        let remote = self.tree.beside(path, &staging_name(&unique, PART));
+        self.staging().active.insert(remote.clone());
+        Part { sink: self, remote, done: false }
     }
 
     /// Asks for the staged file at `from` to get the name of the entry at `to`.
     pub(super) fn ask_publish(&self, wave: &mut Wave<'_>, conn: &Conn, from: &[u8], to: &RelPath) {
-        let to = &self.tree.far(to);
+        let to = &self.tree.remote(to);
         if conn.server.posix_rename {
             wave.ask(&Request::PosixRename { from, to });
         } else {
@@ -150,16 +150,16 @@ impl SftpSink {
         lock(&self.made).remove(dir)
     }
 
-    pub(super) fn giant(&self, path: &RelPath) -> Option<Arc<Giant>> {
-        lock(&self.giants).get(path).cloned()
+    pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        lock(&self.large_files).get(path).cloned()
     }
 
-    pub(super) fn put_giant(&self, path: &RelPath, giant: Giant) {
-        lock(&self.giants).insert(path.clone(), Arc::new(giant));
+    pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
+        lock(&self.large_files).insert(path.clone(), Arc::new(large));
     }
 
-    pub(super) fn drop_giant(&self, path: &RelPath) -> Option<Arc<Giant>> {
-        lock(&self.giants).remove(path)
+    pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        lock(&self.large_files).remove(path)
     }
 
     pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
@@ -221,9 +221,9 @@ impl SftpSink {
         };
         let mut stale: Vec<Vec<u8>> =
             found.iter().filter(|path| !found.contains(&other(path))).cloned().collect();
-        let active: HashSet<Vec<u8>> = lock(&self.giants)
+        let active: HashSet<Vec<u8>> = lock(&self.large_files)
             .values()
-            .flat_map(|giant| [giant.part().to_vec(), giant.journal().to_vec()])
+            .flat_map(|large| [large.part().to_vec(), large.journal().to_vec()])
             .chain(self.staging().active.iter().cloned())
             .collect();
         stale.retain(|path| !active.contains(path));
@@ -259,8 +259,8 @@ impl SftpSink {
                 small.push(Small { entry, data: read, content });
                 places.push(at);
             } else {
-                outcomes[at] = Some(match self.giant(&entry.path) {
-                    Some(giant) => giant::write(self, &conn, &giant, slice, read, content),
+                outcomes[at] = Some(match self.large(&entry.path) {
+                    Some(large) => large::write(self, &conn, &large, slice, read, content),
                     None => {
                         let cause = "nothing of it is under way any more";
                         Err(self.tree.fault(ErrorKind::Busy, "write", &entry.path, cause))
@@ -282,7 +282,8 @@ impl SftpSink {
             Ok(found) => found,
             Err(fault) => return Some(Err(self.tree.error("look at", &entry.path, fault.clone()))),
         };
-        let no_first_name = || Some(Err(Error::no_first_name(self.tree.side).on(self.tree.far(&entry.path))));
+        let no_first_name =
+            || Some(Err(Error::no_first_name(self.tree.side).on(self.tree.remote(&entry.path))));
         let Ok(Some(target)) = target else {
             if self.options.dry_run {
                 return Some(Ok(Answer::Made));
@@ -322,8 +323,8 @@ impl Sink for SftpSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         let mut gone = Vec::new();
-        for giant in paths.iter().filter_map(|path| self.drop_giant(path)) {
-            gone.extend([giant.part().to_vec(), giant.journal().to_vec()]);
+        for large in paths.iter().filter_map(|path| self.drop_large(path)) {
+            gone.extend([large.part().to_vec(), large.journal().to_vec()]);
         }
         self.remove_all(&gone)
     }
@@ -357,12 +358,12 @@ impl Sink for SftpSink {
                 let path = &links[*at].entry.path;
                 let part = self.stage(path);
                 if matches!(&looked.found[*at], Ok(Some(now)) if is_dir(now)) {
-                    wave.ask(&Request::Rmdir { path: &self.tree.far(path) });
+                    wave.ask(&Request::Rmdir { path: &self.tree.remote(path) });
                 }
-                wave.ask(&Request::Hardlink { of: &self.tree.far(&links[*at].to), path: part.far() });
-                self.ask_publish(&mut wave, conn, part.far(), path);
+                wave.ask(&Request::Hardlink { of: &self.tree.remote(&links[*at].to), path: part.remote() });
+                self.ask_publish(&mut wave, conn, part.remote(), path);
                 // Renaming one name of a file to another of the same file leaves both.
-                wave.ask(&Request::Remove { path: part.far() });
+                wave.ask(&Request::Remove { path: part.remote() });
                 parts.push(part);
             }
             let mut made = Vec::new();
@@ -414,11 +415,11 @@ impl Sink for SftpSink {
         self.tree.pool().on_one(|conn| {
             let mut wave = Wave::new(conn);
             for (path, found) in paths.iter().zip(&found) {
-                let far = &self.tree.far(path);
+                let remote = &self.tree.remote(path);
                 match found {
                     Ok(None) => {}
-                    found if folder(found) => wave.ask(&Request::Rmdir { path: far }),
-                    _ => wave.ask(&Request::Remove { path: far }),
+                    found if folder(found) => wave.ask(&Request::Rmdir { path: remote }),
+                    _ => wave.ask(&Request::Remove { path: remote }),
                 }
             }
             let mut removed = Vec::with_capacity(paths.len());

@@ -76,7 +76,7 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     let mut parts = Vec::with_capacity(files.len());
     for file in files {
         let part = sink.stage(&file.entry.path);
-        wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
+        wave.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
         parts.push(part);
     }
     let mut handles: Vec<Result<Vec<u8>, Fault>> = files.iter().map(|_| wave.expect().handle()).collect();
@@ -86,7 +86,7 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
     if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
         for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
-            wave.ask(&Request::Open { path: part.far(), flags, mode: 0o600 });
+            wave.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
         }
         for handle in handles.iter_mut().filter(|handle| denied(handle)) {
             *handle = wave.expect().handle();
@@ -184,8 +184,8 @@ fn publish(
     let mut wave = Wave::new(conn);
     let mut late = Vec::with_capacity(checked.len());
     for (one, owned) in checked.iter().flatten() {
-        late.push(meta::late_mode(&mut wave, one.part.far(), one.file.entry, *owned));
-        sink.ask_publish(&mut wave, conn, one.part.far(), &one.file.entry.path);
+        late.push(meta::late_mode(&mut wave, one.part.remote(), one.file.entry, *owned));
+        sink.ask_publish(&mut wave, conn, one.part.remote(), &one.file.entry.path);
     }
     let mut late = late.into_iter();
     let mut outcomes = Vec::with_capacity(checked.len());

@@ -74,26 +74,26 @@ impl Tree {
     }
 
     /// The path at the server.
-    pub(super) fn far(&self, path: &RelPath) -> Vec<u8> {
-        let mut far = self.dir.clone();
+    pub(super) fn remote(&self, path: &RelPath) -> Vec<u8> {
+        let mut remote = self.dir.clone();
         // `DIR/.` is the folder, also where DIR is a link to it.
         if self.name != b"." || path.is_root() {
-            push(&mut far, &self.name);
+            push(&mut remote, &self.name);
         }
         if !path.is_root() {
-            push(&mut far, path.as_bytes());
+            push(&mut remote, path.as_bytes());
         }
-        far
+        remote
     }
 
     /// The path at the server of `name` beside `path`.
     pub(super) fn beside(&self, path: &RelPath, name: &[u8]) -> Vec<u8> {
-        let mut far = match path.parent() {
-            Some(parent) => self.far(&parent),
+        let mut remote = match path.parent() {
+            Some(parent) => self.remote(&parent),
             None => self.dir.clone(),
         };
-        push(&mut far, name);
-        far
+        push(&mut remote, name);
+        remote
     }
 
     /// The name under which the entry lies in its folder.
@@ -103,17 +103,17 @@ impl Tree {
 
     /// An error of the server's, or of the connection, on the entry at `path`.
     pub(super) fn error(&self, operation: &str, path: &RelPath, fault: Fault) -> Error {
-        error(self.side, operation, &self.far(path), fault)
+        error(self.side, operation, &self.remote(path), fault)
     }
 
     /// The error of an entry in whose place there is a folder with something in it.
     pub(super) fn not_empty(&self, path: &RelPath) -> Error {
-        Error::not_empty(self.side).on(self.far(path))
+        Error::not_empty(self.side).on(self.remote(path))
     }
 
     /// An error of our own on the entry at `path`.
     pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
-        Error::new(kind, self.side, operation, cause).on(self.far(path))
+        Error::new(kind, self.side, operation, cause).on(self.remote(path))
     }
 
     fn known(&self) -> MutexGuard<'_, Cache<RelPath, ()>> {
@@ -139,7 +139,7 @@ impl Tree {
         let mut lacking = HashMap::new();
         let mut wave = Wave::new(conn);
         for dir in &above {
-            wave.ask(&Request::Lstat { path: &self.far(dir) });
+            wave.ask(&Request::Lstat { path: &self.remote(dir) });
         }
         // Outermost first: below what is no folder nothing counts.
         for dir in above {
@@ -155,7 +155,7 @@ impl Tree {
         let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
         let mut wave = Wave::new(conn);
         for path in paths.iter().filter(|path| reachable(path)) {
-            wave.ask(&Request::Lstat { path: &self.far(path) });
+            wave.ask(&Request::Lstat { path: &self.remote(path) });
         }
         let mut found = Vec::with_capacity(paths.len());
         for path in paths {
@@ -200,7 +200,7 @@ impl Tree {
             self.make_base(conn)?;
             let mut wave = Wave::new(conn);
             for (dir, in_the_way) in dirs {
-                let path = &self.far(dir)[..];
+                let path = &self.remote(dir)[..];
                 if *in_the_way {
                     wave.ask(&Request::Remove { path });
                 }
@@ -281,7 +281,7 @@ impl Tree {
             }
         }
         let mut wave = Wave::new(conn);
-        dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.far(dir) }));
+        dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.remote(dir) }));
         let mut locked = Vec::new();
         for dir in &dirs {
             match wave.expect().attrs() {
@@ -294,7 +294,7 @@ impl Tree {
         }
         for (dir, mode) in &locked {
             let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
-            wave.ask(&Request::Setstat { path: &self.far(dir), attrs });
+            wave.ask(&Request::Setstat { path: &self.remote(dir), attrs });
         }
         for _ in locked {
             if let Err(Fault::Lost(error)) = wave.expect().ok() {

@@ -119,7 +119,7 @@ impl Walk<'_> {
         let hasher = RandomState::new();
         let told: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
         let batch = Mutex::new(batch);
-        let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.far(dir)).collect();
+        let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.remote(dir)).collect();
         let failed = self.tree.pool().on_one(|conn| {
             let mut batch = batch.lock();
             let mut told = told.lock();
@@ -344,11 +344,11 @@ fn complete(
     let mut wave = Wave::new(conn);
     for (path, attrs) in &found {
         if lacks(attrs) {
-            wave.ask(&Request::Lstat { path: &tree.far(path) });
+            wave.ask(&Request::Lstat { path: &tree.remote(path) });
         }
         // One that only turns out to be a link now is asked for as well.
         if lacks(attrs) || is_link(attrs) {
-            wave.ask(&Request::Readlink { path: &tree.far(path) });
+            wave.ask(&Request::Readlink { path: &tree.remote(path) });
         }
     }
     let mut entries = Vec::with_capacity(found.len());

@@ -8,7 +8,7 @@ use haul_core::digest::slice_count;
 use haul_core::event::Action;
 use haul_object::Client;
 
-use super::giant::cut;
+use super::large::cut;
 use super::within::RANGE;
 
 /// Requests by kind, as providers bill them.
@@ -92,7 +92,7 @@ impl Bill {
         if self.destination.is_some() { Cost { get, put, ..Cost::default() } } else { Cost::default() }
     }
 
-    /// Questions for the digest of an object: of a giant it is beside it, if it was not known when the notes were sent.
+    /// Questions for the digest of an object: of a large file it is beside it, if it was not known when the notes were sent.
     fn proof(&self, len: u64, client: Option<&Arc<Client>>) -> u64 {
         u64::from(len > SLICE_LEN && client.is_some_and(|client| !client.notes_at_end()))
     }
@@ -116,7 +116,7 @@ impl Bill {
         // The parts, and the end.
         cost.put += u64::from(cut(len, client.max_parts()).1) + 1;
         if !client.notes_at_end() {
-            // The beginning, and the companion: it is looked at what is there.
+            // The beginning, and the sidecar: it is looked at what is there.
             cost.put += 2;
             cost.get += 1;
         }
@@ -155,14 +155,14 @@ mod tests {
     fn each_way_has_its_requests() {
         use Action::{Copied, Linked, Made, Removed, Updated};
         let (s3, az) = (Some(ObjectKind::S3), Some(ObjectKind::Az));
-        let giant = 33 << 20;
-        let done = [(Copied, giant), (Copied, giant), (Copied, 5), (Made, 0), (Updated, giant), (Removed, 0)];
-        // Begin, five parts, end, companion of each giant.
+        let large = 33 << 20;
+        let done = [(Copied, large), (Copied, large), (Copied, 5), (Made, 0), (Updated, large), (Removed, 0)];
+        // Begin, five parts, end, sidecar of each large file.
         assert_eq!(cost(None, s3, &done), [8 + 8 + 1 + 1 + 1, 1 + 1 + 1, 1, 1]);
         assert_eq!(cost(None, az, &done), [6 + 6 + 1 + 1 + 1, 0, 2, 1]);
         assert_eq!(cost(s3, None, &done), [0, 10 + 10 + 1, 0, 0]);
         assert_eq!(cost(az, None, &done), [0, 9 + 9 + 1, 0, 0]);
-        assert_eq!(cost(s3, s3, &[(Copied, giant), (Copied, 0)]), [2, 3, 0, 0]);
+        assert_eq!(cost(s3, s3, &[(Copied, large), (Copied, 0)]), [2, 3, 0, 0]);
         assert_eq!(cost(s3, s3, &[(Copied, 6 << 30)]), [8, 2, 0, 0]);
         assert_eq!(cost(None, s3, &[(Linked, 5)]), [1, 1, 0, 0]);
         assert_eq!(cost(None, s3, &[(Removed, 0); 1001]), [0, 0, 0, 2]);

@@ -66,12 +66,12 @@ impl Found {
         self.folders.insert(path, Some(object));
     }
 
-    fn refuse(&mut self, tree: &Tree, near: &RelPath, key: &str, cause: &str) {
+    fn refuse(&mut self, tree: &Tree, local: &RelPath, key: &str, cause: &str) {
         let error = Error::new(ErrorKind::Unsupported, tree.side, Failure::NO_FILE, cause);
         let error =
             error.on(tree.client.name(key)).with_hint("rename or remove the object, or leave it where it is");
         // It is named as itself wherever that can be a path.
-        let path = tree.below(key).unwrap_or_else(|| near.clone());
+        let path = tree.below(key).unwrap_or_else(|| local.clone());
         self.failures.push(Failure { path, error });
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Read `names` and `notes` (what an object says of a file), `tree` (keys and paths), `known` (what this run has learned),
 //! `ahead` (content that came with it). Reading: `walk`, `found` (what a listing says), `read`, `source`. Writing: `pages`
-//! (what is there), `offer` (what is needed), `small` and `giant` (content), `within` (copies that the store makes by
+//! (what is there), `offer` (what is needed), `small` and `large` (content), `within` (copies that the store makes by
 //! itself), `sink`; `cost` (how many requests that will be).
 //!
 //! Nothing is staged: a store shows an object when all of it is there. Each request is one thread that waits, up to
@@ -12,8 +12,8 @@
 mod ahead;
 mod cost;
 mod found;
-mod giant;
 mod known;
+mod large;
 mod names;
 mod notes;
 mod offer;
@@ -33,7 +33,7 @@ use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOpt
 use haul_object::{Client, PutOptions};
 
 pub use cost::{Bill, Cost};
-use haul_ends::crew::Crew;
+use haul_ends::thread_pool::ThreadPool;
 use tree::Tree;
 
 /// Requests of one kind that are under way at first. A store answers in milliseconds: few do not load it.
@@ -87,6 +87,6 @@ pub fn open_sink(
 }
 
 /// Threads for one kind of request.
-fn crew() -> Crew {
-    Crew::growing(FIRST, haul_object::client::MANY_AT_ONCE)
+fn threads() -> ThreadPool {
+    ThreadPool::growing(FIRST, haul_object::client::MANY_AT_ONCE)
 }

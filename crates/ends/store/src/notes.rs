@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use haul_core::entry::Xattr;
 use haul_core::{Digest, Entry, EntryKind, ObjectKind, RelPath, Timestamp};
 use haul_object::Object;
-use haul_object::companion::NOTE as BLAKE3;
+use haul_object::sidecar::NOTE as BLAKE3;
 use serde_bytes::ByteBuf;
 
 const LENGTH: &str = "haul-length";

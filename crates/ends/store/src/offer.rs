@@ -1,7 +1,7 @@
 //! Is it there already? And what has no content is made at once.
 
 use haul_core::{Answer, Compare, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result};
-use haul_object::{Object, Payload, companion};
+use haul_object::{Object, Payload, sidecar};
 
 use super::pages::{Seen, Unknown};
 use super::sink::ObjectSink;
@@ -192,7 +192,7 @@ fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         found => found?,
     };
-    let own = [&companion::key_of(&folder), &folder];
+    let own = [&sidecar::key_of(&folder), &folder];
     Ok(found.is_some_and(|page| {
         page.next.is_some() || !inside || page.objects.iter().any(|object| !own.contains(&&object.key))
     }))
@@ -207,7 +207,7 @@ fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
         Ok(())
     } else {
         let folder = sink.tree.folder(path);
-        remove(sink, &[companion::key_of(&folder), folder])
+        remove(sink, &[sidecar::key_of(&folder), folder])
     }
 }
 
@@ -226,7 +226,7 @@ fn write_folder(sink: &ObjectSink, entry: &Entry, key: &str) -> Result<()> {
             *sink.keeps_folders.get_or_init(|| keeps)
         }
     };
-    if keeps { Ok(()) } else { write(sink, entry, &companion::key_of(key), &nothing()) }
+    if keeps { Ok(()) } else { write(sink, entry, &sidecar::key_of(key), &nothing()) }
 }
 
 fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: &Payload) -> Result<()> {

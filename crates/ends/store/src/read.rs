@@ -1,4 +1,4 @@
-//! Reading: small objects whole and many at a time, giants a slice at a time. What is recorded of an object is compared
+//! Reading: small objects whole and many at a time, large files a slice at a time. What is recorded of an object is compared
 //! with what came.
 
 use haul_core::sync::Mutex;
@@ -11,8 +11,8 @@ use haul_core::{
     Batch, BatchData, Buffer, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath, Result, SLICE_LEN,
     Slice, SliceData,
 };
-use haul_object::companion;
 use haul_object::get::Check;
+use haul_object::sidecar;
 
 use super::ahead::Content;
 use super::known::Fact;
@@ -25,7 +25,7 @@ const HASHERS: u32 = 8;
 /// Zeros are left out by whole blocks of so many bytes where a file had holes.
 const BLOCK: usize = 4096;
 
-/// What was read of a giant so far, and its digest, where one is recorded.
+/// What was read of a large file so far, and its digest, where one is recorded.
 pub(super) struct Checked {
     identity: Identity,
     /// Once it was asked for.
@@ -143,7 +143,7 @@ fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u
             }
         }
     } else {
-        check_giant(source, &fact, entry, slice, value)?;
+        check_large(source, &fact, entry, slice, value)?;
     }
     Ok(SliceData { extents: extents(space, entry.is_sparse()), value })
 }
@@ -167,8 +167,8 @@ fn differs(source: &ObjectSource, entry: &Entry, found: &Digest, recorded: &Dige
     source.tree.error(ErrorKind::Corrupt, "verify", &entry.path, &cause)
 }
 
-/// Compares the digest of a giant with the one that is recorded, once all of it was read.
-fn check_giant(
+/// Compares the digest of a large file with the one that is recorded, once all of it was read.
+fn check_large(
     source: &ObjectSource,
     fact: &Fact,
     entry: &Entry,
@@ -176,13 +176,13 @@ fn check_giant(
     value: haul_core::ChainingValue,
 ) -> Result<()> {
     let checked = {
-        let mut giants = source.giants.lock();
+        let mut large_files = source.large_files.lock();
         let identity = entry.identity();
         let new = || {
             let tree = Mutex::new(FileTree::new(entry.len));
             Arc::new(Checked { identity, recorded: Mutex::default(), tree })
         };
-        let checked = giants.entry(entry.path.clone()).or_insert_with(new);
+        let checked = large_files.entry(entry.path.clone()).or_insert_with(new);
         if checked.identity != identity {
             *checked = new();
         }
@@ -196,7 +196,7 @@ fn check_giant(
             None => {
                 let asked = match fact.digest {
                     Some(digest) => Some(digest),
-                    None => companion::digest_of(&source.tree.client, &fact.object)?,
+                    None => sidecar::digest_of(&source.tree.client, &fact.object)?,
                 };
                 *recorded.insert(asked)
             }
@@ -210,7 +210,7 @@ fn check_giant(
     if found != recorded {
         return Err(differs(source, entry, &found, &recorded));
     }
-    source.giants.lock().remove(&entry.path);
+    source.large_files.lock().remove(&entry.path);
     Ok(())
 }
 

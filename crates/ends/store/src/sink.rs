@@ -10,17 +10,17 @@ use haul_core::{
     Outcome, RelPath, Result, SLICE_LEN, Sink, SinkOptions, Traffic, WriteDone,
 };
 use haul_object::PutOptions;
-use haul_object::companion::{self, Beside};
+use haul_object::sidecar::{self, Beside};
 
-use super::giant::{Giant, Uploads};
+use super::large::{LargeFile, Uploads};
 use super::pages::Pages;
 use super::part::Room;
 use super::source::ObjectSource;
 use super::tree::Tree;
 use super::within::Copies;
-use super::{Detail, crew, notes, offer, small, within};
-use haul_ends::crew::Crew;
-use haul_ends::left_behind::Notes;
+use super::{Detail, notes, offer, small, threads, within};
+use haul_ends::metadata_warnings::Notes;
+use haul_ends::thread_pool::ThreadPool;
 
 /// Batches that are written at once with profit: each sends a part, or hundreds of small objects.
 const WRITERS: u32 = 20;
@@ -42,14 +42,14 @@ pub(super) struct ObjectSink {
     pub(super) copies: Copies,
     /// Bytes of content that have gone.
     pub(super) went: AtomicU64,
-    /// Of the content of giants, what an interrupted run had sent.
+    /// Of the content of large files, what an interrupted run had sent.
     pub(super) held: AtomicU64,
     /// For questions about objects, and for those without content.
-    pub(super) look: Crew,
+    pub(super) look: ThreadPool,
     /// For content.
-    pub(super) send: Crew,
+    pub(super) send: ThreadPool,
     buffers: BufferPool,
-    giants: Mutex<HashMap<RelPath, Arc<Giant>>>,
+    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
 }
 
 impl ObjectSink {
@@ -73,26 +73,26 @@ impl ObjectSink {
             copies: Copies::default(),
             went: AtomicU64::new(0),
             held: AtomicU64::new(0),
-            look: crew(),
-            send: crew(),
+            look: threads(),
+            send: threads(),
             buffers,
-            giants: Mutex::default(),
+            large_files: Mutex::default(),
         }
     }
 
-    fn giants(&self) -> MutexGuard<'_, HashMap<RelPath, Arc<Giant>>> {
-        self.giants.lock()
+    fn large_files(&self) -> MutexGuard<'_, HashMap<RelPath, Arc<LargeFile>>> {
+        self.large_files.lock()
     }
 
-    /// The upload of a giant in this state, begun or not.
-    fn giant(&self, entry: &Arc<Entry>) -> Arc<Giant> {
-        let mut giants = self.giants();
-        let new = || Arc::new(Giant::new(entry, self.tree.client.max_parts()));
-        let giant = giants.entry(entry.path.clone()).or_insert_with(new);
-        if !giant.is_of(entry) {
-            *giant = new();
+    /// The upload of a large file in this state, begun or not.
+    fn large(&self, entry: &Arc<Entry>) -> Arc<LargeFile> {
+        let mut large_files = self.large_files();
+        let new = || Arc::new(LargeFile::new(entry, self.tree.client.max_parts()));
+        let large = large_files.entry(entry.path.clone()).or_insert_with(new);
+        if !large.is_of(entry) {
+            *large = new();
         }
-        Arc::clone(giant)
+        Arc::clone(large)
     }
 
     /// Writes something with the notes of `entry`. Where the store does not take all of them, without attributes.
@@ -157,7 +157,7 @@ impl ObjectSink {
             if entry.len <= SLICE_LEN {
                 small::write(self, entry, read, content)
             } else {
-                self.giant(entry).write(self, *slice, read, content)
+                self.large(entry).write(self, *slice, read, content)
             }
         })
     }
@@ -191,8 +191,8 @@ impl Sink for ObjectSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
-            let giant = self.giants().remove(path);
-            giant.map_or(Ok(()), |giant| giant.abort(self))?;
+            let large = self.large_files().remove(path);
+            large.map_or(Ok(()), |large| large.abort(self))?;
         }
         Ok(())
     }
@@ -213,21 +213,21 @@ impl Sink for ObjectSink {
         let keys = self.look.each(paths, |path| -> Result<Vec<String>> {
             let (key, folder) = (self.tree.key(path), self.tree.folder(path));
             let Some(parent) = path.parent() else {
-                return Ok(vec![companion::key_of(&folder), folder, key]);
+                return Ok(vec![sidecar::key_of(&folder), folder, key]);
             };
             let page = self.pages.of(&self.tree, &parent)?;
             let seen = page.seen(&self.tree, path);
             let mut keys = Vec::new();
             if seen.folder != Ok(false) {
-                keys.extend([companion::key_of(&folder), folder]);
+                keys.extend([sidecar::key_of(&folder), folder]);
             }
             if seen.object != Ok(None) {
                 keys.push(key.clone());
             }
             let name = RelPath::new(&[path.as_bytes(), b".haul"].concat());
             let beside = name.is_ok_and(|name| page.seen(&self.tree, &name).object != Ok(None));
-            if beside && companion::beside(client, &key)? == Beside::Companion {
-                keys.push(companion::key_of(&key));
+            if beside && sidecar::beside(client, &key)? == Beside::Sidecar {
+                keys.push(sidecar::key_of(&key));
             }
             Ok(keys)
         });
@@ -239,7 +239,7 @@ impl Sink for ObjectSink {
     }
 
     fn finish(&self) -> Result<FinishReport> {
-        self.giants().clear();
+        self.large_files().clear();
         Ok(FinishReport { notes: self.notes.all() })
     }
 

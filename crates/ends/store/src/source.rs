@@ -13,8 +13,8 @@ use super::ahead::{Ahead, Content};
 use super::known::{Fact, Known};
 use super::read::{self, Checked};
 use super::tree::{At, Tree};
-use super::{Detail, crew, notes, walk};
-use haul_ends::crew::Crew;
+use super::{Detail, notes, threads, walk};
+use haul_ends::thread_pool::ThreadPool;
 
 /// Reading that goes on at once with profit: each reads a slice, or asks for hundreds of small objects.
 const READERS: u32 = 10;
@@ -30,12 +30,12 @@ pub(super) struct ObjectSource {
     pub(super) ahead: Ahead,
     /// Bytes of content that have come.
     pub(super) came: AtomicU64,
-    /// What was read of giants whose digest is recorded.
-    pub(super) giants: Mutex<HashMap<RelPath, Arc<Checked>>>,
+    /// What was read of large files whose digest is recorded.
+    pub(super) large_files: Mutex<HashMap<RelPath, Arc<Checked>>>,
     /// For questions about objects.
-    pub(super) look: Crew,
+    pub(super) look: ThreadPool,
     /// For their content.
-    pub(super) fetch: Crew,
+    pub(super) fetch: ThreadPool,
 }
 
 impl ObjectSource {
@@ -48,9 +48,9 @@ impl ObjectSource {
             known: Known::default(),
             ahead: Ahead::default(),
             came: AtomicU64::new(0),
-            giants: Mutex::default(),
-            look: crew(),
-            fetch: crew(),
+            large_files: Mutex::default(),
+            look: threads(),
+            fetch: threads(),
         }
     }
 
@@ -90,7 +90,7 @@ impl ObjectSource {
         self.learn(path, own.unwrap_or_else(|| walk::implied(first)), true).map(Some)
     }
 
-    /// Remembers what an object says. Of one of several names of a giant the digest, by which it is told whether they still
+    /// Remembers what an object says. Of one of several names of a large file the digest, by which it is told whether they still
     /// are names of one file, may be beside it.
     ///
     /// # Errors

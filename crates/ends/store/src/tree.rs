@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::{Digest, Error, ErrorKind, Place, PlaceRoot, RelPath, Result, SLICE_LEN, Side};
-use haul_object::{Client, Object, Page, companion};
+use haul_object::{Client, Object, Page, sidecar};
 
 use super::names::{BadKey, decode, encode};
 use super::notes;
@@ -122,17 +122,17 @@ impl Tree {
         if notes::are_there(&own) {
             return Ok(Some(own));
         }
-        let beside = self.client.look(&companion::key_of(&key))?.filter(notes::is_folder);
+        let beside = self.client.look(&sidecar::key_of(&key))?.filter(notes::is_folder);
         Ok(Some(beside.unwrap_or(own)))
     }
 
-    /// The digest that is recorded of an object: with it or, of a giant, beside it.
+    /// The digest that is recorded of an object: with it or, of a large file, beside it.
     ///
     /// # Errors
     /// If the store does not say.
     pub(super) fn recorded(&self, object: &Object) -> Result<Option<Digest>> {
         match notes::digest(object) {
-            None if object.len > SLICE_LEN => companion::digest_of(&self.client, object),
+            None if object.len > SLICE_LEN => sidecar::digest_of(&self.client, object),
             noted => Ok(noted),
         }
     }

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
-use haul_object::companion::{self, Beside};
+use haul_object::sidecar::{self, Beside};
 use haul_object::{Object, Page};
 use haul_threads::together;
 
@@ -243,13 +243,13 @@ impl Walk<'_> {
         first: &Object,
     ) -> Result<Option<Entry>> {
         let client = &self.tree().client;
-        if let Some(object) = object.filter(|object| !folder && object.len <= companion::MAX_LEN as u64)
+        if let Some(object) = object.filter(|object| !folder && object.len <= sidecar::MAX_LEN as u64)
             && let Some(owner) = object.key.strip_suffix(".haul")
         {
             let is_ours = if owner.ends_with('/') {
                 client.look(&object.key)?.is_some_and(|object| notes::is_folder(&object))
             } else {
-                companion::beside(client, owner)? == Beside::Companion
+                sidecar::beside(client, owner)? == Beside::Sidecar
             };
             if is_ours {
                 return Ok(None);

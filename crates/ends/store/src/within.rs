@@ -22,11 +22,11 @@ use super::{notes, offer};
 /// The ranges that objects are copied in which are larger than the store copies in one request.
 pub(super) const RANGE: u64 = 1 << 30;
 
-/// Giants that are being copied, with who waits for that.
+/// Large files that are being copied, with who waits for that.
 #[derive(Default)]
-pub(super) struct Copies(Mutex<HashMap<RelPath, Giant>>);
+pub(super) struct Copies(Mutex<HashMap<RelPath, LargeFile>>);
 
-enum Giant {
+enum LargeFile {
     /// Somebody copies it.
     UnderWay(Vec<WriteDone>),
     Done(Option<Digest>),
@@ -38,25 +38,25 @@ pub(super) fn fetch(sink: &ObjectSink, from: &Tree, batch: &Arc<Batch>, done: Wr
         && entry.len > SLICE_LEN
         && batch.slices.len() == 1
     {
-        return fetch_giant(sink, from, entry, done);
+        return fetch_large(sink, from, entry, done);
     }
     let items: Vec<_> = batch.iter().collect();
     done(sink.send.each(&items, |(entry, _)| copy(sink, from, entry).map(Outcome::Committed)));
 }
 
-/// Each slice of a giant is asked for; the first copies all of it.
-fn fetch_giant(sink: &ObjectSink, from: &Tree, entry: &Entry, done: WriteDone) {
+/// Each slice of a large file is asked for; the first copies all of it.
+fn fetch_large(sink: &ObjectSink, from: &Tree, entry: &Entry, done: WriteDone) {
     let copies = || sink.copies.0.lock();
     let committed = |digest: &Option<Digest>| Outcome::Committed(*digest);
     let mine = {
         let mut copies = copies();
         match copies.get_mut(&entry.path) {
             None => {
-                copies.insert(entry.path.clone(), Giant::UnderWay(Vec::new()));
+                copies.insert(entry.path.clone(), LargeFile::UnderWay(Vec::new()));
                 done
             }
-            Some(Giant::UnderWay(waiting)) => return waiting.push(done),
-            Some(Giant::Done(digest)) => {
+            Some(LargeFile::UnderWay(waiting)) => return waiting.push(done),
+            Some(LargeFile::Done(digest)) => {
                 let outcome = committed(digest);
                 drop(copies);
                 return done(vec![Ok(outcome)]);
@@ -65,11 +65,11 @@ fn fetch_giant(sink: &ObjectSink, from: &Tree, entry: &Entry, done: WriteDone) {
     };
     let copied = copy(sink, from, entry);
     let before = match &copied {
-        Ok(digest) => copies().insert(entry.path.clone(), Giant::Done(*digest)),
+        Ok(digest) => copies().insert(entry.path.clone(), LargeFile::Done(*digest)),
         Err(_) => copies().remove(&entry.path),
     };
     mine(vec![copied.clone().map(|digest| committed(&digest))]);
-    if let Some(Giant::UnderWay(waiting)) = before {
+    if let Some(LargeFile::UnderWay(waiting)) = before {
         waiting.into_iter().for_each(|done| done(vec![copied.clone().map(|digest| committed(&digest))]));
     }
 }

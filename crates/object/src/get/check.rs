@@ -5,7 +5,7 @@ use haul_core::digest::hex;
 use haul_core::{Digest, Error, ErrorKind, Side};
 use md5::{Digest as _, Md5};
 
-use crate::companion::Proof;
+use crate::sidecar::Proof;
 use crate::store::Object;
 
 /// What content was checked by.

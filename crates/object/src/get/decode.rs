@@ -11,9 +11,9 @@ use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use super::check::Checked;
 use super::stored::Stored;
 use super::{GetSettings, GetStatus, Pieces};
-use crate::companion::{Plain, Proof};
 use crate::encoding::Encoding;
 use crate::ordered::{Ordered, threads_in};
+use crate::sidecar::{Plain, Proof};
 
 /// Memory of a frame under way: as it is stored and unpacked.
 const PIECE: u64 = (FRAME_LEN + PACKED_LEN) as u64;

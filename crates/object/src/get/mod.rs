@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use haul_core::{Error, ErrorKind, Result, Side};
-use haul_threads::{Crew, both};
+use haul_threads::{ThreadPool, both};
 
 use crate::client::Client;
-use crate::companion::{self, Found};
 use crate::encoding::{self, Encoding};
 use crate::keys::Identities;
+use crate::sidecar::{self, Found};
 use crate::store::Object;
 pub use check::{Check, Checked};
 use decode::Decoder;
@@ -86,28 +86,28 @@ pub fn get(
     let mut found = None;
     let encoded = |found: &Found| !settings.raw && found.encoding != Ok(Encoding::default());
     if output.there() > 0 {
-        let recorded = companion::find(client, object)?;
+        let recorded = sidecar::find(client, object)?;
         // Where in what is stored the rest begins is not known.
         if encoded(&recorded) {
             output.restart()?;
         }
         found = Some(recorded);
     }
-    // What was noted with it tells how memory is divided; what it is decoded by, the companion may know better.
+    // What was noted with it tells how memory is divided; what it is decoded by, the sidecar may know better.
     let may_decode = !settings.raw && object.note(encoding::NOTE).is_some();
     let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
     let window = Window::new(client, object, output.there(), memory);
     let name = &client.name(&object.key);
     let mut encoding = Encoding::default();
     let got = thread::scope(|scope| {
-        let fetchers = Crew::new(scope, "range", |_| window.fetch());
+        let fetchers = ThreadPool::new(scope, "range", |_| window.fetch());
         if let Err(error) = fetchers.grow(1) {
             window.end();
             return Err(error);
         }
         let recorded = both(
             "find",
-            || found.take().map_or_else(|| companion::find(client, object), Ok),
+            || found.take().map_or_else(|| sidecar::find(client, object), Ok),
             || fetchers.grow(window.threads()),
         );
         let recorded = recorded.and_then(|(recorded, _)| recorded);

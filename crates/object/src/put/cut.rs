@@ -10,8 +10,8 @@ use haul_core::{BufferPool, Digest, Error, ErrorKind, Result, Side};
 
 use super::encode::Feed;
 use super::plan::Plan;
-use crate::companion::Proof;
 use crate::payload::Payload;
+use crate::sidecar::Proof;
 
 /// Parts that are larger than memory lie on disk; there are no more of them than these.
 const ON_DISK: usize = 3;

@@ -9,10 +9,10 @@ use haul_codec::frame::{FRAME_LEN, Framer, PACKED_LEN};
 use haul_core::{Digest, Error, Method, Result, Side};
 
 use super::input::Input;
-use crate::companion::{Plain, Proof};
 use crate::encoding::Encoding;
 use crate::keys::Recipients;
 use crate::ordered::{Ordered, threads_in};
+use crate::sidecar::{Plain, Proof};
 
 /// Memory of a piece under way: as it came and packed.
 const PIECE: u64 = (FRAME_LEN + PACKED_LEN) as u64;

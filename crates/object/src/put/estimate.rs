@@ -28,7 +28,7 @@ pub fn estimate(client: &Client, len: u64, max_parts: u32, no_clobber: bool) -> 
         return Some(Estimate { put: 1, get: looks, parts: 0 });
     }
     let parts = u64::from(parts);
-    // The beginning, where it is a request, the end, and the companion. Whether a companion may be written is asked; if
+    // The beginning, where it is a request, the end, and the sidecar. Whether a sidecar may be written is asked; if
     // there is one already, it is read too. That nothing is there is asked once more at the end.
     let begins = u64::from(client.keeps_uploads().is_none());
     Some(Estimate { put: begins + parts + 2, get: 1 + 2 * looks, parts })

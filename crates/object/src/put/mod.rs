@@ -19,7 +19,7 @@ use std::thread;
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::client::Client;
-use crate::companion::{Proof, Recorded};
+use crate::sidecar::{Proof, Recorded};
 use crate::store::PutOptions;
 use cut::Cutter;
 pub use encode::Encode;

@@ -13,9 +13,9 @@ use super::cut::Part;
 use super::resume::{Held, begin_or_resume};
 use super::{PutSettings, PutStatus, Stored, Target};
 use crate::client::AT_ONCE;
-use crate::companion::{self, Plain, Recorded};
 use crate::encoding::{self, Encoding};
 use crate::payload::Payload;
+use crate::sidecar::{self, Plain, Recorded};
 use crate::store::{PartOf, PutOptions, Tag, Upload};
 use crate::uploads::Record;
 
@@ -111,7 +111,7 @@ impl<'a> Upstream<'a> {
         }
         let target = self.target;
         // Side by side, as each takes a round trip.
-        let free = || companion::check_free(&target.client, &target.key, target.client.side());
+        let free = || sidecar::check_free(&target.client, &target.key, target.client.side());
         let begin = || begin_or_resume(target, &self.options, self.encoding, self.settings.resume);
         let (free, begun) = match haul_threads::both("check", free, begin) {
             Ok(both) => both,
@@ -191,14 +191,14 @@ impl<'a> Upstream<'a> {
         let (client, key) = (&self.target.client, &self.target.key);
         let sealed = matches!(recorded.plain, Plain::Sealed(_));
         if sealed {
-            companion::check_free(client, key, client.side())?;
+            sidecar::check_free(client, key, client.side())?;
         }
         let mut options = self.options.clone();
-        options.metadata.push((companion::NOTE.to_owned(), recorded.stored.digest.to_string()));
+        options.metadata.push((sidecar::NOTE.to_owned(), recorded.stored.digest.to_string()));
         options.metadata.extend(recorded.plain.notes());
         let tag = client.put(key, payload, &options)?;
         if sealed {
-            companion::write(client, key, recorded, &tag.etag, &self.options)?;
+            sidecar::write(client, key, recorded, &tag.etag, &self.options)?;
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ impl<'a> Upstream<'a> {
         if let Some(record) = begun.record.lock().take() {
             record.done();
         }
-        companion::write(client, key, recorded, &etag, &self.options)?;
+        sidecar::write(client, key, recorded, &etag, &self.options)?;
         Ok(Stored { len, proof: recorded.stored, parts: tags.len() as u32 })
     }
 

@@ -6,16 +6,16 @@ use super::{Finding, size};
 use crate::facts::number;
 
 /// Below this round trip buffers are never too small.
-const NEAR: f64 = 0.001;
+const LOCAL: f64 = 0.001;
 /// From this round trip on the congestion control matters.
-const FAR: f64 = 0.020;
+const REMOTE: f64 = 0.020;
 /// Seconds that clocks may differ.
 const SKEW: f64 = 1.0;
 /// How much more than was measured the buffers must allow, where the speed of the interfaces is not known.
 const SPARE: f64 = 1.25;
 
 /// The share of what the buffers allow that the link must have carried for them to be in its way.
-const NEAR_CAP: f64 = 0.5;
+const LOCAL_CAP: f64 = 0.5;
 
 /// What is known of a link.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ fn buffers(link: &LinkFacts<'_>) -> Finding {
     };
     let limits =
         format!("tcp_rmem {} at the receiver, tcp_wmem {} at the sender", size(receiving), size(sending));
-    if link.round_trip < NEAR {
+    if link.round_trip < LOCAL {
         return Finding::ok(what, format!("{limits}: enough for so short a way"));
     }
     let one = receiving.min(sending) as f64 / 2.0 / link.round_trip;
@@ -98,7 +98,7 @@ fn buffers(link: &LinkFacts<'_>) -> Finding {
         "at the receiver `sysctl -w net.ipv4.tcp_rmem=\"4096 131072 {buffer}\"`, at the sender `sysctl -w \
          net.ipv4.tcp_wmem=\"4096 65536 {buffer}\"`"
     );
-    if link.rate < one * streams * NEAR_CAP {
+    if link.rate < one * streams * LOCAL_CAP {
         return Finding::ok(
             what,
             format!("{found}; the link carried {}/s, so they are not what limits", size(link.rate as u64)),
@@ -131,7 +131,7 @@ fn congestion(link: &LinkFacts<'_>) -> Option<Finding> {
     let what = "congestion control";
     let used = link.sender.network.get("ipv4.tcp_congestion_control")?;
     let has_bbr = link.sender.network.get("ipv4.tcp_available_congestion_control")?.contains("bbr");
-    if link.round_trip >= FAR && matches!(used.as_str(), "reno" | "vegas" | "westwood") {
+    if link.round_trip >= REMOTE && matches!(used.as_str(), "reno" | "vegas" | "westwood") {
         let better = if has_bbr { "bbr" } else { "cubic" };
         let fix = format!("at the sender: `sysctl -w net.ipv4.tcp_congestion_control={better}`");
         return Some(Finding::warn(what, format!("{used} at the sender: slow to grow over a distance"), fix));
@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(worst(&another), (Level::Ok, ""), "something else is slower");
         let slow = facts(6 << 20, Some(1000));
         assert_eq!(worst(&link(&slow, &slow)), (Level::Ok, ""));
-        let near = LinkFacts { round_trip: 0.000_2, ..link(&default, &default) };
-        assert_eq!(worst(&near), (Level::Ok, ""));
+        let local = LinkFacts { round_trip: 0.000_2, ..link(&default, &default) };
+        assert_eq!(worst(&local), (Level::Ok, ""));
         let tiny = facts(212_992, None);
         assert_eq!(worst(&link(&tiny, &tiny)), (Level::Warn, "socket buffers"));
     }
@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(worst(&link(&reno, &sound)), (Level::Warn, "congestion control"));
         assert_eq!(worst(&link(&sound, &reno)), (Level::Ok, ""));
         for large_messages in [[false, true], [true, false], [false, false]] {
-            let stuck = LinkFacts { large_messages, ..link(&sound, &sound) };
-            assert_eq!(worst(&stuck), (Level::Bad, "packet size"));
+            let hung = LinkFacts { large_messages, ..link(&sound, &sound) };
+            assert_eq!(worst(&hung), (Level::Bad, "packet size"));
         }
         let mut jumbo = sound.clone();
         if let Some(route) = &mut jumbo.route {

@@ -19,7 +19,7 @@ pub(crate) use network::number;
 #[must_use]
 pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
     let ssh = network::ssh_login();
-    // A far end knows by itself where its login came from.
+    // A remote end knows by itself where its login came from.
     let route = match (&ssh, other) {
         (Some((from, _)), _) => network::route(from),
         (None, Some(other)) => network::route(other),

@@ -12,14 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use relay::relay;
-pub(crate) use relay::{Call, complain, leave, start as start_far, until_hung_up};
+pub(crate) use relay::{Call, complain, leave, start as start_remote, until_hung_up};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the near end to the far one.
+    /// From the local end to the remote one.
     Up,
-    /// From the far end to the near one.
+    /// From the remote end to the local one.
     Down,
 }
 
@@ -59,7 +59,7 @@ pub enum Fault {
     Refuse,
 }
 
-/// The faults of one run, and how the far end is reached.
+/// The faults of one run, and how the remote end is reached.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     dir: PathBuf,
@@ -96,7 +96,7 @@ impl FaultPlan {
         )
     }
 
-    /// Reaches the far end by this ssh command instead of a local shell.
+    /// Reaches the remote end by this ssh command instead of a local shell.
     #[must_use]
     pub fn through(mut self, ssh: impl Into<String>) -> Self {
         self.through = Some(ssh.into());

@@ -136,26 +136,26 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
     let _ = writeln!(note, "{} {}", std::process::id(), child.id());
     let open = || OpenOptions::new().append(true).create(true).open(dir.join(FLIPS));
     let (Ok(up_flips), Ok(down_flips)) = (open(), open()) else { return complain("flips cannot be noted") };
-    let (Some(far_in), Some(far_out)) = (child.stdin.take(), child.stdout.take()) else {
+    let (Some(remote_in), Some(remote_out)) = (child.stdin.take(), child.stdout.take()) else {
         return complain("the far command has no pipes");
     };
     let (ended, end): (Sender<End>, Receiver<End>) = channel();
     thread::scope(|scope| {
         let at_end = ended.clone();
         let up = up.to_vec();
-        // Detached: a thread that waits for bytes from the near end must not hold up the end of the process.
+        // Detached: a thread that waits for bytes from the local end must not hold up the end of the process.
         thread::spawn(move || {
-            let how = pump(&mut io::stdin(), far_in, &up, up_flips);
+            let how = pump(&mut io::stdin(), remote_in, &up, up_flips);
             // A far command that does not listen any more ends by itself, and with a status of its own.
-            let _ = at_end.send(if how == End::Cut { End::Cut } else { End::NearIsDone });
+            let _ = at_end.send(if how == End::Cut { End::Cut } else { End::LocalIsDone });
         });
         scope.spawn(move || {
-            let how = pump(&mut { far_out }, io::stdout(), down, down_flips);
+            let how = pump(&mut { remote_out }, io::stdout(), down, down_flips);
             let _ = ended.send(how);
         });
         loop {
             match end.recv() {
-                Ok(End::NearIsDone) => {}
+                Ok(End::LocalIsDone) => {}
                 Ok(End::Done) => break,
                 // Leaving at once closes both pipes, as a lost connection does.
                 Ok(End::Cut | End::Deaf) | Err(_) => leave(),
@@ -176,9 +176,9 @@ pub(crate) fn leave() -> ! {
 /// How a direction came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The near end has nothing more to say.
-    NearIsDone,
-    /// The far end has nothing more to say.
+    /// The local end has nothing more to say.
+    LocalIsDone,
+    /// The remote end has nothing more to say.
     Done,
     /// The connection is to be cut.
     Cut,
@@ -270,12 +270,12 @@ impl Headers {
     }
 }
 
-/// Waits until one of the outer ends has gone: both of the near end, and where the bytes would have gone.
+/// Waits until one of the outer ends has gone: both of the local end, and where the bytes would have gone.
 pub(crate) fn until_hung_up(to: &impl AsFd) {
-    let (near_in, near_out) = (io::stdin(), io::stdout());
+    let (local_in, local_out) = (io::stdin(), io::stdout());
     let mut watched = [
-        PollFd::new(&near_in, PollFlags::empty()),
-        PollFd::new(&near_out, PollFlags::empty()),
+        PollFd::new(&local_in, PollFlags::empty()),
+        PollFd::new(&local_out, PollFlags::empty()),
         PollFd::new(to, PollFlags::empty()),
     ];
     while poll(&mut watched, None) == Err(rustix::io::Errno::INTR) {}

@@ -15,7 +15,7 @@ pub fn problems(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
     found
 }
 
-/// Whether nothing but the far end knows whether this is true, so that a lie may end with exit 0 and another tree: what it
+/// Whether nothing but the remote end knows whether this is true, so that a lie may end with exit 0 and another tree: what it
 /// has as a source, or what it did as a destination. `docs/SECURITY.md` names them.
 #[must_use]
 pub fn believed(key: &str, change: &str) -> bool {
@@ -36,7 +36,7 @@ pub fn believed(key: &str, change: &str) -> bool {
     is_of(SOURCE) || is_of(DESTINATION) || change == "other-content"
 }
 
-/// Whether the far end withholds an answer, or lists without an end, and keeps the connection alive: that cannot be told
+/// Whether the remote end withholds an answer, or lists without an end, and keeps the connection alive: that cannot be told
 /// from a slow file system, so haul waits until a person has had enough.
 #[must_use]
 pub fn withholds(lie: &Lie) -> bool {

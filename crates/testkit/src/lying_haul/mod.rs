@@ -1,7 +1,7 @@
-//! A far haul that lies: a remote shell for `-e` that runs the real far end and changes what it says.
+//! A remote haul that lies: a remote shell for `-e` that runs the real remote end and changes what it says.
 //!
-//! Each frame from the far end is decoded with the wire crate. One part of one message, or the frame itself, is changed
-//! to something that the far end did not say; it is encoded again with right checksums and passed on. What there is to
+//! Each frame from the remote end is decoded with the wire crate. One part of one message, or the frame itself, is changed
+//! to something that the remote end did not say; it is encoded again with right checksums and passed on. What there is to
 //! change comes from the messages themselves: [`lies`] lists, for messages that were recorded, every part with everything
 //! that it can become. So a field or a kind of message that is new has its lies at once.
 //!
@@ -96,7 +96,7 @@ impl LiarPlan {
         self.dir.join("told").exists()
     }
 
-    /// The messages of the far end that were recorded.
+    /// The messages of the remote end that were recorded.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         let bytes = fs::read(self.dir.join("messages")).unwrap_or_default();

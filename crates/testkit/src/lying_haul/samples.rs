@@ -1,13 +1,13 @@
-//! One message of each kind that a far end may send, for what a liar says in the place of something else.
+//! One message of each kind that a remote end may send, for what a liar says in the place of something else.
 
 use std::net::IpAddr;
 
 use haul_core::probe::{ProbeResult, Work};
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, Left,
-    MetaNote, Method, Outcome, OwnerNames, Packing, Pages, Pressure, RelPath, Retry, Side, SliceData, Stuck,
-    Timestamp,
+    Answer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure, FinishReport,
+    HungOperation, Left, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes, Pressure, RelPath,
+    Retry, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -49,8 +49,8 @@ fn responses() -> Vec<Response> {
         Response::Read { .. } => {
             vec![Response::Digest(vec![Ok(Digest([9; 32])), Err(error(Retry::Never))])]
         }
-        Response::Digest(_) => vec![Response::Pages(vec![pages(), Pages::default()])],
-        Response::Pages(_) => vec![answers()],
+        Response::Digest(_) => vec![Response::PageHashes(vec![pages(), PageHashes::default()])],
+        Response::PageHashes(_) => vec![answers()],
         Response::Answers(_) => vec![Response::Write(outcomes())],
         Response::Write(_) => vec![Response::Fetched {
             outcomes: outcomes(),
@@ -64,10 +64,10 @@ fn responses() -> Vec<Response> {
         Response::Removed(_) => vec![Response::Finish(FinishReport { notes: vec![note()] })],
         Response::Finish(_) => vec![Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true }))],
         Response::Nice(_) => {
-            let stuck = Stuck { operation: EVIL.to_owned(), path: EVIL.as_bytes().to_vec() };
-            vec![Response::Stuck(vec![stuck])]
+            let hung = HungOperation { operation: EVIL.to_owned(), path: EVIL.as_bytes().to_vec() };
+            vec![Response::HungOperation(vec![hung])]
         }
-        Response::Stuck(_) => vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))],
+        Response::HungOperation(_) => vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))],
         Response::Probe(_) => vec![Response::Produced],
         Response::Produced => Vec::new(),
     };
@@ -147,8 +147,8 @@ fn read(packing: Option<Packing>) -> Response {
     Response::Read { slices, packing }
 }
 
-fn pages() -> Pages {
-    let mut pages = Pages::default();
+fn pages() -> PageHashes {
+    let mut pages = PageHashes::default();
     pages.push(&ChainingValue([5; 32]));
     pages
 }

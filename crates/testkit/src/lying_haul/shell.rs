@@ -16,9 +16,9 @@ use haul_wire::{Kind, MAX_BODY, Request, Response, decode_body, encode};
 use super::changes::{changes, replaced};
 use super::frame::{Frame, Told};
 use super::{Lie, name_of, parts_of};
-use crate::fault::{Call, complain, leave, start_far, until_hung_up};
+use crate::fault::{Call, complain, leave, start_remote, until_hung_up};
 
-/// What is answered to content that never reached the far end.
+/// What is answered to content that never reached the remote end.
 pub(crate) const CLAIMS: &[&str] = &["stored", "committed", "committed-as", "fewer", "more", "nothing"];
 
 /// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
@@ -31,16 +31,16 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return complain("only commands on a host can be run");
     }
     let lie: Option<Lie> = fs::read_to_string(dir.join("lie")).ok().and_then(|text| text.parse().ok());
-    let child = start_far(None, &call);
+    let child = start_remote(None, &call);
     let Ok(mut child) = child else { return complain("the far command cannot be run") };
-    let (Some(far_in), Some(mut far_out)) = (child.stdin.take(), child.stdout.take()) else {
+    let (Some(remote_in), Some(mut remote_out)) = (child.stdin.take(), child.stdout.take()) else {
         return complain("the far command has no pipes");
     };
-    let liar = Arc::new(Liar { lie, dir, state: Mutex::default(), near: Mutex::new(Near::default()) });
+    let liar = Arc::new(Liar { lie, dir, state: Mutex::default(), local: Mutex::new(Local::default()) });
     let up = liar.clone();
-    // Detached: it must not hold up the end of the process while it waits for the near end.
-    thread::spawn(move || up.pass_up(far_in));
-    liar.pass_down(&mut far_out);
+    // Detached: it must not hold up the end of the process while it waits for the local end.
+    thread::spawn(move || up.pass_up(remote_in));
+    liar.pass_down(&mut remote_out);
     match child.wait() {
         Ok(status) => ExitCode::from(status.code().map_or(255, |code| code as u8)),
         Err(error) => complain(&error.to_string()),
@@ -51,7 +51,7 @@ struct Liar {
     lie: Option<Lie>,
     dir: PathBuf,
     state: Mutex<State>,
-    near: Mutex<Near>,
+    local: Mutex<Local>,
 }
 
 #[derive(Default)]
@@ -64,14 +64,14 @@ struct State {
     seen: u64,
 }
 
-/// What goes to the near end.
+/// What goes to the local end.
 #[derive(Default)]
-struct Near {
+struct Local {
     /// To be sent after the next frame.
     held: Vec<u8>,
 }
 
-impl Near {
+impl Local {
     fn send(&mut self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         let held = std::mem::take(&mut self.held);
@@ -82,36 +82,36 @@ impl Near {
 }
 
 impl Liar {
-    /// Passes what the near end says, except content that is only claimed to have arrived.
-    fn pass_up(&self, mut far: ChildStdin) {
-        let mut near = io::stdin().lock();
-        while let Ok(Some(frame)) = Frame::read(&mut near) {
+    /// Passes what the local end says, except content that is only claimed to have arrived.
+    fn pass_up(&self, mut remote: ChildStdin) {
+        let mut local = io::stdin().lock();
+        while let Ok(Some(frame)) = Frame::read(&mut local) {
             if frame.kind == Kind::Request {
                 self.state.lock().unwrap().open.insert(frame.id);
                 if let Some(answer) = self.claim(&frame) {
-                    self.near.lock().unwrap().send(&answer);
+                    self.local.lock().unwrap().send(&answer);
                     continue;
                 }
             }
-            if far.write_all(&frame.bytes()).and_then(|()| far.flush()).is_err() {
+            if remote.write_all(&frame.bytes()).and_then(|()| remote.flush()).is_err() {
                 return;
             }
         }
     }
 
-    fn pass_down(&self, far: &mut impl Read) {
+    fn pass_down(&self, remote: &mut impl Read) {
         let mut messages = OpenOptions::new().append(true).create(true).open(self.dir.join("messages")).ok();
-        while let Ok(Some(frame)) = Frame::read(far) {
+        while let Ok(Some(frame)) = Frame::read(remote) {
             if self.lie.is_none() {
                 record(&mut messages, &frame);
             }
             let told = self.retell(frame);
-            let mut near = self.near.lock().unwrap();
+            let mut local = self.local.lock().unwrap();
             match told {
-                Told::Bytes(bytes) => near.send(&bytes),
-                Told::Later(bytes) => near.held = bytes,
+                Told::Bytes(bytes) => local.send(&bytes),
+                Told::Later(bytes) => local.held = bytes,
                 Told::Cut(bytes) => {
-                    near.send(&bytes);
+                    local.send(&bytes);
                     leave();
                 }
                 Told::Silence => {
@@ -119,13 +119,13 @@ impl Liar {
                     leave();
                 }
                 Told::Flood(bytes, times, end) => {
-                    (0..times).for_each(|_| near.send(&bytes));
-                    near.send(&end);
+                    (0..times).for_each(|_| local.send(&bytes));
+                    local.send(&end);
                 }
             }
         }
         // What is still held is sent at the end.
-        self.near.lock().unwrap().send(&[]);
+        self.local.lock().unwrap().send(&[]);
     }
 
     /// Whether the next part with the key is the one, or one of those, that is changed.
@@ -175,7 +175,7 @@ impl Liar {
         for part in chosen.into_iter().rev() {
             let all = changes(part, &frame.body);
             if let Some((_, bytes)) = all.iter().find(|(name, _)| *name == lie.change) {
-                // Larger ones have lies of their own; and this process is measured with the near end.
+                // Larger ones have lies of their own; and this process is measured with the local end.
                 if frame.body.len() + bytes.len() <= MAX_BODY {
                     frame.body = replaced(&frame.body, &part.at, bytes);
                 }

@@ -31,12 +31,12 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(4);
 /// Runs at once.
 const AT_ONCE: usize = 4;
 
-/// A command that talks to a far haul.
+/// A command that talks to a remote haul.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene {
     /// Its name.
     pub name: &'static str,
-    /// The words, with `SRC`, `DST` and `FAR:` before what is far.
+    /// The words, with `SRC`, `DST` and `REMOTE:` before what is far.
     words: &'static str,
     /// Whether exit 0 says that the two trees are equal.
     proves: bool,
@@ -123,8 +123,8 @@ impl Stage {
         // There under each name, whichever of them comes first, so that claims can be believed.
         fs::write(old.join("dir/attributes-too"), "a file of its own").unwrap();
         fs::set_permissions(old.join("dir"), fs::Permissions::from_mode(0o700)).unwrap();
-        let giant = fs::OpenOptions::new().write(true).open(old.join("giant")).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&giant, b"changed", 1_000_000).unwrap();
+        let large = fs::OpenOptions::new().write(true).open(old.join("giant")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&large, b"changed", 1_000_000).unwrap();
         let before = fingerprint(source.path());
         let (tag, haul, this) = (tag.to_owned(), haul.to_owned(), this.to_owned());
         Self { root: root.to_owned(), tag, haul, this, before }

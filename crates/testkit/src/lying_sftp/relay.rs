@@ -66,8 +66,8 @@ fn run(dir: &Path) -> io::Result<()> {
     let asking = Arc::clone(&liar);
     // Detached: it may wait for bytes when the server has ended. Dropping `to` ends the server.
     thread::spawn(move || {
-        let mut near = BufReader::new(io::stdin());
-        while let Ok(body) = read(&mut near) {
+        let mut local = BufReader::new(io::stdin());
+        while let Ok(body) = read(&mut local) {
             let asked = packet::asked(&body);
             if asking.lie.field == Field::Pretend && asking.tells(&asked) {
                 let answer = packet::status(packet::id(&body), asking.lie.number as u32, b"");
@@ -134,9 +134,9 @@ fn answer(liar: &Liar, mut from: impl Read) -> io::Result<()> {
 }
 
 fn send(bytes: &[u8]) -> io::Result<()> {
-    let mut near = io::stdout().lock();
-    near.write_all(bytes)?;
-    near.flush()
+    let mut local = io::stdout().lock();
+    local.write_all(bytes)?;
+    local.flush()
 }
 
 /// A packet without its length.

@@ -19,13 +19,13 @@ pub const ACCESS_KEY: &str = "testkit";
 pub const SECRET_KEY: &str = "testkit-secret";
 
 /// Ends the server and takes its data away when the standard input ends: whatever becomes of the tests.
-const KEEPER: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
+const SUPERVISOR: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
     kill -9 $pid; wait $pid 2>/dev/null; rm -rf \"$dir\"";
 
 struct Server {
     port: u16,
     /// Its standard input is open for as long as this process lives.
-    _keeper: Mutex<Child>,
+    _supervisor: Mutex<Child>,
 }
 
 /// The address of the store, which is started when it is first asked for.
@@ -65,8 +65,8 @@ impl Server {
 
     /// Runs a server whose data are in `dir`, until this process ends.
     fn keep(dir: &Path, words: impl IntoIterator<Item = String>, port: u16) -> Self {
-        let keeper = Command::new("sh")
-            .args(["-c", KEEPER, "keeper"])
+        let supervisor = Command::new("sh")
+            .args(["-c", SUPERVISOR, "keeper"])
             .arg(dir)
             .args(words)
             .stdin(Stdio::piped())
@@ -82,7 +82,7 @@ impl Server {
             assert!(!text.contains("Fatal"), "the object store ended: {text}");
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
-        Self { port, _keeper: Mutex::new(keeper) }
+        Self { port, _supervisor: Mutex::new(supervisor) }
     }
 
     /// Runs a server that needs one port and nothing on disk.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::{
     Answer, Batch, ChainingValue, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Method,
-    Offer, Outcome, Packing, Pages, RelPath, Retry, Side, Slice, SliceData, Timestamp,
+    Offer, Outcome, Packing, PageHashes, RelPath, Retry, Side, Slice, SliceData, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -106,9 +106,9 @@ fn compress() -> impl Strategy<Value = Compress> {
     prop_oneof![Just(Compress::Auto), Just(Compress::Never), method().prop_map(Compress::Always)]
 }
 
-fn pages() -> impl Strategy<Value = Pages> {
+fn pages() -> impl Strategy<Value = PageHashes> {
     vec(value(), 0..300).prop_map(|values| {
-        let mut pages = Pages::default();
+        let mut pages = PageHashes::default();
         values.iter().for_each(|value| pages.push(value));
         pages
     })
@@ -123,7 +123,7 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u32>(), batch(), option::of(pages()), compress())
             .prop_map(|(root, batch, pages, compress)| Request::Read { root, batch, pages, compress }),
         (any::<u32>(), entry().prop_map(Arc::new), any::<std::ops::Range<u32>>())
-            .prop_map(|(root, entry, slices)| Request::Pages { root, entry, slices }),
+            .prop_map(|(root, entry, slices)| Request::PageHashes { root, entry, slices }),
         (any::<u32>(), vec(offer, 0..10)).prop_map(|(root, offers)| Request::Offer { root, offers }),
         (any::<u32>(), vec(path(), 0..20)).prop_map(|(root, paths)| Request::Remove { root, paths }),
         (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(scan, part, acked)| Request::ScanNext {
@@ -146,7 +146,7 @@ fn response() -> impl Strategy<Value = Response> {
     ];
     prop_oneof![
         error().prop_map(Response::Failed),
-        vec(pages(), 0..5).prop_map(Response::Pages),
+        vec(pages(), 0..5).prop_map(Response::PageHashes),
         (slices(), packing()).prop_map(|(slices, packing)| Response::Read { slices, packing }),
         vec(prop_oneof![answer.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Answers),
         vec(prop_oneof![outcome.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Write),

@@ -7,7 +7,7 @@ use haul_core::delta::SLICE_PAGES;
 use haul_core::probe::{MAX_SAMPLES, ProbeTask, Sample};
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::{
-    Batch, ChainingValue, Compress, EntryKind, Extent, Packing, Pages, Place, PlaceRoot, RelPath, Slice,
+    Batch, ChainingValue, Compress, EntryKind, Extent, Packing, PageHashes, Place, PlaceRoot, RelPath, Slice,
     SliceData,
 };
 
@@ -55,7 +55,7 @@ fn writes_and_reads_are_checked_against_their_content() {
 }
 
 #[test]
-fn what_is_the_same_is_of_one_slice_of_a_giant() {
+fn what_is_the_same_is_of_one_slice_of_a_large() {
     let (one, data) = changed();
     assert_eq!(check::request(&write(one.clone(), data.clone()), CONTENT), Ok(()));
     let refused = |request: &Request, len| assert!(check::request(request, len).is_err(), "{request:?}");
@@ -75,14 +75,14 @@ fn what_is_the_same_is_of_one_slice_of_a_giant() {
     assert_eq!(check::request(&read(&one, pages()), 0), Ok(()));
     refused(&read(&small, pages()), 0);
     refused(&read(&batch(), pages()), 0);
-    let mut many = Pages::default();
+    let mut many = PageHashes::default();
     (0..=SLICE_PAGES).for_each(|_| many.push(&ChainingValue([1; 32])));
     refused(&read(&one, many.clone()), 0);
-    assert!(check::response(&Response::Pages(vec![many]), None, 0).is_err());
+    assert!(check::response(&Response::PageHashes(vec![many]), None, 0).is_err());
     let most = MAX_COMPARED as usize;
-    assert_eq!(check::response(&Response::Pages(vec![pages(); most]), None, 0), Ok(()));
-    assert!(check::response(&Response::Pages(vec![pages(); most + 1]), None, 0).is_err());
-    let ask = |slices| Request::Pages { root: 1, entry: one.entries[0].clone(), slices };
+    assert_eq!(check::response(&Response::PageHashes(vec![pages(); most]), None, 0), Ok(()));
+    assert!(check::response(&Response::PageHashes(vec![pages(); most + 1]), None, 0).is_err());
+    let ask = |slices| Request::PageHashes { root: 1, entry: one.entries[0].clone(), slices };
     assert_eq!(check::request(&ask(7..7 + MAX_COMPARED), 0), Ok(()));
     refused(&ask(7..8 + MAX_COMPARED), 0);
 }
@@ -203,6 +203,8 @@ fn what_was_fetched_is_no_more_than_a_batch() {
         let response = Response::Fetched { outcomes, wire_bytes, matched_bytes, method: None, streams };
         check::response(&response, None, 0).is_ok()
     };
-    assert!(fetched(most, 0, crate::MAX_LANES) && fetched(0, most, 0));
-    assert!(!fetched(most + 1, 0, 1) && !fetched(0, u64::MAX, 1) && !fetched(1, 1, crate::MAX_LANES + 1));
+    assert!(fetched(most, 0, crate::MAX_CONNECTIONS) && fetched(0, most, 0));
+    assert!(
+        !fetched(most + 1, 0, 1) && !fetched(0, u64::MAX, 1) && !fetched(1, 1, crate::MAX_CONNECTIONS + 1)
+    );
 }

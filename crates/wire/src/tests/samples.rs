@@ -12,9 +12,9 @@ use haul_core::probe::{
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
-    Failure, FinishReport, HardLink, Left, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, Pages,
-    Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice, SliceData, Stuck,
-    Timestamp,
+    Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer, Outcome, OwnerNames,
+    Packing, PageHashes, Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice,
+    SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Hello, Neighbour, Reach, Request, Response, ScanPart, Welcome};
@@ -59,15 +59,15 @@ pub(super) fn read() -> Vec<haul_core::Result<SliceData>> {
     vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) }), Err(error())]
 }
 
-/// One slice of a giant, and what was read of it: some of it is there already.
+/// One slice of a large file, and what was read of it: some of it is there already.
 pub(super) fn changed() -> (Batch, Vec<haul_core::Result<SliceData>>) {
     let batch = Batch { slices: vec![Slice::whole(0, 0)], again: false, ..batch() };
     let extents = vec![Extent { start: 0, len: 16384, same: true }, Extent::data(16384, 17)];
     (batch, vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) })])
 }
 
-pub(super) fn pages() -> Pages {
-    let mut pages = Pages::default();
+pub(super) fn pages() -> PageHashes {
+    let mut pages = PageHashes::default();
     pages.push(&ChainingValue([5; 32]));
     pages.push(&ChainingValue([6; 32]));
     pages
@@ -97,7 +97,7 @@ pub(super) fn hello() -> Hello {
         fresh: true,
         max_memory: 1 << 30,
         iops: Some(300),
-        lanes: 16,
+        connections: 16,
         timeout: 30,
         direct: Some(DirectOffer {
             key: vec![1, 2, 3],
@@ -163,7 +163,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: None },
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: PACKING },
         Request::Write { root: 11, batch: Arc::new(changed().0), slices: changed().1, packing: None },
-        Request::Pages { root: 11, entry: Arc::new(entry("a/b", EntryKind::File)), slices: 1..3 },
+        Request::PageHashes { root: 11, entry: Arc::new(entry("a/b", EntryKind::File)), slices: 1..3 },
         Request::Flush { root: 12 },
         Request::Discard { root: 13, paths: paths.clone() },
         Request::Link {
@@ -200,7 +200,7 @@ pub(super) fn requests() -> Vec<Request> {
             ticket: [9; 32],
         },
         Request::Nice,
-        Request::Stuck { root: 20, patience: Duration::from_millis(1500), known: None },
+        Request::HungOperation { root: 20, patience: Duration::from_millis(1500), known: None },
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
         Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
@@ -245,7 +245,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Lookup(vec![Ok(None), Ok(Some(entry("f", EntryKind::Fifo))), Err(error())]),
         Response::Read { slices: read(), packing: None },
         Response::Read { slices: read(), packing: PACKING },
-        Response::Pages(vec![pages(), Pages::default()]),
+        Response::PageHashes(vec![pages(), PageHashes::default()]),
         Response::Digest(vec![Ok(Digest([9; 32])), Err(error())]),
         Response::Answers(vec![
             Ok(Answer::Same),
@@ -271,7 +271,10 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
         Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
-        Response::Stuck(vec![Stuck { operation: "read".to_owned(), path: b"/a\xff".to_vec() }]),
+        Response::HungOperation(vec![HungOperation {
+            operation: "read".to_owned(),
+            path: b"/a\xff".to_vec(),
+        }]),
         Response::Probe(ProbeResult::Read(ReadFigures {
             sampled_bytes: 1,
             bytes_per_second: Some(2),

@@ -90,13 +90,13 @@ impl Probe {
     }
 
     fn examine_links(&self, found: &mut Diagnosis, links: &[(&Spot, &Facts, Direction)]) -> Result<()> {
-        for (spot, far, direction) in links {
+        for (spot, remote, direction) in links {
             self.go_on()?;
             let Some(peer) = &spot.peer else { continue };
-            let near = near_facts(far)?;
+            let local = local_facts(remote)?;
             let (sender, receiver) = match direction {
-                Direction::There => (&near, *far),
-                Direction::Back => (*far, &near),
+                Direction::There => (&local, *remote),
+                Direction::Back => (*remote, &local),
             };
             let findings = self.examine_link(peer, *direction, sender, receiver)?;
             found.add(&format!("link to {}", host(&spot.at)), findings);
@@ -137,9 +137,9 @@ fn facts(spot: &Spot) -> Result<Facts> {
     facts_of(spot.run(&ProbeTask::Facts { place: spot.place.clone(), other: None })?)
 }
 
-/// This machine, as it sees the way to the far one.
-fn near_facts(far: &Facts) -> Result<Facts> {
-    let other = far.ssh.as_ref().map(|(_, to)| to.clone());
+/// This machine, as it sees the way to the remote one.
+fn local_facts(remote: &Facts) -> Result<Facts> {
+    let other = remote.ssh.as_ref().map(|(_, to)| to.clone());
     let place = Place { path: b".".to_vec(), root: PlaceRoot::Exactly };
     facts_of(haul_probe::run(&ProbeTask::Facts { place, other }, &resolve_here)?)
 }

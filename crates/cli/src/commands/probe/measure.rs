@@ -76,7 +76,7 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
         one: one.bytes_per_second,
         // What one carried, all can carry.
         all: all.bytes_per_second.max(one.bytes_per_second),
-        streams: all.lanes,
+        streams: all.connections,
         ramp: all.ramp,
         busy: [0, 1].map(|at: usize| after[at].share_since(&before[at])),
     })

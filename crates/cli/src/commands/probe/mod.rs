@@ -89,7 +89,7 @@ struct Probe {
 struct Spot {
     at: Location,
     place: Place,
-    /// The far haul; `None` where the end is on this machine.
+    /// The remote haul; `None` where the end is on this machine.
     peer: Option<Arc<Peer>>,
 }
 
@@ -177,7 +177,7 @@ impl Probe {
     }
 }
 
-/// The far end answered something else than what it was asked.
+/// The remote end answered something else than what it was asked.
 fn strange() -> Error {
     Error::new(ErrorKind::Protocol, Side::Wire, "measure", "the far end answered something else")
 }

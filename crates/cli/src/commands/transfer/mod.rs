@@ -139,7 +139,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
         ends: &mut runner.ends,
         destination: &runner.destination,
         scan: &runner.settings.scan,
-        reads_ahead: reads_ahead(&runner.settings.sink),
+        prehashes: prehashes(&runner.settings.sink),
         removes: delete.is_some(),
         console: &runner.console,
         limit: &runner.pace.outbound,
@@ -299,9 +299,9 @@ fn me() -> Option<Vec<u8>> {
     uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
 }
 
-/// Whether giant files are there and have changed a little, by the words of the person: then what is hashed of the source
+/// Whether large files are there and have changed a little, by the words of the person: then what is hashed of the source
 /// while the login goes on is not in vain.
-fn reads_ahead(sink: &SinkOptions) -> bool {
+fn prehashes(sink: &SinkOptions) -> bool {
     let compares = sink.delta != Delta::Never && !sink.dry_run;
     compares && (sink.in_place || sink.delta == Delta::Always)
 }

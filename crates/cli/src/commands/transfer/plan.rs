@@ -46,8 +46,8 @@ pub(super) struct Planner<'a> {
     pub(super) destination: &'a Location,
     /// What is looked at in each.
     pub(super) scan: &'a ScanOptions,
-    /// Giant files are expected to be there and to have changed a little.
-    pub(super) reads_ahead: bool,
+    /// Large files are expected to be there and to have changed a little.
+    pub(super) prehashes: bool,
     /// What the sources do not have will be removed.
     pub(super) removes: bool,
     /// Hears of sources that are missing.
@@ -68,8 +68,8 @@ impl Planner<'_> {
     /// # Errors
     /// What concerns all of them: a machine that cannot be reached, words that make no sense.
     pub(super) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<Planned>> {
-        let far = |end: &Location| matches!(end, Location::Ssh { .. });
-        if far(self.destination) && sources.iter().all(far) {
+        let remote = |end: &Location| matches!(end, Location::Ssh { .. });
+        if remote(self.destination) && sources.iter().all(remote) {
             self.ends.between_others();
         }
         self.is_only = sources.len() == 1;
@@ -117,7 +117,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         refuse_overlap(at, self.destination, &place, &scan.rules, self.removes)?;
-        let ahead = (self.reads_ahead && paths.is_none()).then_some(&scan);
+        let ahead = (self.prehashes && paths.is_none()).then_some(&scan);
         let source = self.meet_destination(at, source, ahead)?;
         let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
         let retry = if root_name.is_empty() {
@@ -197,11 +197,11 @@ impl Planner<'_> {
             // It is not waited for: a file system may never answer.
             let _ = thread::Builder::new()
                 .name("haul-ahead".to_owned())
-                .spawn(move || source.read_ahead(&scan, &met));
+                .spawn(move || source.prehash(&scan, &met));
         }
         let is_peer = self.ends.is_peer(self.destination);
         met.store(true, Ordering::Relaxed);
-        // Connections with a far haul keep the limit themselves.
+        // Connections with a remote haul keep the limit themselves.
         if is_peer? {
             return Ok(source);
         }

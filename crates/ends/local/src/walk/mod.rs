@@ -19,7 +19,7 @@ use self::stack::{Folder, Part, Stack, Step};
 use super::root::{At, Dir, Root};
 use super::stat::{self, Names};
 use super::{descriptors, stage};
-use haul_ends::crew::{Crew, Seat};
+use haul_ends::thread_pool::{Seat, ThreadPool};
 
 /// Entries handed over at a time.
 const BATCH: usize = 512;
@@ -34,7 +34,7 @@ const MAX_PARTS: usize = 1024;
 
 struct Walk<'a> {
     root: &'a Root,
-    crew: &'a Crew,
+    threads: &'a ThreadPool,
     options: &'a ScanOptions,
     names: Option<Names>,
     /// What is known from an earlier run, and where this one is remembered.
@@ -51,14 +51,14 @@ struct Walk<'a> {
 /// Walks below `root`. What `index` knows is not looked at again.
 pub(super) fn walk(
     root: &Root,
-    crew: &Crew,
+    threads: &ThreadPool,
     index: Option<&Index>,
     options: &ScanOptions,
     visit: ScanVisit<'_>,
 ) -> Result<()> {
     let mut walk = Walk {
         root,
-        crew,
+        threads,
         options,
         names: options.owner_names.then(Names::default),
         index,
@@ -84,7 +84,7 @@ pub(super) fn walk(
         return Ok(());
     }
     let walk = &walk;
-    thread::scope(|scope| walk.run(scope, crew.own_seat()));
+    thread::scope(|scope| walk.run(scope, threads.own_seat()));
     if let Some(index) = index.filter(|_| !walk.stopped.load(Ordering::Relaxed)) {
         index.scanned();
     }
@@ -139,9 +139,9 @@ impl<'a> Walk<'a> {
     fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, seat: Seat<'scope>) {
         let mut batch = ScanBatch::default();
         let mut space = Vec::with_capacity(64 * 1024);
-        let enough = if self.root.is_distant() { SLOW_BATCH } else { BATCH };
+        let enough = if self.root.is_network_fs() { SLOW_BATCH } else { BATCH };
         let call = || {
-            if let Some(seat) = self.crew.seat() {
+            if let Some(seat) = self.threads.seat() {
                 // Where no thread can be had, those that are there do it all.
                 let _ = thread::Builder::new().spawn_scoped(scope, move || self.run(scope, seat));
             }
@@ -160,12 +160,12 @@ impl<'a> Walk<'a> {
                     {
                         batch.errors.push(self.failure("list the folder", &folder.path, errno));
                     }
-                    self.crew.done();
+                    self.threads.done();
                 }
                 Step::Look(part) => {
                     for name in &part.names {
                         self.name(&part, name, &mut batch, &call);
-                        self.crew.done();
+                        self.threads.done();
                         self.hand_over(&mut batch, BATCH);
                     }
                 }
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
 
     /// A name is to be looked at: later, where that is a question to a server and not too many wait already.
     fn meet(&self, part: &mut Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
-        if self.root.is_distant() && self.lock().names.len() < MAX_PARTS {
+        if self.root.is_network_fs() && self.lock().names.len() < MAX_PARTS {
             part.names.push(name.to_vec());
             if part.names.len() == part.most {
                 let full = part.take();

@@ -1,4 +1,4 @@
-//! One lane at the far end: a thread that reads requests, a thread that writes responses.
+//! One connection at the remote end: a thread that reads requests, a thread that writes responses.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use haul_codec::Sending;
 use haul_core::{Buffer, Error, ErrorKind, Side};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Pulse, Streams};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness, Streams};
 use haul_wire::{FrameError, Kind, Request, Response, Welcome, check, decode_body, encode, encode_ping};
 
 use crate::hub::Hub;
@@ -35,15 +35,15 @@ enum Out {
 }
 
 /// Where responses go. Handing one over never waits for the network: it is called from threads of sinks.
-pub(crate) struct Lane {
+pub(crate) struct Connection {
     number: u64,
-    /// Who speaks on it, if it is not the near end.
+    /// Who speaks on it, if it is not the local end.
     pub(crate) guest: Option<Arc<Guest>>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) liveness: Arc<Liveness>,
     out: Sender<Out>,
 }
 
-/// The streams of a lane before its threads have them.
+/// The streams of a connection before its threads have them.
 pub(crate) struct Threads {
     reader: FrameReader,
     writer: FrameWriter,
@@ -55,20 +55,20 @@ pub(crate) fn set_up(
     streams: Streams,
     guest: Option<Arc<Guest>>,
     welcome: &Welcome,
-) -> io::Result<(Arc<Lane>, Threads)> {
-    let pulse = Arc::new(Pulse::default());
+) -> io::Result<(Arc<Connection>, Threads)> {
+    let liveness = Arc::new(Liveness::default());
     let (out, responses) = unbounded();
     let frame = encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?;
     let _ = out.send(Out::Frame(frame, None));
-    let reader = FrameReader::new(streams.from, pulse.clone());
-    let writer = FrameWriter::new(streams.to, pulse.clone());
-    Ok((Arc::new(Lane { number, guest, pulse, out }), Threads { reader, writer, responses }))
+    let reader = FrameReader::new(streams.from, liveness.clone());
+    let writer = FrameWriter::new(streams.to, liveness.clone());
+    Ok((Arc::new(Connection { number, guest, liveness, out }), Threads { reader, writer, responses }))
 }
 
-impl Lane {
+impl Connection {
     /// Ends both threads.
     pub(crate) fn end(&self) {
-        self.pulse.end();
+        self.liveness.end();
         let _ = self.out.send(Out::End);
     }
 }
@@ -77,14 +77,14 @@ impl Threads {
     pub(crate) fn start(
         self,
         hub: &Arc<Hub>,
-        lane: Arc<Lane>,
+        connection: Arc<Connection>,
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
         let Self { mut reader, mut writer, responses } = self;
-        let number = lane.number;
+        let number = connection.number;
         let ending = Ending(hub.clone(), number);
         thread::Builder::new().name(format!("haul-out-{number}")).spawn(move || {
-            // The process that handed the lane over waits for `keep` to go.
+            // The process that handed the connection over waits for `keep` to go.
             let _keep = keep;
             let _ending = ending;
             write_frames(&mut writer, &responses);
@@ -93,14 +93,14 @@ impl Threads {
         let hub = hub.clone();
         thread::Builder::new().name(format!("haul-in-{number}")).spawn(move || {
             let _ending = ending;
-            // Whatever it was, the near end sees the end of the lane and asks elsewhere.
-            let _: Result<(), LinkError> = read_frames(&hub, &lane, &mut reader);
+            // Whatever it was, the local end sees the end of the connection and asks elsewhere.
+            let _: Result<(), LinkError> = read_frames(&hub, &connection, &mut reader);
         })?;
         Ok(())
     }
 }
 
-/// Takes the lane off the hub's list, also when a thread panicked.
+/// Takes the connection off the hub's list, also when a thread panicked.
 struct Ending(Arc<Hub>, u64);
 
 impl Drop for Ending {
@@ -109,7 +109,11 @@ impl Drop for Ending {
     }
 }
 
-fn read_frames(hub: &Arc<Hub>, lane: &Arc<Lane>, reader: &mut FrameReader) -> Result<(), LinkError> {
+fn read_frames(
+    hub: &Arc<Hub>,
+    connection: &Arc<Connection>,
+    reader: &mut FrameReader,
+) -> Result<(), LinkError> {
     loop {
         let (header, body) = reader.head()?;
         match header.kind {
@@ -121,17 +125,17 @@ fn read_frames(hub: &Arc<Hub>, lane: &Arc<Lane>, reader: &mut FrameReader) -> Re
         drop(body);
         let payload_len = header.payload_len as usize;
         check::request(&request, payload_len)?;
-        if let Some(guest) = &lane.guest {
+        if let Some(guest) = &connection.guest {
             guest.check(&request)?;
         }
         let mut content = Buffer::default();
         if payload_len > 0 {
-            // Waits while the sinks hold all memory: then the lane is not read and the near end has to wait too.
+            // Waits while the sinks hold all memory: then the connection is not read and the local end has to wait too.
             content = hub.pool.take();
             reader.payload(&header, &mut content)?;
         }
-        let reply = Reply { lane: Some(lane.clone()), id: header.id };
-        match &lane.guest {
+        let reply = Reply { connection: Some(connection.clone()), id: header.id };
+        match &connection.guest {
             Some(guest) if matches!(request, Request::Connect { .. }) => guest.reconnect(hub, reply),
             _ => serve::serve(hub, reply, request, content),
         }
@@ -168,7 +172,7 @@ fn write_frames(writer: &mut FrameWriter, responses: &Receiver<Out>) {
 /// The duty to answer one request. If it is dropped without an answer, that is answered.
 pub(crate) struct Reply {
     /// `None` once it was answered.
-    lane: Option<Arc<Lane>>,
+    connection: Option<Arc<Connection>>,
     id: u64,
 }
 
@@ -180,7 +184,7 @@ impl Reply {
 
     /// Whether nobody will get the answer.
     pub(crate) fn is_of_no_use(&self) -> bool {
-        self.lane.as_ref().is_none_or(|lane| lane.pulse.is_ended())
+        self.connection.as_ref().is_none_or(|connection| connection.liveness.is_ended())
     }
 
     /// Answers.
@@ -210,22 +214,22 @@ impl Reply {
     }
 
     fn send_out(mut self, frame: Vec<u8>, content: Option<Outgoing>) {
-        if let Some(lane) = self.lane.take()
-            && !lane.pulse.is_ended()
+        if let Some(connection) = self.connection.take()
+            && !connection.liveness.is_ended()
         {
-            // If the lane has died meanwhile nobody waits for it there.
-            let _ = lane.out.send(Out::Frame(frame, content));
+            // If the connection has died meanwhile nobody waits for it there.
+            let _ = connection.out.send(Out::Frame(frame, content));
         }
     }
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        if let Some(lane) = self.lane.take() {
+        if let Some(connection) = self.connection.take() {
             let error = Error::new(ErrorKind::Io, Side::Local, "carry out a request", "the far haul failed");
             let response = Response::Failed(error);
             if let Ok(frame) = encode(Kind::Response, self.id, &response, 0) {
-                let _ = lane.out.send(Out::Frame(frame, None));
+                let _ = connection.out.send(Out::Frame(frame, None));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The part of committing that is about giants: slices are recorded, and a complete file gets its name.
+//! The part of committing that is about large files: slices are recorded, and a complete file gets its name.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use haul_core::digest::slice_len;
 use haul_core::{ChainingValue, Digest, Error, ErrorKind, Outcome, Result, Retry, SLICE_LEN};
 
 use super::commit::{Committer, Item};
-use super::giant::Giant;
+use super::large::LargeFile;
 use super::meta::On;
 use super::{pagecache, recheck, stage};
 
-/// What there is to be done about one giant of a group.
-pub(super) struct GiantWork {
-    pub(super) giant: Arc<Giant>,
+/// What there is to be done about one large file of a group.
+pub(super) struct LargeWork {
+    pub(super) large: Arc<LargeFile>,
     pub(super) items: Vec<Item>,
     pub(super) dirty: Vec<(u32, ChainingValue)>,
     /// The file's digest, if it is complete.
@@ -22,7 +22,7 @@ pub(super) struct GiantWork {
     pub(super) is_lost: bool,
 }
 
-impl GiantWork {
+impl LargeWork {
     /// It could not be synced.
     pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
@@ -31,10 +31,10 @@ impl GiantWork {
 }
 
 impl Committer {
-    /// Lets a giant count as complete, its content being durable.
-    fn finish_giant(&self, giant: &Giant, digest: Digest) -> Result<Outcome> {
-        let (staged, entry) = (&giant.staged, &giant.entry);
-        if !giant.in_place {
+    /// Lets a large file count as complete, its content being durable.
+    fn finish_large(&self, large: &LargeFile, digest: Digest) -> Result<Outcome> {
+        let (staged, entry) = (&large.staged, &large.entry);
+        if !large.in_place {
             let published = self.publish(staged, entry, digest)?;
             let _ = stage::remove(&stage::journal_of(&staged.at));
             return Ok(published);
@@ -47,21 +47,21 @@ impl Committer {
         Ok(Outcome::Committed(Some(digest)))
     }
 
-    pub(super) fn commit_giant(&self, one: GiantWork) {
-        let GiantWork { giant, items, dirty, digest, failure, mut is_lost } = one;
-        let entry = &giant.entry;
+    pub(super) fn commit_large(&self, one: LargeWork) {
+        let LargeWork { large, items, dirty, digest, failure, mut is_lost } = one;
+        let entry = &large.entry;
         if self.durable && failure.is_none() {
             // Of a file that is complete, slices may have come after `dirty` was taken, and were synced with it.
             let written = if digest.is_some() { &[][..] } else { &dirty };
             for (index, _) in written {
                 let start = u64::from(*index) * SLICE_LEN;
-                pagecache::release(&giant.staged.file, start, slice_len(entry.len, *index));
+                pagecache::release(&large.staged.file, start, slice_len(entry.len, *index));
             }
         }
         let result = match (failure, digest) {
             (Some(error), _) => Err(error),
             (None, Some(digest)) => {
-                let finished = self.finish_giant(&giant, digest);
+                let finished = self.finish_large(&large, digest);
                 match &finished {
                     Ok(_) => {
                         self.bases.forget(&entry.path);
@@ -70,13 +70,13 @@ impl Committer {
                     }
                     // It is tried again once the folder in its place is empty: then these need not be sent again.
                     Err(error) if error.kind() == ErrorKind::NotEmpty => {
-                        let _ = giant.record(dirty, self.durable);
+                        let _ = large.record(dirty, self.durable);
                     }
                     Err(_) => {}
                 }
                 finished
             }
-            (None, None) => giant.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
+            (None, None) => large.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
                 is_lost = true;
                 let error = Error::io(self.root.side(), "record", &e).on(self.root.shown(&entry.path));
                 error.with_retry(Retry::Anew)
@@ -85,8 +85,8 @@ impl Committer {
         // Of one that failed, nobody knows which of the slices that are not recorded are there: what comes now begins
         // again at the record, or with a new file if what was written may be lost.
         match (&result, digest) {
-            (Err(error), _) => giant.end(Err(error.clone())),
-            (Ok(_), Some(digest)) => giant.end(Ok(digest)),
+            (Err(error), _) => large.end(Err(error.clone())),
+            (Ok(_), Some(digest)) => large.end(Ok(digest)),
             (Ok(_), None) => {}
         }
         // What did not verify is of no use to a later run, nor is what cannot have its name.
@@ -96,13 +96,13 @@ impl Committer {
         };
         let stale = result.as_ref().err().is_some_and(stale);
         if stale || is_lost {
-            giant.give_up();
+            large.give_up();
         }
         if result.is_err() {
-            recheck::cancel(self, &giant);
+            recheck::cancel(self, &large);
         }
         if digest.is_some() || result.is_err() {
-            self.giants.lock().remove(&entry.path);
+            self.large_files.lock().remove(&entry.path);
         }
         let last = items.len().saturating_sub(1);
         for (at, item) in items.into_iter().enumerate() {
@@ -111,8 +111,8 @@ impl Committer {
                 Ok(Outcome::Committed(_)) if at < last => Ok(Outcome::Stored),
                 other => other.clone(),
             };
-            if outcome == Ok(Outcome::Stored) && at == last && giant.waits_for_recheck() {
-                self.hold(&giant, item);
+            if outcome == Ok(Outcome::Stored) && at == last && large.waits_for_recheck() {
+                self.hold(&large, item);
             } else {
                 item.ticket.settle(item.at, outcome);
             }

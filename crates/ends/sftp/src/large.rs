@@ -23,8 +23,8 @@ use super::small::{gave_back_other, take_writes, write_extents};
 use super::wave::Wave;
 use haul_core::staging::{JOURNAL, PART, staging_name};
 
-/// A giant file that is being staged.
-pub(super) struct Giant {
+/// A large file that is being staged.
+pub(super) struct LargeFile {
     entry: Arc<Entry>,
     part: Vec<u8>,
     journal: Vec<u8>,
@@ -57,7 +57,7 @@ enum Journal {
     Open(Arc<Conn>, Vec<u8>),
 }
 
-impl Giant {
+impl LargeFile {
     fn new(sink: &SftpSink, entry: &Arc<Entry>, known: &[(u32, ChainingValue)]) -> Self {
         let mut tree = FileTree::new(entry.len);
         known.iter().for_each(|(index, value)| tree.set(*index, *value));
@@ -106,13 +106,13 @@ impl Giant {
 pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec<Range<u32>>>> {
     let mut all = Vec::with_capacity(entries.len());
     for entry in entries {
-        if let Some(giant) =
-            sink.giant(&entry.path).filter(|giant| giant.entry.identity() == entry.identity())
+        if let Some(large) =
+            sink.large(&entry.path).filter(|large| large.entry.identity() == entry.identity())
         {
-            all.push(giant.lock().tree.resumable());
+            all.push(large.lock().tree.resumable());
             continue;
         }
-        let empty = Giant::new(sink, entry, &[]);
+        let empty = LargeFile::new(sink, entry, &[]);
         let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
         // What was not synced may have been lost in a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
@@ -123,9 +123,9 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
         if found && known.is_empty() {
             sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
         }
-        let giant = Giant::new(sink, entry, &known);
-        all.push(giant.lock().tree.resumable());
-        sink.put_giant(&entry.path, giant);
+        let large = LargeFile::new(sink, entry, &known);
+        all.push(large.lock().tree.resumable());
+        sink.put_large(&entry.path, large);
     }
     Ok(all)
 }
@@ -140,15 +140,15 @@ struct Left {
     synced: bool,
 }
 
-fn load(conn: &Conn, giant: &Giant) -> Result<Left> {
+fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let nothing = |found| Left { found, known: Vec::new(), synced: true };
     let lost = |fault: Fault| match fault {
         Fault::Lost(error) => Some(error),
         Fault::Status(..) => None,
     };
     let mut wave = Wave::new(conn);
-    wave.ask(&Request::Lstat { path: &giant.part });
-    wave.ask(&Request::Lstat { path: &giant.journal });
+    wave.ask(&Request::Lstat { path: &large.part });
+    wave.ask(&Request::Lstat { path: &large.journal });
     let (part, journal) = (wave.expect().attrs(), wave.expect().attrs());
     let found = part.is_ok() || journal.is_ok();
     let (part, journal) = match (part, journal) {
@@ -158,18 +158,18 @@ fn load(conn: &Conn, giant: &Giant) -> Result<Left> {
         }
     };
     // A journal grows by no more than each slice a few times.
-    let most = HEADER_LEN as u64 + (giant.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
+    let most = HEADER_LEN as u64 + (large.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
     let len = journal.size.unwrap_or_default().min(most);
     // A journal of somebody else says what he likes.
     let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
     let foreign = owner(&part) != owner(&journal);
-    if foreign || part.size.is_none_or(|size| size > giant.entry.len) || !is_file(&part) || !is_file(&journal)
+    if foreign || part.size.is_none_or(|size| size > large.entry.len) || !is_file(&part) || !is_file(&journal)
     {
         return Ok(nothing(found));
     }
     let _handle = conn.handles(1);
     let mut wave = Wave::new(conn);
-    wave.ask(&Request::Open { path: &giant.journal, flags: packet::READ, mode: 0 });
+    wave.ask(&Request::Open { path: &large.journal, flags: packet::READ, mode: 0 });
     let handle = match wave.expect().handle() {
         Ok(handle) => handle,
         Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
@@ -183,7 +183,7 @@ fn load(conn: &Conn, giant: &Giant) -> Result<Left> {
         return Err(error);
     }
     Ok(match journal::decode(&bytes) {
-        Some((header, known)) if header == giant.header(header.synced) => {
+        Some((header, known)) if header == large.header(header.synced) => {
             Left { found, known, synced: header.synced }
         }
         _ => nothing(found),
@@ -198,11 +198,11 @@ fn is_file(attrs: &Attrs) -> bool {
 /// would go on saying otherwise.
 fn reread(
     sink: &SftpSink,
-    giant: &Giant,
+    large: &LargeFile,
     known: Vec<(u32, ChainingValue)>,
 ) -> Result<Vec<(u32, ChainingValue)>> {
     let indices: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
-    let values = read::staged(&sink.tree, &giant.part, giant.entry.len, &indices)?;
+    let values = read::staged(&sink.tree, &large.part, large.entry.len, &indices)?;
     let confirmed = known.iter().zip(values).all(|((_, value), read)| read == Some(*value));
     Ok(if confirmed { known } else { Vec::new() })
 }
@@ -211,44 +211,44 @@ fn reread(
 pub(super) fn write(
     sink: &SftpSink,
     conn: &Arc<Conn>,
-    giant: &Giant,
+    large: &LargeFile,
     slice: Slice,
     data: &SliceData,
     content: &[u8],
 ) -> Result<Outcome> {
-    if let Some(digest) = giant.ended.get() {
+    if let Some(digest) = large.ended.get() {
         return Ok(Outcome::Committed(Some(*digest)));
     }
-    let written = stage(sink, conn, giant, slice, data, content);
+    let written = stage(sink, conn, large, slice, data, content);
     if let Err(Fault::Status(packet::NO_SUCH_FILE, _)) = &written
-        && giant.lock().made
+        && large.lock().made
     {
-        return settle_missing(sink, conn, giant);
+        return settle_missing(sink, conn, large);
     }
     written.map_err(|fault| match fault {
         Fault::Lost(error) => error,
-        fault @ Fault::Status(..) => sink.write_error(conn, "write", &giant.entry, fault),
+        fault @ Fault::Status(..) => sink.write_error(conn, "write", &large.entry, fault),
     })?;
-    let mut progress = giant.lock();
+    let mut progress = large.lock();
     progress.tree.set(slice.index, data.value);
     progress.records.push((slice.index, data.value));
     match progress.tree.digest() {
         None => {
             drop(progress);
-            record(conn, giant, sink.options.durable && conn.server.fsync);
+            record(conn, large, sink.options.durable && conn.server.fsync);
             Ok(Outcome::Stored)
         }
         Some(_) if progress.finishing => Ok(Outcome::Stored),
         Some(digest) => {
             progress.finishing = true;
             drop(progress);
-            let finished = finish(sink, conn, giant);
+            let finished = finish(sink, conn, large);
             if let Err(error) = finished {
-                giant.lock().finishing = false;
+                large.lock().finishing = false;
                 return Err(error);
             }
-            let _ = giant.ended.set(digest);
-            sink.drop_giant(&giant.entry.path);
+            let _ = large.ended.set(digest);
+            sink.drop_large(&large.entry.path);
             Ok(Outcome::Committed(Some(digest)))
         }
     }
@@ -258,26 +258,26 @@ pub(super) fn write(
 fn stage(
     sink: &SftpSink,
     conn: &Conn,
-    giant: &Giant,
+    large: &LargeFile,
     slice: Slice,
     data: &SliceData,
     content: &[u8],
 ) -> Result<(), Fault> {
-    let entry = &giant.entry;
+    let entry = &large.entry;
     let _handle = conn.handles(1);
-    let create = if giant.lock().made { 0 } else { packet::CREATE };
+    let create = if large.lock().made { 0 } else { packet::CREATE };
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let mut wave = Wave::new(conn);
     let flags = packet::WRITE | create | back;
-    wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+    wave.ask(&Request::Open { path: &large.part, flags, mode: 0o600 });
     let mut opened = wave.expect().handle();
     if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
         sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
-        wave.ask(&Request::Open { path: &giant.part, flags, mode: 0o600 });
+        wave.ask(&Request::Open { path: &large.part, flags, mode: 0o600 });
         opened = wave.expect().handle();
     }
     let handle = opened?;
-    giant.lock().made = true;
+    large.lock().made = true;
     let (start, len) = (slice.start(), slice.len_in(entry.len));
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
     let hole = written < len;
@@ -317,28 +317,28 @@ fn stage(
 
 /// Sends to the journal what is durable and not in it yet. Nobody waits for the answers: what fails here costs a later
 /// run time, nothing else.
-fn record(conn: &Arc<Conn>, giant: &Giant, synced: bool) {
-    let mut progress = giant.lock();
+fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
+    let mut progress = large.lock();
     if progress.finishing || matches!(progress.journal, Journal::Opening) {
         return;
     }
     if !matches!(&progress.journal, Journal::Open(conn, _) if !conn.is_lost()) {
         progress.journal = Journal::Opening;
         drop(progress);
-        let opened = open_journal(conn, &giant.journal);
-        progress = giant.lock();
+        let opened = open_journal(conn, &large.journal);
+        progress = large.lock();
         progress.journal = match opened {
             Ok(handle) => Journal::Open(conn.clone(), handle),
             Err(_) => Journal::Closed,
         };
-        giant.opened.notify_all();
+        large.opened.notify_all();
         // What the last one was told on a connection that was lost may not have arrived.
         progress.recorded = 0;
         if progress.finishing || matches!(progress.journal, Journal::Closed) {
             return;
         }
     }
-    let header = giant.header(synced);
+    let header = large.header(synced);
     let seed = header.seed();
     let mut at = (HEADER_LEN + progress.recorded * RECORD_LEN) as u64;
     let mut bytes = Vec::new();
@@ -367,9 +367,9 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
 }
 
 /// Closes the journal and removes it. There is none if all went too fast for one; one that stays does no harm.
-fn close_journal(sink: &SftpSink, giant: &Giant) {
+fn close_journal(sink: &SftpSink, large: &LargeFile) {
     let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
-    let waited = giant.opened.wait_while(giant.lock(), opening);
+    let waited = large.opened.wait_while(large.lock(), opening);
     let mut progress = waited;
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
@@ -379,40 +379,40 @@ fn close_journal(sink: &SftpSink, giant: &Giant) {
         let _closed = wave.expect();
     }
     // Asked again elsewhere if its connection is lost.
-    let _ = sink.remove_all(std::slice::from_ref(&giant.journal));
+    let _ = sink.remove_all(std::slice::from_ref(&large.journal));
 }
 
 /// Metadata, the final name, and the end of the journal.
-fn finish(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<()> {
-    let entry = &giant.entry;
+fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
+    let entry = &large.entry;
     let (notes, by_name) = (&sink.notes, sink.options.owner_by_name);
     let mut wave = Wave::new(conn);
-    let asked = meta::ask_path(&mut wave, &giant.part, entry);
+    let asked = meta::ask_path(&mut wave, &large.part, entry);
     let owned = meta::take_file(&asked, &mut wave, entry, notes, by_name).map_err(|fault| match fault {
         Fault::Lost(error) => error,
         fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
     })?;
     let mut wave = Wave::new(conn);
-    let late = meta::late_mode(&mut wave, &giant.part, entry, owned);
-    sink.ask_publish(&mut wave, conn, &giant.part, &entry.path);
+    let late = meta::late_mode(&mut wave, &large.part, entry, owned);
+    sink.ask_publish(&mut wave, conn, &large.part, &entry.path);
     let mode = if late { meta::take_late_mode(&mut wave, entry, notes) } else { Ok(()) };
     let renamed = sink.take_publish(&mut wave, conn);
     mode?;
     match renamed {
         Ok(()) => {}
-        Err(fault) if fault.is_missing() => return settle_missing(sink, conn, giant).map(drop),
+        Err(fault) if fault.is_missing() => return settle_missing(sink, conn, large).map(drop),
         Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
     }
-    close_journal(sink, giant);
+    close_journal(sink, large);
     Ok(())
 }
 
 /// The staged file is gone: its rename was answered on a connection that was lost, or somebody took it away.
-fn settle_missing(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<Outcome> {
-    let entry = &giant.entry;
-    let digest = giant.lock().tree.digest();
+fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Outcome> {
+    let entry = &large.entry;
+    let digest = large.lock().tree.digest();
     let mut wave = Wave::new(conn);
-    wave.ask(&Request::Lstat { path: &sink.tree.far(&entry.path) });
+    wave.ask(&Request::Lstat { path: &sink.tree.remote(&entry.path) });
     let there = wave.expect().attrs();
     if let Err(Fault::Lost(error)) = there {
         return Err(error);
@@ -422,14 +422,14 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, giant: &Giant) -> Result<Outcome
         there.is_ok_and(|now| now.size == Some(entry.len) && now.times.map(|(_, modified)| modified) == time);
     match digest {
         Some(digest) if renamed => {
-            let _ = giant.ended.set(digest);
-            sink.drop_giant(&entry.path);
-            close_journal(sink, giant);
+            let _ = large.ended.set(digest);
+            sink.drop_large(&entry.path);
+            close_journal(sink, large);
             sink.set_all(&[Change { entry, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }
         _ => {
-            sink.drop_giant(&entry.path);
+            sink.drop_large(&entry.path);
             let cause = "its staged file is gone";
             let error: Error = sink.tree.fault(ErrorKind::Busy, "write", &entry.path, cause);
             Err(error.with_hint("is another haul writing it? Run the same command again"))

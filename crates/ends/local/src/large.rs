@@ -1,4 +1,4 @@
-//! Giant files: made slice by slice, staged or where they are.
+//! Large files: made slice by slice, staged or where they are.
 
 use haul_core::sync::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ const DOORS: usize = 16;
 /// Parts of a slice.
 const PARTS: usize = (SLICE_LEN / PART_LEN) as usize;
 
-/// A giant file that is being staged, slice by slice.
-pub(super) struct Giant {
+/// A large file that is being staged, slice by slice.
+pub(super) struct LargeFile {
     /// What it is to become.
     pub(super) entry: Arc<Entry>,
     /// The staged file.
@@ -46,7 +46,7 @@ pub(super) struct Giant {
     /// Its file system shares blocks.
     shares: bool,
     /// There may be something else than holes where nothing was written yet.
-    is_soiled: AtomicBool,
+    is_dirty: AtomicBool,
     /// A slice that was sent twice is written by one after the other.
     doors: [Mutex<()>; DOORS],
 }
@@ -97,7 +97,7 @@ pub(super) fn settle_in_place(ops: &Ops, file: &File) {
     }
 }
 
-impl Giant {
+impl LargeFile {
     /// Opens the file that is there, if it is to be changed in place; else makes or takes over the staged file of
     /// `entry`, with the slices that its journal proves.
     pub(super) fn open(root: &Root, entry: &Arc<Entry>, options: &SinkOptions) -> Result<Self> {
@@ -145,7 +145,7 @@ impl Giant {
             entry: entry.clone(),
             in_place,
             shares: delta::shares_blocks(&staged.file),
-            is_soiled: AtomicBool::new(in_place || !found.slices.is_empty()),
+            is_dirty: AtomicBool::new(in_place || !found.slices.is_empty()),
             key,
             staged,
             progress: Mutex::new(Progress {
@@ -181,7 +181,7 @@ impl Giant {
         if !self.shares || !whole || self.lock().tree.has(slice.index) {
             return false;
         }
-        self.is_soiled.store(true, Ordering::Relaxed);
+        self.is_dirty.store(true, Ordering::Relaxed);
         delta::share(&self.staged.at.dir.ops, old, &self.staged.file, slice.index)
     }
 
@@ -196,7 +196,7 @@ impl Giant {
         if self.lock().tree.has(slice.index) {
             return Ok(());
         }
-        let over = Over { is_soiled: self.is_soiled.load(Ordering::Relaxed), same };
+        let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
         let place = (slice.start(), slice.len_in(self.entry.len));
         overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
         let mut progress = self.lock();

@@ -1,4 +1,4 @@
-//! The thread that keeps a session's lanes alive, and opens more.
+//! The thread that keeps a session's connections alive, and opens more.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,44 +8,44 @@ use haul_core::{Error, ErrorKind, Result};
 use haul_wire::Hello;
 
 use super::admit::{open, open_direct};
+use super::connection::Connection;
 use super::direct::Finder;
 use super::hint::Hint;
-use super::lane::Lane;
 use super::session::{Direct, Session, State, lost};
 use super::straggler::Stragglers;
 use super::tuner::{self, Tuner};
 use haul_ssh::dial::{Dial, Refused, Trouble, Way};
 
-/// How often lanes are looked at when only what they have is to be done.
+/// How often connections are looked at when only what they have is to be done.
 const END_TICK: Duration = Duration::from_millis(100);
-/// How often heartbeats are sent and lanes looked at.
+/// How often heartbeats are sent and connections looked at.
 const TICK: Duration = Duration::from_secs(1);
-/// A lane is given up after so long without a sign of life if others go on: what was on it goes elsewhere.
+/// A connection is given up after so long without a sign of life if others go on: what was on it goes elsewhere.
 const STALLED: Duration = Duration::from_secs(6);
 /// The same for one that takes nothing of what is written to it. A limit may hold up each for some seconds.
 const STUCK: Duration = Duration::from_secs(18);
-/// A lane that showed signs of life within this time goes on.
+/// A connection that showed signs of life within this time goes on.
 const LIVELY: Duration = Duration::from_secs(2);
 /// If this process itself was held up for longer, silence says nothing about the others.
 const HELD_UP: Duration = Duration::from_secs(4);
-/// Attempts to open lanes through ssh at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
+/// Attempts to open connections through ssh at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
 const DIALS_AT_ONCE: u32 = 8;
 /// Direct attempts at once.
 const DIRECT_AT_ONCE: u32 = 16;
-/// How often a direct lane may be refused while there is none before content goes through ssh for good.
+/// How often a direct connection may be refused while there is none before content goes through ssh for good.
 const DIRECT_TRIES: u32 = 3;
-/// How often the far end is started again before the run gives up.
+/// How often the remote end is started again before the run gives up.
 const RESTARTS: u32 = 3;
 /// A restart counts no more after this time.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
 
-/// What a keeper knows.
-pub(super) struct Keeper {
+/// What a supervisor knows.
+pub(super) struct Supervisor {
     session: Arc<Session>,
     hello: Hello,
     /// Looks for a way around ssh, if that is wanted.
     finder: Option<Finder>,
-    /// Lanes asked for; 0 lets haul find out how many help.
+    /// Connections asked for; 0 lets haul find out how many help.
     streams: u32,
     tuner: Option<Tuner>,
     hint: Option<Hint>,
@@ -53,12 +53,12 @@ pub(super) struct Keeper {
     begun: Instant,
     /// Bytes that had been moved at the tuner's last tick, and when that was.
     tuned: (u64, Instant),
-    /// Until when no further lane is tried.
+    /// Until when no further connection is tried.
     not_before: Instant,
     backoff: Duration,
-    /// Whether further lanes through ssh may be tried at all.
+    /// Whether further connections through ssh may be tried at all.
     may_grow: bool,
-    /// Direct lanes that were refused since one was opened.
+    /// Direct connections that were refused since one was opened.
     direct_refused: u32,
     told: bool,
     restarted: Vec<Instant>,
@@ -66,19 +66,19 @@ pub(super) struct Keeper {
     tell: crossbeam_channel::Sender<Outcome>,
 }
 
-/// How many direct lanes to begin with.
+/// How many direct connections to begin with.
 fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
     let known = hint.and_then(|hint| hint.load(round_trip));
     known.map_or_else(|| tuner::first(round_trip), |known| known.clamp(1, tuner::MOST))
 }
 
-/// What became of an attempt to open a lane.
+/// What became of an attempt to open a connection.
 struct Outcome {
     direct: bool,
     refused: Option<Refused>,
 }
 
-impl Keeper {
+impl Supervisor {
     pub(super) fn new(
         session: Arc<Session>,
         hello: Hello,
@@ -108,36 +108,36 @@ impl Keeper {
         }
     }
 
-    /// Opens the first lane.
+    /// Opens the first connection.
     pub(super) fn first(&mut self) -> Result<()> {
         open(&self.session, Way::First, &self.hello).map_err(|refused| refused.error)?;
         self.find_direct();
         Ok(())
     }
 
-    /// Keeps the lanes until the session is closed.
+    /// Keeps the connections until the session is closed.
     pub(super) fn run(mut self) {
         let mut last = Instant::now();
         loop {
-            let (lanes, wants, gone) = {
+            let (connections, wants, gone) = {
                 let state = self.session.lock();
                 let idle = |state: &mut State| !state.closed && !state.urgent;
                 let next = TICK.saturating_sub(last.elapsed());
                 let next = next.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
                 let next = if state.is_ending() { next.min(END_TICK) } else { next };
-                let (mut state, _) = self.session.keeper.wait_timeout_while(state, next, idle);
+                let (mut state, _) = self.session.supervisor.wait_timeout_while(state, next, idle);
                 if state.closed {
                     return;
                 }
                 state.urgent = false;
-                let lanes = state.lanes();
-                let gone = lanes.is_empty() && state.fatal.is_none();
-                (lanes, state.wants_lanes, gone)
+                let connections = state.connections();
+                let gone = connections.is_empty() && state.fatal.is_none();
+                (connections, state.wants_connections, gone)
             };
             let elapsed = last.elapsed();
             if elapsed >= TICK {
                 last = Instant::now();
-                self.look_after(&lanes, elapsed);
+                self.look_after(&connections, elapsed);
             }
             self.hear_outcomes();
             self.tune();
@@ -150,24 +150,24 @@ impl Keeper {
         }
     }
 
-    fn look_after(&self, lanes: &[Arc<Lane>], elapsed: Duration) {
-        let is_lively = |lane: &&Arc<Lane>| lane.pulse.silent_for() < LIVELY;
-        let lively = lanes.iter().filter(is_lively).count();
-        for lane in lanes {
+    fn look_after(&self, connections: &[Arc<Connection>], elapsed: Duration) {
+        let is_lively = |connection: &&Arc<Connection>| connection.liveness.silent_for() < LIVELY;
+        let lively = connections.iter().filter(is_lively).count();
+        for connection in connections {
             if elapsed > HELD_UP {
-                lane.pulse.heard();
+                connection.liveness.heard();
             }
-            lane.heartbeat();
-            let silent = lane.pulse.silent_for();
-            // A far end that is held up is silent on all.
+            connection.heartbeat();
+            let silent = connection.liveness.silent_for();
+            // A remote end that is held up is silent on all.
             let limit = if lively > 0 { STALLED.min(self.session.timeout) } else { self.session.timeout };
-            let stuck = if lively > 1 { lane.stuck_for() } else { Duration::ZERO };
+            let hung = if lively > 1 { connection.stuck_for() } else { Duration::ZERO };
             if silent > limit {
                 let why = format!("no sign of life for {} seconds", silent.as_secs());
-                self.session.lose(lane.number, lost(&why));
-            } else if stuck > STUCK {
-                let why = format!("it has taken nothing for {} seconds", stuck.as_secs());
-                self.session.lose(lane.number, lost(&why));
+                self.session.lose(connection.number, lost(&why));
+            } else if hung > STUCK {
+                let why = format!("it has taken nothing for {} seconds", hung.as_secs());
+                self.session.lose(connection.number, lost(&why));
             }
         }
     }
@@ -190,14 +190,14 @@ impl Keeper {
         }
     }
 
-    /// At the end, gives up a lane that would take far longer than others that are free. Whether it is the end.
+    /// At the end, gives up a connection that would take far longer than others that are free. Whether it is the end.
     fn hurry(&mut self) -> bool {
-        let (lanes, ending, round_trip) = {
+        let (connections, ending, round_trip) = {
             let state = self.session.lock();
             (state.seen(), state.is_ending(), state.round_trip.unwrap_or_default())
         };
-        self.stragglers.watch(self.begun.elapsed().as_secs_f64(), &lanes);
-        if ending && let Some(slow) = self.stragglers.find(&lanes, round_trip.as_secs_f64()) {
+        self.stragglers.watch(self.begun.elapsed().as_secs_f64(), &connections);
+        if ending && let Some(slow) = self.stragglers.find(&connections, round_trip.as_secs_f64()) {
             self.session.lose(slow, lost("the others have nothing to do, and it is far slower"));
         }
         ending
@@ -216,7 +216,7 @@ impl Keeper {
             return;
         }
         let held = state.tcp().is_some_and(|tcp| tcp.held_by.is_some());
-        let first = || Tuner::new(first(self.hint.as_ref(), state.round_trip), state.is_far());
+        let first = || Tuner::new(first(self.hint.as_ref(), state.round_trip), state.is_remote());
         let tuner = self.tuner.get_or_insert_with(first);
         tuner.tick(moved, state.count(true).min(tuner.active()), waited, held);
         state.active = tuner.active();
@@ -227,7 +227,7 @@ impl Keeper {
         }
     }
 
-    /// Opens further lanes as far as it is wanted.
+    /// Opens further connections as far as it is wanted.
     fn grow(&mut self) {
         let (direct, up, dialing, round_trip) = {
             let state = self.session.lock();
@@ -256,7 +256,7 @@ impl Keeper {
         }
     }
 
-    /// Opens one more lane, on a thread of its own.
+    /// Opens one more connection, on a thread of its own.
     fn dial(&mut self, dialer: Option<Arc<dyn Dial>>) {
         let session = self.session.clone();
         let hello = self.hello(false);
@@ -313,7 +313,7 @@ impl Keeper {
         self.not_before = Instant::now() + self.backoff;
     }
 
-    /// A direct lane was refused: those that are there go on; without any, content goes through ssh after a few tries.
+    /// A direct connection was refused: those that are there go on; without any, content goes through ssh after a few tries.
     fn direct_failed(&mut self, error: &Error) {
         if self.session.lock().count(true) > 0 {
             return self.wait_longer();
@@ -337,7 +337,7 @@ impl Keeper {
         }
     }
 
-    /// The last lane is gone: logs in again, as nobody can be asked for a password by now.
+    /// The last connection is gone: logs in again, as nobody can be asked for a password by now.
     fn recover(&mut self) {
         self.restarted.retain(|at| at.elapsed() < RESTARTS_WITHIN);
         let last = self.session.lock().last_lost.clone();
@@ -371,7 +371,7 @@ impl Keeper {
     fn pause(&self, time: Duration) -> bool {
         let state = self.session.lock();
         let open = |state: &mut State| !state.closed;
-        let (state, _) = self.session.keeper.wait_timeout_while(state, time, open);
+        let (state, _) = self.session.supervisor.wait_timeout_while(state, time, open);
         state.closed
     }
 }
@@ -389,7 +389,7 @@ impl Session {
                 state.direct = Direct::On(dialer);
                 // Over a distance connections are better opened before there is content for them: they take several
                 // round trips, and begin slowly.
-                state.wants_lanes |= state.is_far();
+                state.wants_connections |= state.is_remote();
                 format!("content goes around ssh, over TLS connections {how}")
             }
             Err(why) => {
@@ -405,7 +405,7 @@ impl Session {
         };
         state.urgent = true;
         drop(state);
-        self.keeper.notify_all();
+        self.supervisor.notify_all();
         (self.note)(&said);
     }
 }

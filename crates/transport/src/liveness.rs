@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is known of the life of a lane.
+/// What is known of the life of a connection.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct Liveness {
     origin: Instant,
     heard: AtomicU64,
     /// Whether the reader waits for bytes. While it does something else, silence is our own.
@@ -13,12 +13,12 @@ pub struct Pulse {
     sent: AtomicU64,
     /// Bytes that were sent or received, ever.
     moved: AtomicU64,
-    /// When the lane is given up by itself, in milliseconds; 0 is never.
+    /// When the connection is given up by itself, in milliseconds; 0 is never.
     deadline: AtomicU64,
     ended: AtomicBool,
 }
 
-impl Default for Pulse {
+impl Default for Liveness {
     fn default() -> Self {
         Self {
             origin: Instant::now(),
@@ -32,7 +32,7 @@ impl Default for Pulse {
     }
 }
 
-impl Pulse {
+impl Liveness {
     fn now(&self) -> u64 {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -88,19 +88,19 @@ impl Pulse {
         Duration::from_millis(self.now().saturating_sub(self.sent.load(Ordering::Relaxed)))
     }
 
-    /// The lane is given up: its reader and its writer end within a second.
+    /// The connection is given up: its reader and its writer end within a second.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the lane up `after` this time unless it is called again; `None` takes it back.
+    /// Gives the connection up `after` this time unless it is called again; `None` takes it back.
     pub fn end_after(&self, after: Option<Duration>) {
         let deadline =
             after.map_or(0, |after| self.now() + u64::try_from(after.as_millis()).unwrap_or(u64::MAX / 2));
         self.deadline.store(deadline, Ordering::Relaxed);
     }
 
-    /// Whether the lane was given up.
+    /// Whether the connection was given up.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);

@@ -1,16 +1,16 @@
-//! What is being done on a file system far away, so that what a server does not answer can be named.
+//! What is being done on a network file system, so that what a server does not answer can be named.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use haul_core::{RelPath, Stuck};
+use haul_core::{HungOperation, RelPath};
 
 use super::root::Root;
 
 /// The operations under way, in the order of their beginning.
 #[derive(Default)]
-pub(super) struct Underway(Mutex<(u64, BTreeMap<u64, Operation>)>);
+pub(super) struct InFlight(Mutex<(u64, BTreeMap<u64, Operation>)>);
 
 struct Operation {
     since: Instant,
@@ -19,7 +19,7 @@ struct Operation {
 }
 
 /// An operation; over on drop.
-pub(super) struct Guard<'a>(&'a Underway, u64);
+pub(super) struct Guard<'a>(&'a InFlight, u64);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
@@ -27,7 +27,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-impl Underway {
+impl InFlight {
     fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Operation>)> {
         self.0.lock()
     }
@@ -44,17 +44,18 @@ impl Underway {
 impl Root {
     /// Something is done with the entry at `path` until the guard is dropped. Only where it may never end.
     pub(super) fn doing(&self, what: &'static str, path: &RelPath) -> Option<Guard<'_>> {
-        self.is_distant().then(|| self.underway.begin(what, path))
+        self.is_network_fs().then(|| self.in_flight.begin(what, path))
     }
 
     /// The operations that have been under way for so long.
-    pub(super) fn stuck(&self, patience: Duration) -> Vec<Stuck> {
+    pub(super) fn hung(&self, patience: Duration) -> Vec<HungOperation> {
         if self.ops.is_waited_for() {
             // It may be the limit that they wait for.
             return Vec::new();
         }
-        let state = self.underway.lock();
+        let state = self.in_flight.lock();
         let late = state.1.values().take_while(|one| one.since.elapsed() >= patience);
-        late.map(|one| Stuck { operation: one.what.to_owned(), path: self.shown(&one.path) }).collect()
+        late.map(|one| HungOperation { operation: one.what.to_owned(), path: self.shown(&one.path) })
+            .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Several threads on one question, as many as help.
 //!
-//! What a file system far away costs is waiting, so more threads than processors help, up to where its server or
-//! this machine has enough to do. A crew finds that out while it works: it grows as long as the operations in a
+//! What a network file system costs is waiting, so more threads than processors help, up to where its server or
+//! this machine has enough to do. A thread pool finds that out while it works: it grows as long as the operations in a
 //! second grow with it, and shrinks to where they last did when they no longer do.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
@@ -21,7 +21,7 @@ const PATIENCE: u32 = 24;
 const STUCK: Duration = Duration::from_secs(1);
 
 /// Threads that do one kind of work for one end.
-pub struct Crew {
+pub struct ThreadPool {
     state: Mutex<State>,
     /// A seat became free, or there are more.
     changed: Condvar,
@@ -71,8 +71,8 @@ impl Climb {
     }
 }
 
-/// A seat in a crew; free again on drop.
-pub struct Seat<'a>(&'a Crew);
+/// A seat in a thread pool; free again on drop.
+pub struct Seat<'a>(&'a ThreadPool);
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
@@ -83,24 +83,24 @@ impl Drop for Seat<'_> {
 }
 
 /// A seat that its holder does without; its own again on drop.
-pub struct Lent<'a>(Option<&'a Crew>);
+pub struct Lent<'a>(Option<&'a ThreadPool>);
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        if let Some(crew) = self.0 {
-            crew.lock().taken += 1;
+        if let Some(threads) = self.0 {
+            threads.lock().taken += 1;
         }
     }
 }
 
-impl Crew {
-    /// A crew of always `seats`, no more than there are processors.
+impl ThreadPool {
+    /// A thread pool of always `seats`, no more than there are processors.
     pub fn fixed(seats: usize) -> Self {
         let seats = seats.min(std::thread::available_parallelism().map_or(2, Into::into)).max(1);
         Self::growing(seats, seats)
     }
 
-    /// A crew that begins with `least` seats and finds out how many, up to `most`, help.
+    /// A thread pool that begins with `least` seats and finds out how many, up to `most`, help.
     pub fn growing(least: usize, most: usize) -> Self {
         let climb = Climb { before: None, rest: 0 };
         let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
@@ -131,7 +131,7 @@ impl Crew {
         Seat(self)
     }
 
-    /// Who has a seat and has to wait for others of the crew leaves it to them meanwhile.
+    /// Who has a seat and has to wait for others of the thread pool leaves it to them meanwhile.
     pub fn lend(&self) -> Lent<'_> {
         let mut state = self.lock();
         let has_one = state.taken > 0;
@@ -149,7 +149,7 @@ impl Crew {
         if state.done >= OPERATIONS * state.seats as u64 {
             let elapsed = state.since.elapsed();
             if elapsed >= WINDOW {
-                // Only a crew that was busy all the time says something about its size.
+                // Only a thread pool that was busy all the time says something about its size.
                 if state.full * 10 >= state.done * 9 && elapsed < 40 * WINDOW {
                     let rate = state.done as f64 / elapsed.as_secs_f64();
                     let seats = state.seats;
@@ -167,7 +167,7 @@ impl Crew {
         if items.len() < 2 || self.is_single() {
             return items.iter().map(work).collect();
         }
-        let job = Job { crew: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
+        let job = Job { threads: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
         thread::scope(|scope| {
             // Who asks does not work: it calls more as seats become free, also when those who work are all stuck.
             let call = |seat, stays| {
@@ -210,7 +210,7 @@ impl Crew {
 
 /// One question.
 struct Job<'a, T, R, W> {
-    crew: &'a Crew,
+    threads: &'a ThreadPool,
     items: &'a [T],
     work: W,
     next: AtomicUsize,
@@ -230,12 +230,12 @@ impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             if at + 1 >= self.items.len() {
                 // Who waits for a seat looks again.
-                drop(self.crew.lock());
-                self.crew.changed.notify_all();
+                drop(self.threads.lock());
+                self.threads.changed.notify_all();
             }
             let Some(item) = self.items.get(at) else { break };
             answers.push((at, (self.work)(item)));
-            if self.crew.done() && !stays {
+            if self.threads.done() && !stays {
                 break;
             }
         }
@@ -250,10 +250,13 @@ mod tests {
 
     #[test]
     fn every_item_is_answered_in_order() {
-        for crew in [Crew::fixed(1), Crew::fixed(4), Crew::growing(2, 64)] {
+        for threads in [ThreadPool::fixed(1), ThreadPool::fixed(4), ThreadPool::growing(2, 64)] {
             let items: Vec<usize> = (0..5000).collect();
-            assert_eq!(crew.each(&items, |item| item * 2), items.iter().map(|i| i * 2).collect::<Vec<_>>());
-            assert_eq!(crew.lock().taken, 0);
+            assert_eq!(
+                threads.each(&items, |item| item * 2),
+                items.iter().map(|i| i * 2).collect::<Vec<_>>()
+            );
+            assert_eq!(threads.lock().taken, 0);
         }
     }
 
@@ -275,10 +278,10 @@ mod tests {
 
     #[test]
     fn what_is_stuck_holds_up_nothing_else() {
-        let crew = Crew::growing(2, 2);
+        let threads = ThreadPool::growing(2, 2);
         let rest = AtomicUsize::new(0);
         let items: Vec<usize> = (0..40).collect();
-        crew.each(&items, |item| {
+        threads.each(&items, |item| {
             if *item < 3 {
                 while rest.load(Ordering::Relaxed) < items.len() - 3 {
                     std::thread::sleep(Duration::from_millis(1));
@@ -287,13 +290,13 @@ mod tests {
                 rest.fetch_add(1, Ordering::Relaxed);
             }
         });
-        assert_eq!((rest.into_inner(), crew.lock().taken), (37, 0));
+        assert_eq!((rest.into_inner(), threads.lock().taken), (37, 0));
     }
 
     #[test]
     fn waiting_operations_make_it_grow() {
-        let crew = Crew::growing(2, 64);
-        crew.each(&[(); 2000], |()| std::thread::sleep(Duration::from_millis(1)));
-        assert!(crew.lock().seats > 4);
+        let threads = ThreadPool::growing(2, 64);
+        threads.each(&[(); 2000], |()| std::thread::sleep(Duration::from_millis(1)));
+        assert!(threads.lock().seats > 4);
     }
 }

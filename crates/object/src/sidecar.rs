@@ -11,7 +11,7 @@
 //!
 //! `length` and `blake3` are those of the object. If the stream was packed or encrypted before it was stored, `encoding`
 //! says so, and those of the stream itself are in `plain_length` and `plain_blake3`; of an encrypted one they would tell
-//! a guess from the truth, so they are in `sealed`, encrypted as the stream is, and there is always a companion.
+//! a guess from the truth, so they are in `sealed`, encrypted as the stream is, and there is always a sidecar.
 
 use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub const NOTE: &str = "haul-blake3";
 const PLAIN_LEN: &str = "haul-plain-length";
 const PLAIN_DIGEST: &str = "haul-plain-blake3";
 
-/// A companion is no longer than this, with the most recipients that there may be.
+/// A sidecar is no longer than this, with the most recipients that there may be.
 pub const MAX_LEN: usize = 64 << 10;
 
 /// Version of the form.
@@ -116,7 +116,7 @@ pub(crate) struct Found {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Companion {
+struct Sidecar {
     haul: u32,
     length: u64,
     blake3: String,
@@ -131,24 +131,24 @@ struct Companion {
     sealed: Option<String>,
 }
 
-/// The name of the companion of an object.
+/// The name of the sidecar of an object.
 #[must_use]
 pub fn key_of(key: &str) -> String {
     format!("{key}.haul")
 }
 
-/// What is there under the name of a companion.
+/// What is there under the name of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// Nothing.
     Nothing,
-    /// A companion, of this object or of an earlier one of its name.
-    Companion,
+    /// A sidecar, of this object or of an earlier one of its name.
+    Sidecar,
     /// Something that haul did not write.
     Other,
 }
 
-/// What is there under the name of the companion of `key`.
+/// What is there under the name of the sidecar of `key`.
 ///
 /// # Errors
 /// If the store does not say.
@@ -161,16 +161,16 @@ pub fn beside(client: &Client, key: &str) -> Result<Beside> {
     }
     let content = client.read_small(&name, MAX_LEN)?;
     let is_ours = content.is_some_and(|content| read(&content).is_some());
-    Ok(if is_ours { Beside::Companion } else { Beside::Other })
+    Ok(if is_ours { Beside::Sidecar } else { Beside::Other })
 }
 
-/// Looks whether a companion of `key` may be written.
+/// Looks whether a sidecar of `key` may be written.
 ///
 /// # Errors
 /// If something else is there, or the store does not say.
 pub(crate) fn check_free(client: &Client, key: &str, side: Side) -> Result<()> {
     match beside(client, key) {
-        Ok(Beside::Nothing | Beside::Companion) => Ok(()),
+        Ok(Beside::Nothing | Beside::Sidecar) => Ok(()),
         Ok(Beside::Other) => {
             let cause = "the digest of a long stream goes there, and something else is there already";
             let error = Error::new(ErrorKind::Io, side, "write", cause).on(client.name(&key_of(key)));
@@ -182,7 +182,7 @@ pub(crate) fn check_free(client: &Client, key: &str, side: Side) -> Result<()> {
     }
 }
 
-/// Writes the companion of an object with the mark `etag`, stored and encrypted as `options` say of the object.
+/// Writes the sidecar of an object with the mark `etag`, stored and encrypted as `options` say of the object.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -194,7 +194,7 @@ pub(crate) fn write(
     options: &PutOptions,
 ) -> Result<()> {
     let Recorded { stored, encoding, plain } = recorded;
-    let mut companion = Companion {
+    let mut sidecar = Sidecar {
         haul: VERSION,
         length: stored.len,
         blake3: stored.digest.to_string(),
@@ -207,13 +207,13 @@ pub(crate) fn write(
     match plain {
         Plain::Unknown => {}
         Plain::Open(proof) => {
-            companion.plain_length = Some(proof.len);
-            companion.plain_blake3 = Some(proof.digest.to_string());
+            sidecar.plain_length = Some(proof.len);
+            sidecar.plain_blake3 = Some(proof.digest.to_string());
         }
-        Plain::Sealed(text) => companion.sealed = Some(text.clone()),
+        Plain::Sealed(text) => sidecar.sealed = Some(text.clone()),
     }
     // Text and numbers always become JSON.
-    let content = serde_json::to_vec(&companion).unwrap_or_default();
+    let content = serde_json::to_vec(&sidecar).unwrap_or_default();
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let options = PutOptions {
         headers,
@@ -242,7 +242,7 @@ pub fn digest_of(client: &Client, object: &Object) -> Result<Option<Digest>> {
     Ok(find(client, object)?.stored.map(|proof| proof.digest))
 }
 
-/// What is recorded of an object: by its own notes, or by its companion. One of another object counts as none.
+/// What is recorded of an object: by its own notes, or by its sidecar. One of another object counts as none.
 ///
 /// # Errors
 /// If the store does not say.
@@ -283,22 +283,22 @@ fn parse(content: &[u8], object: &Object) -> Option<Found> {
     (etag == bare(&object.etag)).then_some(found)
 }
 
-/// What a companion says, and the mark of its object; `None` if it is no companion.
+/// What a sidecar says, and the mark of its object; `None` if it is no sidecar.
 fn read(content: &[u8]) -> Option<(Found, String)> {
-    let companion: Companion = serde_json::from_slice(content).ok()?;
-    let digest = Digest::from_hex(&companion.blake3).filter(|_| companion.haul == VERSION)?;
-    let plain_digest = companion.plain_blake3.as_deref().and_then(Digest::from_hex);
-    let plain = match (companion.plain_length, plain_digest, companion.sealed) {
+    let sidecar: Sidecar = serde_json::from_slice(content).ok()?;
+    let digest = Digest::from_hex(&sidecar.blake3).filter(|_| sidecar.haul == VERSION)?;
+    let plain_digest = sidecar.plain_blake3.as_deref().and_then(Digest::from_hex);
+    let plain = match (sidecar.plain_length, plain_digest, sidecar.sealed) {
         (Some(len), Some(digest), _) => Plain::Open(Proof { len, digest }),
         (_, _, Some(text)) => Plain::Sealed(text),
         _ => Plain::Unknown,
     };
     let found = Found {
-        stored: Some(Proof { len: companion.length, digest }),
-        encoding: encoding_of(companion.encoding.as_deref()),
+        stored: Some(Proof { len: sidecar.length, digest }),
+        encoding: encoding_of(sidecar.encoding.as_deref()),
         plain,
     };
-    Some((found, companion.etag))
+    Some((found, sidecar.etag))
 }
 
 /// Some answers have the mark in quotes and some do not.
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(parse(text("e-2", "").as_bytes(), &object), Some(found.clone()));
         assert_eq!(parse(text("e-3", "").as_bytes(), &object), None);
         assert_eq!(parse(b"{}", &object), None);
-        // It is a companion all the same, which may be replaced and removed.
+        // It is a sidecar all the same, which may be replaced and removed.
         assert_eq!(read(text("e-3", "").as_bytes()), Some((found, "e-3".to_owned())));
         let later = text("e-2", "").replace("\"haul\":1", "\"haul\":2");
         assert!(read(b"{}").is_none() && read(b"").is_none() && read(later.as_bytes()).is_none());

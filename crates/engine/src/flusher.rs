@@ -21,7 +21,7 @@ pub(crate) enum Again {
     Lost(RelPath),
     /// All of it was sent and nobody said that it is committed: the process that was told of some of its slices is
     /// gone, and may have committed it in its end.
-    Stuck(RelPath),
+    HungOperation(RelPath),
 }
 
 /// Looks again at files, and hurries the sink at the end.
@@ -33,8 +33,8 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
                 look_again(run, &path, discarded);
             }
             Ok(Again::Lost(path)) => look_again(run, &path, Ok(())),
-            Ok(Again::Stuck(path)) => {
-                if run.close_giant(&path) {
+            Ok(Again::HungOperation(path)) => {
+                if run.close_large(&path) {
                     look_again(run, &path, Ok(()));
                 }
             }

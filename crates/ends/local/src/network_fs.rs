@@ -5,7 +5,7 @@ use std::path::Path;
 /// Types of file systems whose every question may go to a server, as `statfs(2)` tells them (`linux/magic.h`, and
 /// where it does not name them, the kernel's or the vendor's own headers). What FUSE shows may be anything: it is taken
 /// for far away, as it mostly is.
-const DISTANT: [i64; 17] = [
+const NETWORK_FS: [i64; 17] = [
     0x6573_5546, // FUSE
     0x6969,      // NFS
     0xFF53_4D42, // CIFS
@@ -29,5 +29,5 @@ const DISTANT: [i64; 17] = [
 pub(super) fn of(path: &Path) -> Option<bool> {
     let kind = rustix::fs::statfs(path).ok()?.f_type;
     // 32 bits, sign-extended on some architectures.
-    Some(DISTANT.contains(&i64::from(kind as u32)))
+    Some(NETWORK_FS.contains(&i64::from(kind as u32)))
 }

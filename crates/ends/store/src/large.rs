@@ -13,8 +13,8 @@ use bytes::Bytes;
 use haul_core::digest::slice_count;
 use haul_core::{Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, Side, Slice, SliceData};
 use haul_object::client::{joined_crc64, run_note};
-use haul_object::companion::{self, Beside, Proof};
 use haul_object::encoding::Encoding;
+use haul_object::sidecar::{self, Beside, Proof};
 use haul_object::uploads::{self, Owner, Record};
 use haul_object::{Client, HeldPart, Payload, PutOptions, Tag, Upload};
 
@@ -29,8 +29,8 @@ const SLICES: u32 = 2;
 #[derive(Default)]
 pub(super) struct Uploads(OnceLock<Mutex<HashMap<String, Vec<Upload>>>>);
 
-/// A giant on its way.
-pub(super) struct Giant {
+/// A large file on its way.
+pub(super) struct LargeFile {
     entry: Arc<Entry>,
     /// Slices in a part.
     step: u32,
@@ -66,14 +66,14 @@ struct Begun {
     record: Mutex<Option<Record>>,
 }
 
-/// The slices in each part of a giant of `len` bytes, and its parts, of which there may be `most`.
+/// The slices in each part of a large file of `len` bytes, and its parts, of which there may be `most`.
 pub(super) fn cut(len: u64, most: u32) -> (u32, u32) {
     let slices = slice_count(len);
     let step = slices.div_ceil(most.max(1)).max(SLICES);
     (step, slices.div_ceil(step))
 }
 
-impl Giant {
+impl LargeFile {
     /// With at most so many parts.
     pub(super) fn new(entry: &Arc<Entry>, most: u32) -> Self {
         let (step, parts) = cut(entry.len, most);
@@ -238,12 +238,12 @@ impl Giant {
                 None => {}
             }
         }
-        if companion::beside(client, key)? == Beside::Other {
+        if sidecar::beside(client, key)? == Beside::Other {
             let cause = "another object bears the name that it goes to";
             sink.notes.note("digest of a large file", cause, &self.entry.path);
             return Ok(());
         }
-        companion::record(client, key, Proof { len, digest }, &etag, &sink.stored)
+        sidecar::record(client, key, Proof { len, digest }, &etag, &sink.stored)
     }
 
     /// Gives up the upload.
