@@ -36,8 +36,10 @@ const GROUP_BYTES: u64 = 128 * 1024 * 1024;
 const GROUP_ITEMS: usize = 2048;
 /// Items that wait at most; each small file is an open, locked file.
 const MAX_WAITING: usize = 6000;
-/// As many again are being committed, and each may hold its folder open: a sixth of the descriptors in all.
+/// As many again are being committed, and each may hold its directory open: a sixth of the descriptors in all, or two
+/// thirds of those beyond [`FEW_DESCRIPTORS`].
 const WAITING_SHARE: usize = 24;
+const FEW_DESCRIPTORS: usize = 4096;
 
 /// The outcomes of one write, handed to its `done` when all are known.
 pub(super) struct Ticket {
@@ -160,7 +162,9 @@ impl Committer {
             durable: options.durable,
             unsynced,
             verify_disk: options.verify_disk,
-            most: descriptors::share(WAITING_SHARE).min(MAX_WAITING),
+            most: descriptors::share(WAITING_SHARE)
+                .max(descriptors::beyond(FEW_DESCRIPTORS) / 6)
+                .min(MAX_WAITING),
         }
     }
 

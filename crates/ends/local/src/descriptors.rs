@@ -27,6 +27,11 @@ pub(super) fn share(parts: usize) -> usize {
     (limit() / parts).max(4)
 }
 
+/// How many descriptors there are more than `few`.
+pub(super) fn beyond(few: usize) -> usize {
+    limit().saturating_sub(few)
+}
+
 /// Opens something; where the process or the system has no descriptor left, waits until there is one.
 pub(super) fn wait_for<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     wait_at_most(LONGEST, open)
