@@ -98,7 +98,7 @@ fn with_few_threads_a_copy_to_a_remote_end_is_complete() {
     let words = format!("{}{}", shell.display(), &words[words.find(' ').unwrap()..]);
     // Both ends, and what is between them.
     let run = confined.limited(60).args(["copy", "-e", &words, "--remote-haul"]).arg(&confined.program);
-    let remote = format!("{FAR}:{}/", confined.copy().display());
+    let remote = format!("{REMOTE}:{}/", confined.copy().display());
     let run = run.arg(slash(confined.source.path())).arg(remote).finish();
     if run.code() != Some(0) {
         // Too few for two processes is an end with words, no hang.
