@@ -24,7 +24,7 @@ pub fn believed(key: &str, change: &str) -> bool {
         "Response.Answers",
         "Response.Write",
         "Response.Removed",
-        "Response.Pages",
+        "Response.PageHashes",
         "Response.Fetched",
         "Claim.Write",
     ];
