@@ -176,3 +176,44 @@ mod tests {
         assert_eq!(BufferPool::new(0).reserve(9).len(), 0);
     }
 }
+
+/// Tests in many orders of threads: `cargo test -p haul-core --features shuttle shuttle`.
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod shuttle_tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use shuttle::thread;
+
+    use super::*;
+
+    #[test]
+    fn shuttle_every_thread_gets_a_buffer_and_no_more_are_out_than_the_pool_has() {
+        shuttle::check_random(
+            || {
+                let pool = BufferPool::new(0);
+                let out = Arc::new(AtomicUsize::new(0));
+                let threads: Vec<_> = (0..4)
+                    .map(|_| {
+                        let (pool, out) = (pool.clone(), out.clone());
+                        thread::spawn(move || {
+                            for _ in 0..2 {
+                                let buffer = pool.take();
+                                assert!(out.fetch_add(1, Ordering::SeqCst) < pool.count());
+                                thread::yield_now();
+                                out.fetch_sub(1, Ordering::SeqCst);
+                                drop(buffer);
+                            }
+                        })
+                    })
+                    .collect();
+                for thread in threads {
+                    thread.join().unwrap();
+                }
+                let state = pool.lock();
+                assert_eq!(state.free.len() + state.unmade, pool.count());
+            },
+            2000,
+        );
+    }
+}

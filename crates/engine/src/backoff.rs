@@ -1,38 +1,38 @@
-//! How much a run takes while others have to wait: it gives way at once and comes back slowly.
+//! The rate of a run that yields to other users of a machine. It falls at once and rises slowly.
 
 use haul_core::pressure::Strain;
 
-/// A run never gives way further: it has to end some day. Bytes per second.
+/// The rate never falls below this, so that every run ends. Bytes per second.
 const FLOOR: f64 = 1024.0 * 1024.0;
-/// What it takes of its rate while others are held up, each second.
-const LESS: f64 = 0.5;
-/// What it takes more while nobody is, each second: this part of the rate that it gave way from.
-const MORE: f64 = 0.05;
+/// The factor of the rate for each second of high strain.
+const DECREASE: f64 = 0.5;
+/// The rise for each second without strain, as a fraction of the rate before the first fall.
+const INCREASE: f64 = 0.05;
 
-/// The cap that gives way.
+/// A limit on the rate that follows the strain on a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    /// Bytes per second; `None` while there is no need for one.
+    /// Bytes per second; `None` is no limit.
     cap: Option<f64>,
-    /// The rate that it gave way from.
+    /// The rate before the first fall.
     peak: f64,
 }
 
 impl Backoff {
-    /// The cap for the next second in bytes per second, after one in which `moved` bytes moved and others felt
-    /// `strain`.
+    /// The limit for the next second in bytes per second. In the last second `moved` bytes moved, and other processes
+    /// felt `strain`.
     pub(crate) fn step(&mut self, strain: Strain, moved: f64) -> Option<u64> {
         match (strain, self.cap) {
-            // What hardly moves is not what holds them up.
+            // A run that hardly moves is not the cause of the strain.
             (Strain::High, None) if moved <= FLOOR => {}
             (Strain::High, None) => {
                 self.peak = moved;
-                self.cap = Some((moved * LESS).max(FLOOR));
+                self.cap = Some((moved * DECREASE).max(FLOOR));
             }
-            (Strain::High, Some(cap)) => self.cap = Some((cap.min(moved.max(FLOOR)) * LESS).max(FLOOR)),
+            (Strain::High, Some(cap)) => self.cap = Some((cap.min(moved.max(FLOOR)) * DECREASE).max(FLOOR)),
             (Strain::None, Some(cap)) => {
-                // Where it came from others were held up: it may go on beyond, but no faster than before.
-                let more = cap + self.peak * MORE;
+                // The old rate caused strain, so the rate rises beyond it as slowly as before.
+                let more = cap + self.peak * INCREASE;
                 self.cap = (more < self.peak * 2.0).then_some(more);
             }
             (Strain::Some, _) | (Strain::None, None) => {}
@@ -48,7 +48,7 @@ mod tests {
     const MIB: f64 = FLOOR;
 
     #[test]
-    fn it_gives_way_at_once_and_never_stops() {
+    fn the_rate_falls_at_once_but_never_to_zero() {
         let mut backoff = Backoff::default();
         assert_eq!(backoff.step(Strain::Some, 100.0 * MIB), None);
         let mut moved = 100.0 * MIB;
@@ -57,15 +57,15 @@ mod tests {
             assert_eq!(cap as f64, expected * MIB);
             moved = cap as f64;
         }
-        // In a second in which it could not move anything, too.
+        // Nothing moved in this second.
         assert_eq!(backoff.step(Strain::High, 0.0), Some(1 << 20));
     }
 
     #[test]
-    fn it_comes_back_slowly_and_then_the_cap_is_gone() {
+    fn the_rate_rises_slowly_until_the_limit_is_lifted() {
         let mut backoff = Backoff::default();
         assert_eq!(backoff.step(Strain::High, 100.0 * MIB), Some(50 << 20));
-        assert_eq!(backoff.step(Strain::Some, 50.0 * MIB), Some(50 << 20), "between the two it stays");
+        assert_eq!(backoff.step(Strain::Some, 50.0 * MIB), Some(50 << 20), "some strain keeps the rate");
         let mut seconds = 0;
         let mut before = 50 << 20;
         while let Some(cap) = backoff.step(Strain::None, before as f64) {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_move_gives_no_way() {
+    fn an_idle_run_gets_no_limit() {
         assert_eq!(Backoff::default().step(Strain::High, 1000.0), None);
     }
 }

@@ -1,25 +1,25 @@
-//! A request to stop, seen by every stage.
+//! A request to stop the run. Every stage checks it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to drain: no new work is taken, what is in flight is made durable, then the run ends as interrupted.
+/// Asks a run to stop: it takes no new work, makes durable what is in flight, and ends as interrupted.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks.
+    /// Asks the run to stop.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// The flag itself, for what knows no engine.
+    /// The flag itself, for code that does not use this crate.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 
-    /// Whether it was asked.
+    /// Whether the run was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What must not hold up the ledger: questions to the ends in mid-run.
+//! The flusher thread: requests to the ends that must not delay the ledger.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,40 +7,39 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 
-use crate::copy::Run;
-use crate::feed;
+use crate::offer::offer;
+use crate::run::Run;
 
-/// How often a sink with nothing more to come is told to make durable what it has.
+/// How often the sink is asked to flush when all is sent.
 const FLUSH: Duration = Duration::from_millis(20);
 
-/// A file to be looked at again.
-pub(crate) enum Again {
+/// A file to offer once more.
+pub(crate) enum Recheck {
     /// It changed while it was read.
     Changed(RelPath),
-    /// What the destination had of it is gone, and has to come again.
+    /// The destination has lost what it had of the file.
     Lost(RelPath),
-    /// All of it was sent and nobody said that it is committed: the process that was told of some of its slices is
-    /// gone, and may have committed it in its end.
-    HungOperation(RelPath),
+    /// All of it was sent, and no answer says that it is committed. The remote process that knows may be gone.
+    Unconfirmed(RelPath),
 }
 
-/// Looks again at files, and hurries the sink at the end.
-pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
+/// Offers files once more, and flushes the sink at the end of the run.
+pub(crate) fn run_flusher(run: &Run<'_>, rechecks: &Receiver<Recheck>) {
     loop {
-        match again.recv_timeout(FLUSH) {
-            Ok(Again::Changed(path)) => {
+        match rechecks.recv_timeout(FLUSH) {
+            Ok(Recheck::Changed(path)) => {
                 let discarded = run.sink.discard(std::slice::from_ref(&path));
-                look_again(run, &path, discarded);
+                recheck(run, &path, discarded);
             }
-            Ok(Again::Lost(path)) => look_again(run, &path, Ok(())),
-            Ok(Again::HungOperation(path)) => {
-                if run.close_large(&path) {
-                    look_again(run, &path, Ok(()));
+            Ok(Recheck::Lost(path)) => recheck(run, &path, Ok(())),
+            Ok(Recheck::Unconfirmed(path)) => {
+                if run.open.remove_large(&path) {
+                    recheck(run, &path, Ok(()));
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
-                let waiting = run.in_flight() > 0 && run.queue.is_empty();
-                if waiting && (run.fed.load(Ordering::Acquire) || run.stopped()) {
+                let is_waiting = run.in_flight.batches() > 0 && run.queue.is_empty();
+                if is_waiting && (run.fed.load(Ordering::Acquire) || run.stopped()) {
                     run.source.ending();
                     run.sink.flush();
                 }
@@ -50,21 +49,20 @@ pub(crate) fn keep(run: &Run<'_>, again: &Receiver<Again>) {
     }
 }
 
-/// Offers the file once more; it fails where it could not be made `ready` for that.
-fn look_again(run: &Run<'_>, path: &RelPath, ready: Result<()>) {
-    if let Err(error) = ready.and_then(|()| once_more(run, path)) {
+/// Offers the file once more. If `ready` or the offer is an error, the file fails.
+fn recheck(run: &Run<'_>, path: &RelPath, ready: Result<()>) {
+    if let Err(error) = ready.and_then(|()| offer_current(run, path)) {
         run.meter.fail(path, error);
     }
-    run.open.fetch_sub(1, Ordering::AcqRel);
+    run.open.remove();
 }
 
 /// Offers the file as it is now.
-fn once_more(run: &Run<'_>, path: &RelPath) -> Result<()> {
+fn offer_current(run: &Run<'_>, path: &RelPath) -> Result<()> {
     let found = run.source.lookup(std::slice::from_ref(path))?.pop();
     match found {
         Some(Ok(Some(entry))) if entry.is_file() => {
-            let found = run.sifted(entry).map(Arc::new);
-            feed::offer(run, found.into_iter().collect())
+            offer(run, run.admit(entry).map(Arc::new).into_iter().collect())
         }
         Some(Err(error)) => Err(error),
         _ => {

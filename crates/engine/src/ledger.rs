@@ -1,4 +1,4 @@
-//! The single owner of what became of each file: counts it, sends it again, or reports it.
+//! The ledger decides about each outcome: it counts the file, sends a slice again, or reports a failure.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,140 +7,140 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use haul_core::event::Action;
-use haul_core::{
-    Batch, Entry, Error, ErrorKind, HungOperation, Outcome, RelPath, Result, Retry, Side, Slice,
-};
+use haul_core::{Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
 
-use crate::copy::Run;
-use crate::flusher::Again;
+use crate::flusher::Recheck;
+use crate::hung::HungWatch;
 use crate::queue::is_large;
+use crate::run::Run;
+use crate::worker::Settled;
 
-/// A slice that does not verify is sent again so often.
-const VERIFY_AGAIN: u32 = 3;
-/// A slice whose stream dies is sent again so often: only a transfer that makes no progress at all gets there.
-const STREAM_AGAIN: u32 = 50;
-/// How often the front end hears of the progress.
+/// How often a slice that does not verify is sent again.
+const VERIFY_RETRIES: u32 = 3;
+/// How often a slice is sent again because its connection was lost. Only a transfer without any progress gets this far.
+const CONNECTION_RETRIES: u32 = 50;
+/// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(200);
-/// How often it is looked whether a file system has stopped to answer.
-const LOOK: Duration = Duration::from_millis(500);
+/// How long large files may be open with nothing in flight.
+const UNCONFIRMED: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
+/// How often such files are offered again before they fail.
+const UNCONFIRMED_RETRIES: u32 = 5;
 
-/// So long nothing may be in flight before large files that are open are looked at again.
-const STUCK: Duration = Duration::from_secs(2);
-/// So often they are.
-const STUCK_ROUNDS: u32 = 5;
-
-/// How a file comes to its end before all of it is there.
+/// Why a file ends before all of it is at the destination.
 enum End {
-    /// For good.
+    /// It failed.
     Failed(Error),
     /// It changed while it was read; it may be copied again.
     Changed,
-    /// What the destination had of it is gone; it may be copied again.
+    /// The destination has lost what it had of the file; it may be copied again.
     Lost,
+}
+
+/// The retries of one slice.
+#[derive(Default)]
+struct Retries {
+    verify: u32,
+    connection: u32,
 }
 
 /// Settles batches.
 pub(crate) struct Ledger<'a, 'b> {
     run: &'a Run<'b>,
-    /// To the flusher: files that changed while they were read, to be looked at again.
-    look: Sender<Again>,
-    changed_once: HashSet<RelPath>,
-    /// Files of which the destination has lost something before.
-    lost_once: HashSet<RelPath>,
-    /// Slices that were sent again: how often because of their content, and because of their stream.
-    again: HashMap<(RelPath, u32, Option<u8>), (u32, u32)>,
-    /// Large files that have come to an end while slices of them are still in flight.
+    /// Files for the flusher to offer once more.
+    rechecks: Sender<Recheck>,
+    /// Files that changed once.
+    changed: HashSet<RelPath>,
+    /// Files that the destination lost once.
+    lost: HashSet<RelPath>,
+    retries: HashMap<(RelPath, u32, Option<u8>), Retries>,
+    /// Large files that have ended while slices of them are in flight.
     ended: HashMap<RelPath, End>,
-    told: Instant,
-    /// What a file system does not answer, as it was last told, and when that was last looked for.
-    hung: Option<HungOperation>,
-    looked: Instant,
-    /// Since when nothing is in flight though large files are open, and how often that was.
+    progress_at: Instant,
+    hung: HungWatch,
+    /// Since when large files are open with nothing in flight.
     idle_since: Option<Instant>,
     idle_rounds: u32,
 }
 
 impl<'a, 'b> Ledger<'a, 'b> {
-    pub(crate) fn new(run: &'a Run<'b>, look: Sender<Again>) -> Self {
+    pub(crate) fn new(run: &'a Run<'b>, rechecks: Sender<Recheck>) -> Self {
         Self {
             run,
-            look,
+            rechecks,
+            changed: HashSet::new(),
+            lost: HashSet::new(),
+            retries: HashMap::new(),
+            ended: HashMap::new(),
+            progress_at: Instant::now(),
+            hung: HungWatch::new(),
             idle_since: None,
             idle_rounds: 0,
-            changed_once: HashSet::new(),
-            lost_once: HashSet::new(),
-            again: HashMap::new(),
-            ended: HashMap::new(),
-            told: Instant::now(),
-            hung: None,
-            looked: Instant::now(),
         }
     }
 
-    /// What is due from time to time.
+    /// Does the periodic work.
     pub(crate) fn tick(&mut self, workers: usize) {
         let run = self.run;
         run.queue.allow(workers);
-        self.find_hung();
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
-            run.tell_of_hung(&mut self.hung);
-        }
-        if self.told.elapsed() >= PROGRESS {
-            self.told = Instant::now();
-            run.meter.progress(&run.link());
+        self.recheck_unconfirmed();
+        self.hung.tick(run);
+        if self.progress_at.elapsed() >= PROGRESS {
+            self.progress_at = Instant::now();
+            run.meter.progress(&run.connections());
         }
     }
 
-    /// Looks for large files of which all was sent and nothing is heard any more.
-    fn find_hung(&mut self) {
+    /// Finds large files that were sent completely and never confirmed.
+    fn recheck_unconfirmed(&mut self) {
         let run = self.run;
-        let hung = if run.fed.load(Ordering::Acquire) && run.in_flight() == 0 && run.queue.is_empty() {
-            run.open_large_files()
-        } else {
-            Vec::new()
-        };
-        if hung.is_empty() {
+        let is_idle = run.fed.load(Ordering::Acquire) && run.in_flight.batches() == 0 && run.queue.is_empty();
+        let unconfirmed = if is_idle { run.open.large() } else { Vec::new() };
+        if unconfirmed.is_empty() {
             self.idle_since = None;
             return;
         }
-        if self.idle_since.get_or_insert_with(Instant::now).elapsed() < STUCK {
+        if self.idle_since.get_or_insert_with(Instant::now).elapsed() < UNCONFIRMED {
             return;
         }
         self.idle_since = None;
         self.idle_rounds += 1;
-        for path in hung {
-            if self.idle_rounds <= STUCK_ROUNDS {
-                drop(self.look.send(Again::HungOperation(path)));
-            } else if run.close_large(&path) {
+        for path in unconfirmed {
+            if self.idle_rounds <= UNCONFIRMED_RETRIES {
+                drop(self.rechecks.send(Recheck::Unconfirmed(path)));
+            } else if run.open.remove_large(&path) {
                 let cause = "all of it was sent, and the destination does not say that it is there";
                 let error = Error::new(ErrorKind::Io, Side::Destination, "commit", cause).on(path.as_bytes());
                 run.meter.fail(&path, error);
-                run.open.fetch_sub(1, Ordering::AcqRel);
+                run.open.remove();
             }
         }
     }
 
-    /// A batch has come to its end; so many bytes of it did not have to be sent.
-    pub(crate) fn settle(&mut self, batch: &Arc<Batch>, outcomes: Vec<Result<Outcome>>, matched: u64) {
-        self.run.landed(batch);
-        let missing =
-            || Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short");
-        let full = |outcome: &Result<Outcome>| {
-            outcome.as_ref().err().filter(|e| self.run.room.waits_for(e)).cloned()
-        };
-        match outcomes.iter().find_map(full) {
-            Some(error) => self.run.room.is_full(&error, self.run.meter),
-            None => self.run.room.is_not_full(outcomes.iter().any(Result::is_ok), self.run.meter),
-        }
+    /// Settles a batch.
+    pub(crate) fn settle(&mut self, settled: Settled) {
+        let Settled { batch, outcomes, matched } = settled;
+        self.run.in_flight.remove(&batch);
+        self.update_disk_full(&outcomes);
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
-            let outcome = outcomes.next().unwrap_or_else(|| Err(missing()));
-            self.slice(entry, slice, outcome, matched);
+            let outcome = outcomes.next().unwrap_or_else(|| {
+                Err(Error::new(ErrorKind::Protocol, Side::Destination, "write", "the answer is too short"))
+            });
+            self.settle_slice(entry, slice, outcome, matched);
         }
     }
 
-    fn slice(&mut self, entry: &Arc<Entry>, slice: Slice, outcome: Result<Outcome>, matched: u64) {
+    /// Reports to the gate whether the batch fitted.
+    fn update_disk_full(&self, outcomes: &[Result<Outcome>]) {
+        let (gate, meter) = (&self.run.disk_full, self.run.meter);
+        let full = outcomes.iter().find_map(|outcome| outcome.as_ref().err().filter(|e| gate.waits_for(e)));
+        match full {
+            Some(error) => gate.set_full(error, meter),
+            None => gate.set_not_full(outcomes.iter().any(Result::is_ok), meter),
+        }
+    }
+
+    fn settle_slice(&mut self, entry: &Arc<Entry>, slice: Slice, outcome: Result<Outcome>, matched: u64) {
         if let Some(end) = self.ended.remove(&entry.path) {
             self.end(entry, end);
             return;
@@ -152,59 +152,54 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
         match outcome {
             Ok(Outcome::Stored) if is_large(entry) => {}
-            // Nothing more will be sent of it, and nothing more be told.
+            // A small file is one slice, so no other outcome would follow.
             Ok(Outcome::Stored) => {
                 let cause = "the destination says that a part of it is there, and it has only one";
                 let error = Error::new(ErrorKind::Protocol, Side::Destination, "commit", cause);
-                self.failed(entry, slice, error.on(entry.path.as_bytes()));
+                self.retry_or_end(entry, slice, error.on(entry.path.as_bytes()));
             }
-            Ok(Outcome::Committed(_)) => {
-                // Several slices of a large file may tell that it is committed: those that were written when the last
-                // one was, and those that were sent again though they had arrived.
-                if is_large(entry) && !self.run.close_large(&entry.path) {
-                    return;
-                }
-                self.run.meter.totals().copied(entry.len);
-                let action = if self.run.replaced(&entry.path) { Action::Replaced } else { Action::Copied };
-                self.run.meter.entry(action, &entry.path, entry.len);
-                self.run.open.fetch_sub(1, Ordering::AcqRel);
-            }
-            Err(error) => self.failed(entry, slice, error),
+            Ok(Outcome::Committed(_)) => self.commit(entry),
+            Err(error) => self.retry_or_end(entry, slice, error),
         }
     }
 
-    fn failed(&mut self, entry: &Arc<Entry>, slice: Slice, error: Error) {
-        if self.run.stopped() {
-            // What is in flight when a run stops is what the next run sends again.
+    /// Counts a committed file. Several slices of a large file can report the commit: those that were written at the same
+    /// time, and those that were sent again. Only the first report counts.
+    fn commit(&self, entry: &Entry) {
+        let run = self.run;
+        if is_large(entry) && !run.open.remove_large(&entry.path) {
             return;
         }
-        let waits = self.run.room.waits_for(&error);
-        if error.retry() == Retry::Anew && (waits || self.lost_once.insert(entry.path.clone())) {
+        run.meter.totals().copied(entry.len);
+        let action = if run.open.take_replacing(&entry.path) { Action::Replaced } else { Action::Copied };
+        run.meter.entry(action, &entry.path, entry.len);
+        run.open.remove();
+    }
+
+    fn retry_or_end(&mut self, entry: &Arc<Entry>, slice: Slice, error: Error) {
+        if self.run.stopped() {
+            // The next run sends it again.
+            return;
+        }
+        let waits = self.run.disk_full.waits_for(&error);
+        if error.retry() == Retry::Anew && (waits || self.lost.insert(entry.path.clone())) {
             self.run.meter.totals().resent += 1;
             if is_large(entry) {
                 self.end(entry, End::Lost);
             } else {
-                self.run.queue.again(entry.clone(), slice);
+                self.run.queue.add_again(entry.clone(), slice);
             }
             return;
         }
         if waits {
-            self.run.queue.again(entry.clone(), slice);
+            self.run.queue.add_again(entry.clone(), slice);
             return;
         }
-        let tried = self.again.entry((entry.path.clone(), slice.index, slice.part)).or_default();
-        let (count, most) = match error.retry() {
-            Retry::Again => (&mut tried.0, VERIFY_AGAIN),
-            Retry::OtherStream => (&mut tried.1, STREAM_AGAIN),
-            Retry::Never | Retry::Anew => (&mut tried.0, 0),
-        };
-        *count += 1;
-        if *count <= most {
+        if self.may_retry(entry, slice, error.retry()) {
             self.run.meter.totals().resent += 1;
-            self.run.queue.again(entry.clone(), slice);
+            self.run.queue.add_again(entry.clone(), slice);
             return;
         }
-        self.again.remove(&(entry.path.clone(), slice.index, slice.part));
         match error.kind() {
             ErrorKind::SourceChanged => self.end(entry, End::Changed),
             ErrorKind::NoSpace | ErrorKind::Unreachable => {
@@ -215,28 +210,45 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
     }
 
-    /// Ends a file, once nothing of it is in flight any more.
+    /// Counts a retry of a slice. `false` if it has none left.
+    fn may_retry(&mut self, entry: &Entry, slice: Slice, retry: Retry) -> bool {
+        let key = (entry.path.clone(), slice.index, slice.part);
+        let retries = self.retries.entry(key.clone()).or_default();
+        let (count, most) = match retry {
+            Retry::Again => (&mut retries.verify, VERIFY_RETRIES),
+            Retry::OtherStream => (&mut retries.connection, CONNECTION_RETRIES),
+            Retry::Never | Retry::Anew => (&mut retries.verify, 0),
+        };
+        *count += 1;
+        let may = *count <= most;
+        if !may {
+            self.retries.remove(&key);
+        }
+        may
+    }
+
+    /// Ends a file, as soon as no slice of it is in flight.
     fn end(&mut self, entry: &Arc<Entry>, end: End) {
         let path = &entry.path;
         if is_large(entry) {
             self.run.queue.drop_large(path);
-            if self.run.is_flying(path) {
+            if self.run.in_flight.has_slices_of(path) {
                 self.ended.insert(path.clone(), end);
                 return;
             }
-            if !self.run.close_large(path) {
+            if !self.run.open.remove_large(path) {
                 return;
             }
         }
         let error = match end {
             End::Failed(error) => error,
-            End::Changed if self.changed_once.insert(path.clone()) => {
-                // It stays open until the flusher has looked at it again.
-                drop(self.look.send(Again::Changed(path.clone())));
+            // The file stays open until the flusher has offered it once more.
+            End::Changed if self.changed.insert(path.clone()) => {
+                drop(self.rechecks.send(Recheck::Changed(path.clone())));
                 return;
             }
             End::Lost => {
-                drop(self.look.send(Again::Lost(path.clone())));
+                drop(self.rechecks.send(Recheck::Lost(path.clone())));
                 return;
             }
             End::Changed => {
@@ -244,9 +256,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
                 Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause).on(path.as_bytes())
             }
         };
-        if !self.run.sets_aside(entry, &error) {
+        if !self.run.defer(entry, &error) {
             self.run.meter.fail(path, error);
         }
-        self.run.open.fetch_sub(1, Ordering::AcqRel);
+        self.run.open.remove();
     }
 }

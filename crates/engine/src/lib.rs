@@ -1,48 +1,56 @@
-//! The pipeline: scan → offer → queue → read → write → commit, between any source and any sink.
+//! The pipeline from scan to commit, between any source and any sink.
 //!
 //! ```text
-//!   scan ──entries──▶ offer ──needed files──▶ queue ──batches──▶ workers: read → write ──outcomes──▶ ledger
-//!  (source)          (asks the sink           (bounded)          (source)  (sink)                   (counts,
-//!                     in bulk)                                                                       retries)
+//!   scan ──entries──▶ offer ──needed files──▶ queue ──batches──▶ workers: read, write ──outcomes──▶ ledger
+//!  (source)          (sink, in bulk)         (bounded)          (source)  (sink)                   (counts,
+//!                                                                                                   retries)
 //! ```
 //!
-//! This crate knows only the contracts of `haul-core`: no file system, no network, no terminal. [`mod@copy`] starts
-//! the threads of a run, and no other module starts any but [`mod@hash`] and [`mod@verify`], which are small
-//! pipelines of their own, and [`governor`], which keeps the limits of a run.
+//! This crate uses only the contracts of `haul-core`: no file system, no network, no terminal. `copy.rs` has the passes of a
+//! copy and `pipeline.rs` the threads of a pass. [`hash()`] and [`verify()`] share a smaller pipeline in `inspect.rs`, and
+//! [`RateController`] has threads of its own.
 
-mod aside;
 mod backoff;
-pub mod cancel;
-mod compare;
-pub mod copy;
-#[cfg(test)]
-mod copy_tests;
+mod cancel;
+mod chunks;
+mod comparer;
+mod copy;
+mod deferred;
+mod delete_guard;
+mod disk_full;
 mod extra;
 mod feed;
 mod flusher;
-mod gate;
-pub mod governor;
-mod guard;
-pub mod hash;
+mod hard_links;
+mod hash;
+mod hung;
+mod in_flight;
+mod inspect;
 mod ledger;
-mod links;
+mod make_links;
 mod meter;
+mod offer;
+mod open_files;
+mod options;
+mod overlap;
+mod pipeline;
 mod prune;
 mod queue;
-mod rivals;
-mod room;
-pub mod sift;
-mod small;
-pub mod verify;
-mod way;
-mod weigh;
+mod rate_controller;
+mod run;
+mod scan;
+mod scan_budget;
+mod second_pass;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod verify;
 mod worker;
 
 pub use cancel::Cancel;
-pub use copy::{CopyOptions, Delete, Part, copy};
-pub use governor::Governor;
+pub use copy::copy;
 pub use hash::{HashLine, hash};
-pub use rivals::Rival;
-pub use room::OnFull;
-pub use sift::Trust;
+pub use options::{CopyOptions, Delete, OnFull, OtherSource, Part, Paths};
+pub use rate_controller::{Gauge, Plan, RateController, RateHandle};
+pub use trust::Trust;
 pub use verify::{Checked, VerifyOptions, check_manifest, verify};

@@ -1,4 +1,4 @@
-//! Removing what the source does not have.
+//! Deletes the extraneous entries of the destination.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -7,20 +7,21 @@ use haul_core::event::Action;
 use haul_core::{ErrorKind, RelPath, ScanOptions, Source};
 use haul_spool::Spool;
 
-use crate::aside::Aside;
-use crate::copy::{Delete, Run};
-use crate::extra::{self, spool_failed};
-use crate::weigh::runs;
+use crate::chunks::chunks;
+use crate::deferred::Deferred;
+use crate::extra::{Extra, find, list_error};
+use crate::options::Delete;
+use crate::run::Run;
 
-/// Removals asked for at once.
-const ASK: usize = 1024;
+/// The number of paths in one request to the sink.
+const PER_REQUEST: usize = 1024;
 
-/// What became of the removal.
+/// The result of the deletion.
 #[derive(Default)]
 pub(crate) struct Pruned {
-    /// Why nothing was removed, if so.
+    /// The reason why nothing was deleted, if so.
     pub(crate) refused: Option<String>,
-    /// Of the paths at which an entry waits for a folder to go, those whose folder stays.
+    /// The paths of deferred entries whose directory could not be emptied.
     pub(crate) blocked: BTreeSet<RelPath>,
 }
 
@@ -30,14 +31,14 @@ impl Pruned {
     }
 }
 
-/// Lists the destination, asks the source about each name, and removes what it does not have. Names that the rules
-/// leave out are left alone, as is what an option protects.
+/// Lists the destination and deletes the entries that the source does not have. Entries that the rules exclude stay, as do
+/// those that an option protects.
 pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete: Delete) -> Pruned {
     if run.scan_failed.load(Ordering::Relaxed) && !delete.ignore_errors {
         let why = "nothing was removed, because not all of the source could be looked at";
         return Pruned::refused(why.to_owned());
     }
-    let extra = match extra::find(run, view, scan) {
+    let extra = match find(run, view, scan) {
         Ok(extra) => extra,
         Err(error) => {
             run.abort(error);
@@ -45,22 +46,14 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
             return Pruned::refused(why.to_owned());
         }
     };
-    let waiting = run.aside.as_ref().map_or(0, Aside::len) - extra.blocked.len();
-    let count = extra.files.len() + extra.dirs.len() + waiting as u64;
-    if delete.max.is_some_and(|max| count > max) {
-        let max = delete.max.unwrap_or_default();
-        return Pruned::refused(format!(
-            "nothing was removed: {count} entries would have to go, more than --max-delete {max}"
-        ));
-    }
-    if let Some(why) = run.guard.refuses(run, count) {
+    if let Some(why) = refuse(run, &extra, delete) {
         return Pruned::refused(why);
     }
     let mut kept = extra.kept_dirs;
     let removed =
         remove_all(run, &extra.files, &mut kept).and_then(|()| remove_all(run, &extra.dirs, &mut kept));
     if let Err(e) = removed {
-        run.abort(spool_failed(&e));
+        run.abort(list_error(&e));
     }
     if kept > 0 {
         let folders = if kept == 1 { "1 folder" } else { &format!("{kept} folders") };
@@ -70,13 +63,27 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
     Pruned { refused: None, blocked: extra.blocked }
 }
 
+/// The reason to delete nothing, if there are too many extraneous entries.
+fn refuse(run: &Run<'_>, extra: &Extra, delete: Delete) -> Option<String> {
+    let replaced_dirs = run.deferred.as_ref().map_or(0, Deferred::len) - extra.blocked.len();
+    let count = extra.files.len() + extra.dirs.len() + replaced_dirs as u64;
+    if let Some(max) = delete.max.filter(|max| count > *max) {
+        return Some(format!(
+            "nothing was removed: {count} entries would have to go, more than --max-delete {max}"
+        ));
+    }
+    let totals = *run.meter.totals();
+    run.guard.refuse(&totals, run.dry_run, count)
+}
+
 fn remove_all(run: &Run<'_>, list: &Spool<RelPath>, kept: &mut u64) -> std::io::Result<()> {
     list.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
-        runs(&paths, ASK, |path| path.as_bytes().len()).for_each(|paths| remove(run, paths, kept));
+        chunks(&paths, PER_REQUEST, |path| path.as_bytes().len()).for_each(|paths| remove(run, paths, kept));
         Ok(())
     })
 }
 
+/// Deletes some paths. Counts the directories that are not empty in `kept`.
 fn remove(run: &Run<'_>, paths: &[RelPath], kept: &mut u64) {
     if run.stopped() {
         return;

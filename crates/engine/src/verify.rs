@@ -1,37 +1,38 @@
-//! Comparing content by digest.
+//! Compares content by digest: two ends, or one end and a manifest.
 
 use crossbeam_channel::Sender;
 use haul_core::{
     Digest, Entry, EntryKind, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanOptions, Side, Source,
 };
 
-use crate::hash::{each, end};
-use crate::meter::{Link, Meter};
-use crate::{Cancel, HashLine};
+use crate::cancel::Cancel;
+use crate::hash::HashLine;
+use crate::inspect::{Inspection, reading};
+use crate::meter::Meter;
 
-/// Lines of a manifest that are checked by one question.
-const ASK: usize = 256;
+/// The number of lines of a manifest in one request.
+const PER_REQUEST: usize = 256;
 
 /// How two ends are compared.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// What is looked at, in the source.
+    /// Which entries of the source to compare.
     pub scan: ScanOptions,
 }
 
-/// A difference that was found.
+/// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// The destination lacks it.
+    /// The destination does not have the entry.
     Missing(RelPath),
-    /// The content differs; the words say how.
+    /// The entry differs, as the text explains.
     Differs(RelPath, String),
-    /// The destination has it and the source does not: told, not a failure.
+    /// The destination has an entry that the source does not have. This is reported, but it is no failure.
     Extra(RelPath),
 }
 
-/// Compares everything in `source` with the same names in `destination` by digest (both ends hash at once) and
-/// calls `found` for each difference. [`Report::corrupt`] counts what is missing or differs.
+/// Compares every entry of `source` with the same path of `destination`, files by digest. Both ends hash at the same time.
+/// Calls `found` for each difference. [`Report::corrupt`] counts the missing and the different entries.
 pub fn verify(
     source: &dyn Source,
     destination: &dyn Source,
@@ -41,77 +42,86 @@ pub fn verify(
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
-    let ask =
-        |entries: Vec<Entry>, said: &Sender<Checked>| compare(&meter, source, destination, &entries, said);
-    let mut say = |checked| {
+    let ask = |entries: Vec<Entry>, results: &Sender<Checked>| {
+        Comparison { meter: &meter, source, destination, results }.compare(&entries)
+    };
+    let mut take = |checked| {
         found(checked);
         Ok(())
     };
-    let streams = source.streams() + destination.streams();
-    each(&meter, source, &options.scan, cancel, streams, &ask, &mut say);
+    let (scan, streams) = (&options.scan, source.streams() + destination.streams());
+    Inspection { meter: &meter, source, scan, cancel, streams }.run(&ask, &mut take);
     if !cancel.is_cancelled() && meter.fatal().is_none() {
-        extras(&meter, source, destination, &options.scan, cancel, found);
+        find_extra(&meter, source, destination, scan, cancel, found);
     }
-    end(&meter, cancel)
+    Inspection::report(&meter, cancel)
 }
 
-/// Compares entries of the source with what is under the same names.
-fn compare(
-    meter: &Meter<'_>,
-    source: &dyn Source,
-    destination: &dyn Source,
-    entries: &[Entry],
-    said: &Sender<Checked>,
-) -> Result<()> {
-    let say = |checked| drop(said.send(checked));
-    let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
-    let mut to_hash: Vec<&Entry> = Vec::new();
-    for (entry, there) in entries.iter().zip(same_length(destination.lookup(&paths)?, paths.len())?) {
-        let differs = |how: String| {
-            meter.count_corrupt();
-            say(Checked::Differs(entry.path.clone(), how));
-        };
-        match there {
-            Err(error) => meter.fail(&entry.path, error),
-            Ok(None) => {
-                meter.count_corrupt();
-                say(Checked::Missing(entry.path.clone()));
+/// The comparison of one request.
+struct Comparison<'a> {
+    meter: &'a Meter<'a>,
+    source: &'a dyn Source,
+    destination: &'a dyn Source,
+    results: &'a Sender<Checked>,
+}
+
+impl Comparison<'_> {
+    fn report(&self, checked: Checked) {
+        self.meter.count_corrupt();
+        drop(self.results.send(checked));
+    }
+
+    /// Compares entries of the source with the same paths of the destination.
+    fn compare(&self, entries: &[Entry]) -> Result<()> {
+        let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
+        let mut to_hash: Vec<&Entry> = Vec::new();
+        for (entry, found) in entries.iter().zip(same_length(self.destination.lookup(&paths)?, paths.len())?)
+        {
+            match found {
+                Err(error) => self.meter.fail(&entry.path, error),
+                Ok(None) => self.report(Checked::Missing(entry.path.clone())),
+                Ok(Some(found)) => match difference(entry, &found) {
+                    Some(how) => self.report(Checked::Differs(entry.path.clone(), how)),
+                    None if entry.is_file() => to_hash.push(entry),
+                    None => self.meter.totals().same += 1,
+                },
             }
-            Ok(Some(there)) => match (&entry.kind, &there.kind) {
-                (EntryKind::File, EntryKind::File) if entry.len == there.len => to_hash.push(entry),
-                (EntryKind::File, EntryKind::File) => {
-                    differs(format!("{} bytes at the source, {} at the destination", entry.len, there.len));
+        }
+        if to_hash.is_empty() { Ok(()) } else { self.compare_digests(&to_hash) }
+    }
+
+    fn compare_digests(&self, entries: &[&Entry]) -> Result<()> {
+        let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
+        let (copied, original) =
+            haul_threads::both("hash", || self.destination.digest(&paths), || self.source.digest(&paths))?;
+        let (original, copied) = (same_length(original?, paths.len())?, same_length(copied?, paths.len())?);
+        for ((entry, original), copied) in entries.iter().zip(original).zip(copied) {
+            match (original, copied) {
+                (Ok(original), Ok(copied)) if original == copied => self.meter.totals().same(entry.len),
+                (Ok(original), Ok(copied)) => {
+                    let how = format!("digest {original} at the source, {copied} there");
+                    self.report(Checked::Differs(entry.path.clone(), how));
                 }
-                (here, there) if here == there => meter.totals().same += 1,
-                (EntryKind::Symlink(_), EntryKind::Symlink(_)) => {
-                    differs("the links point elsewhere".to_owned());
-                }
-                (here, there) => {
-                    differs(format!("{} at the source, {} at the destination", kind(here), kind(there)));
-                }
-            },
+                (Err(error), _) | (_, Err(error)) => self.meter.fail(&entry.path, error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How two entries differ, without a look at the content of files.
+fn difference(source: &Entry, destination: &Entry) -> Option<String> {
+    match (&source.kind, &destination.kind) {
+        (EntryKind::File, EntryKind::File) if source.len == destination.len => None,
+        (EntryKind::File, EntryKind::File) => {
+            Some(format!("{} bytes at the source, {} at the destination", source.len, destination.len))
+        }
+        (source, destination) if source == destination => None,
+        (EntryKind::Symlink(_), EntryKind::Symlink(_)) => Some("the links point elsewhere".to_owned()),
+        (source, destination) => {
+            Some(format!("{} at the source, {} at the destination", kind(source), kind(destination)))
         }
     }
-    let paths: Vec<RelPath> = to_hash.iter().map(|entry| entry.path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let (there, here) = haul_threads::both("hash", || destination.digest(&paths), || source.digest(&paths))?;
-    let (here, there) = (same_length(here?, paths.len())?, same_length(there?, paths.len())?);
-    for ((entry, here), there) in to_hash.into_iter().zip(here).zip(there) {
-        match (here, there) {
-            (Ok(here), Ok(there)) if here == there => meter.totals().same(entry.len),
-            (Ok(here), Ok(there)) => {
-                meter.count_corrupt();
-                say(Checked::Differs(
-                    entry.path.clone(),
-                    format!("digest {here} at the source, {there} there"),
-                ));
-            }
-            (Err(error), _) | (_, Err(error)) => meter.fail(&entry.path, error),
-        }
-    }
-    Ok(())
 }
 
 fn kind(kind: &EntryKind) -> &'static str {
@@ -126,17 +136,20 @@ fn kind(kind: &EntryKind) -> &'static str {
     }
 }
 
-/// An answer that is as long as its question.
-fn same_length<T>(answer: Vec<T>, len: usize) -> Result<Vec<T>> {
-    if answer.len() == len {
-        return Ok(answer);
+/// Checks that there is one answer for each question.
+///
+/// # Errors
+/// `Protocol` if not.
+fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
+    if answers.len() == len {
+        return Ok(answers);
     }
     let cause = "the answer is not as long as the question";
     Err(Error::new(ErrorKind::Protocol, Side::Wire, "compare", cause))
 }
 
-/// Names what the destination has and the source does not.
-fn extras(
+/// Reports the entries of the destination that the source does not have.
+fn find_extra(
     meter: &Meter<'_>,
     source: &dyn Source,
     destination: &dyn Source,
@@ -144,36 +157,36 @@ fn extras(
     cancel: &Cancel,
     found: &mut dyn FnMut(Checked),
 ) {
-    // What is extra is not part of what was to be verified, so it is not counted with it.
-    let apart = Meter::new(&Silent);
-    let ask = |entries: Vec<Entry>, said: &Sender<RelPath>| {
+    // Extra entries are not part of the source, so the totals of the run do not count them.
+    let own_meter = Meter::new(&Silent);
+    let ask = |entries: Vec<Entry>, results: &Sender<RelPath>| {
         let paths: Vec<RelPath> = entries.into_iter().map(|entry| entry.path).collect();
-        let there = same_length(source.lookup(&paths)?, paths.len())?;
-        for (path, there) in paths.into_iter().zip(there) {
-            if matches!(there, Ok(None)) {
-                drop(said.send(path));
+        let originals = same_length(source.lookup(&paths)?, paths.len())?;
+        for (path, original) in paths.into_iter().zip(originals) {
+            if matches!(original, Ok(None)) {
+                drop(results.send(path));
             }
         }
         Ok(())
     };
-    let mut say = |path| {
+    let mut take = |path| {
         found(Checked::Extra(path));
         Ok(())
     };
-    each(&apart, destination, scan, cancel, 0, &ask, &mut say);
-    if let Some(error) = apart.fatal() {
+    Inspection { meter: &own_meter, source: destination, scan, cancel, streams: 0 }.run(&ask, &mut take);
+    if let Some(error) = own_meter.fatal() {
         meter.abort(error);
     }
 }
 
-/// Hears nothing.
+/// Drops all events.
 struct Silent;
 
 impl Reporter for Silent {
     fn event(&self, _event: &haul_core::Event<'_>) {}
 }
 
-/// Checks the files that a manifest names against `destination`.
+/// Compares the files that a manifest names with `destination`. Calls `found` for each difference.
 pub fn check_manifest(
     lines: &mut dyn Iterator<Item = Result<HashLine>>,
     destination: &dyn Source,
@@ -182,49 +195,56 @@ pub fn check_manifest(
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
-    let streams = destination.streams();
     while !cancel.is_cancelled() && meter.fatal().is_none() {
-        let mut chunk: Vec<(RelPath, Digest)> = Vec::new();
-        let mut bad = 0;
-        for line in (&mut *lines).take(ASK) {
-            match line {
-                Ok(line) => chunk.push((line.path, line.digest)),
-                Err(error) => {
-                    bad += 1;
-                    meter.fail(&RelPath::root(), error);
-                }
-            }
-        }
-        meter.totals().found += chunk.len() as u64 + bad;
-        if chunk.is_empty() {
-            if bad == 0 {
-                break;
-            }
+        let Some(wanted) = next_lines(lines, &meter) else { break };
+        if wanted.is_empty() {
             continue;
         }
-        let paths: Vec<RelPath> = chunk.iter().map(|(path, _)| path.clone()).collect();
-        let digests = match destination.digest(&paths).and_then(|digests| same_length(digests, paths.len())) {
-            Ok(digests) => digests,
-            Err(error) => {
-                meter.abort(error);
-                break;
-            }
-        };
-        for ((path, wanted), digest) in chunk.into_iter().zip(digests) {
-            match digest {
-                Ok(digest) if digest == wanted => meter.totals().same += 1,
-                Ok(digest) => {
-                    meter.count_corrupt();
-                    found(Checked::Differs(path, format!("digest {digest} instead of {wanted}")));
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    meter.count_corrupt();
-                    found(Checked::Missing(path));
-                }
-                Err(error) => meter.fail(&path, error),
-            }
+        if let Err(error) = check_lines(wanted, destination, found, &meter) {
+            meter.abort(error);
+            break;
         }
-        meter.progress(&Link { streams, reads: streams > 0, ..Link::default() });
+        meter.progress(&reading(destination.streams()));
     }
-    end(&meter, cancel)
+    Inspection::report(&meter, cancel)
+}
+
+/// The next lines of a manifest, without those that cannot be read; `None` at the end.
+fn next_lines(lines: &mut dyn Iterator<Item = Result<HashLine>>, meter: &Meter<'_>) -> Option<Vec<HashLine>> {
+    let mut good = Vec::new();
+    let mut count = 0;
+    for line in lines.take(PER_REQUEST) {
+        count += 1;
+        match line {
+            Ok(line) => good.push(line),
+            Err(error) => meter.fail(&RelPath::root(), error),
+        }
+    }
+    meter.totals().found += count;
+    (count > 0).then_some(good)
+}
+
+fn check_lines(
+    wanted: Vec<HashLine>,
+    destination: &dyn Source,
+    found: &mut dyn FnMut(Checked),
+    meter: &Meter<'_>,
+) -> Result<()> {
+    let paths: Vec<RelPath> = wanted.iter().map(|line| line.path.clone()).collect();
+    let digests: Vec<Result<Digest>> = same_length(destination.digest(&paths)?, paths.len())?;
+    for (HashLine { path, digest: wanted }, digest) in wanted.into_iter().zip(digests) {
+        match digest {
+            Ok(digest) if digest == wanted => meter.totals().same += 1,
+            Ok(digest) => {
+                meter.count_corrupt();
+                found(Checked::Differs(path, format!("digest {digest} instead of {wanted}")));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                meter.count_corrupt();
+                found(Checked::Missing(path));
+            }
+            Err(error) => meter.fail(&path, error),
+        }
+    }
+    Ok(())
 }

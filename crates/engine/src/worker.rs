@@ -1,4 +1,4 @@
-//! One worker: takes a batch, reads it, writes it, takes the next.
+//! One worker thread: takes a batch, reads it, and writes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,46 +7,55 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use haul_core::{Batch, Error, ErrorKind, Outcome, Result, Retry, Side, SliceData, WriteDone};
 
-use crate::copy::{Run, Settled};
-use crate::meter::Spent;
+use crate::meter::Activity;
 use crate::queue::Work;
+use crate::run::Run;
 
-/// Works until the queue is closed. What becomes of each batch goes to `settled`.
+/// A message to the ledger: the outcomes of a batch.
+pub(crate) struct Settled {
+    pub(crate) batch: Arc<Batch>,
+    /// One for each slice.
+    pub(crate) outcomes: Vec<Result<Outcome>>,
+    /// The bytes of each slice that the destination had, so that they were not sent.
+    pub(crate) matched: u64,
+}
+
+/// Works until the queue is closed. Sends the outcomes of each batch to `settled`. `number` counts the workers from 0.
 pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
     let mut since = Instant::now();
-    // The queue of a run that was stopped is closed a moment later: in that time nothing more is begun.
+    // A run that stops closes the queue a moment later. No work begins in between.
     while !run.stopped()
-        && let Some(Work { batch, pages }) = run.queue.take(number, |batch| run.taken(batch))
+        && let Some(Work { batch, pages }) = run.queue.take(number, |batch| run.in_flight.add(batch))
     {
-        since = run.meter.spent(Spent::Waiting, since);
+        since = run.meter.spend(Activity::Waiting, since);
         let matched = Arc::new(AtomicU64::new(0));
         let pending =
             Pending { settled: settled.clone(), batch: Some(batch.clone()), matched: matched.clone() };
         let done: WriteDone = Box::new(move |outcomes| pending.settle(outcomes));
-        if !run.go_on() {
+        if !run.wait_for_space() {
             let error = Error::new(ErrorKind::Cancelled, Side::Local, "copy", "the run was stopped");
             done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             return;
         }
         let Some(done) = run.sink.fetch(&batch, done) else {
-            since = run.meter.spent(Spent::Writing, since);
+            since = run.meter.spend(Activity::Writing, since);
             continue;
         };
         let read = match &pages {
             Some(pages) => run.source.read_changed(&batch, pages),
             None => run.source.read(&batch),
         };
-        since = run.meter.spent(Spent::Reading, since);
+        since = run.meter.spend(Activity::Reading, since);
         match read {
             Ok(data) => {
                 let same = data.slices.iter().flatten().map(SliceData::same_len).sum();
                 matched.store(same, Ordering::Relaxed);
                 run.sink.write(data, done);
-                since = run.meter.spent(Spent::Writing, since);
+                since = run.meter.spend(Activity::Writing, since);
             }
             Err(error) => {
-                let gone = error.retry() == Retry::Never;
-                if gone {
+                let is_final = error.retry() == Retry::Never;
+                if is_final {
                     run.abort(error.clone());
                 }
                 done(batch.slices.iter().map(|_| Err(error.clone())).collect());
@@ -55,8 +64,8 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
     }
 }
 
-/// A batch that was taken and is not settled. Dropped unsettled, as by a thread that panics, it has failed: the ledger
-/// waits for every batch.
+/// A batch that was taken and is not settled. The ledger waits for every batch, so one that is dropped unsettled, as by a
+/// panic, has failed.
 struct Pending {
     settled: Sender<Settled>,
     batch: Option<Arc<Batch>>,
@@ -70,8 +79,9 @@ impl Pending {
 
     fn send(&mut self, outcomes: Vec<Result<Outcome>>) {
         if let Some(batch) = self.batch.take() {
-            // The ledger may be gone when an interrupted run does not wait any longer.
-            drop(self.settled.send((batch, outcomes, self.matched.load(Ordering::Relaxed))));
+            let matched = self.matched.load(Ordering::Relaxed);
+            // The ledger may be gone, as an interrupted run waits only for a while.
+            drop(self.settled.send(Settled { batch, outcomes, matched }));
         }
     }
 }

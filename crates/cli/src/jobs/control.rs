@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use haul_engine::governor::Handle;
+use haul_engine::RateHandle;
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ enum Answer {
 ///
 /// # Errors
 /// If the socket cannot be made.
-pub(super) fn listen(folder: &Folder, id: u64, governor: Handle) -> io::Result<()> {
+pub(super) fn listen(folder: &Folder, id: u64, governor: RateHandle) -> io::Result<()> {
     let (held, path) = folder.socket(id)?;
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
@@ -55,7 +55,7 @@ pub(super) fn listen(folder: &Folder, id: u64, governor: Handle) -> io::Result<(
     Ok(())
 }
 
-fn serve(stream: &UnixStream, governor: &Handle) -> io::Result<()> {
+fn serve(stream: &UnixStream, governor: &RateHandle) -> io::Result<()> {
     let asking = socket_peercred(stream)?.uid;
     if !asking.is_root() && asking != rustix::process::geteuid() {
         return Err(io::ErrorKind::PermissionDenied.into());

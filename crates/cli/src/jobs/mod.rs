@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::Totals;
 use haul_core::path::printable;
-use haul_engine::governor::Handle;
+use haul_engine::RateHandle;
 
 pub(crate) use control::limit;
 pub(crate) use folder::Folder;
@@ -65,7 +65,7 @@ impl Job {
     ///
     /// # Errors
     /// If the socket cannot be made.
-    pub(crate) fn listen(&self, governor: Handle) -> io::Result<()> {
+    pub(crate) fn listen(&self, governor: RateHandle) -> io::Result<()> {
         control::listen(&self.folder, self.id, governor)
     }
 

@@ -1,4 +1,4 @@
-//! Digests of whole files, by reading them in batches on several threads.
+//! Digests of whole files, which several threads read in batches.
 
 use haul_core::sync::Mutex;
 use std::collections::VecDeque;
@@ -10,10 +10,13 @@ use haul_core::{
 };
 use haul_threads::together;
 
-/// Files in one batch at most.
-const BUNDLE: usize = 256;
+/// The most files in one batch.
+const BATCH_FILES: usize = 256;
 
-/// The digests of files, or why one is not to be had; `threads` batches are read at a time.
+/// The digests of files, or their errors. Up to `threads` batches are read with `read` at a time.
+///
+/// # Errors
+/// The first error of `read`, or `Io` if no thread can be started.
 pub fn digests(
     entries: Vec<Result<Arc<Entry>>>,
     threads: u32,
@@ -42,12 +45,12 @@ pub fn digests(
     Ok(trees.into_iter().map(|one| one.into_inner()?.digest().ok_or_else(missing)).collect())
 }
 
-/// What is left to be read. The slices of a large file are counted off one by one, as a server may claim any length for it.
+/// The batches that are left. The slices of a large file are made one by one, because a server may claim any length.
 struct Work {
     large_files: VecDeque<(Arc<Entry>, usize)>,
     /// The next slice of the first large file.
     next: u32,
-    bundles: std::vec::IntoIter<(Batch, Vec<usize>)>,
+    small_files: std::vec::IntoIter<(Batch, Vec<usize>)>,
 }
 
 impl Iterator for Work {
@@ -55,7 +58,7 @@ impl Iterator for Work {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Some((entry, number)) = self.large_files.front() else {
-            return self.bundles.next().map(|(batch, owners)| (Arc::new(batch), owners));
+            return self.small_files.next().map(|(batch, owners)| (Arc::new(batch), owners));
         };
         let slices = vec![Slice::whole(0, self.next)];
         let batch = Batch { entries: vec![entry.clone()], slices, again: false };
@@ -69,10 +72,10 @@ impl Iterator for Work {
     }
 }
 
-/// Cuts files into batches: a slice of a large file, or several small ones. With each slice goes the number of its file.
+/// Cuts files into batches of one slice of a large file, or of several small files, each with the number of its file.
 fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
-    let (mut large_files, mut bundles) = (VecDeque::new(), Vec::new());
-    let mut bundle = (Batch::default(), Vec::new());
+    let (mut large_files, mut batches) = (VecDeque::new(), Vec::new());
+    let mut last = (Batch::default(), Vec::new());
     let mut bytes = 0;
     for (number, entry) in entries.iter().enumerate() {
         let Ok(entry) = entry else { continue };
@@ -80,18 +83,76 @@ fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
             large_files.push_back((entry.clone(), number));
             continue;
         }
-        if bytes + entry.len > SLICE_LEN || bundle.1.len() == BUNDLE {
-            bundles.push(std::mem::take(&mut bundle));
+        if bytes + entry.len > SLICE_LEN || last.1.len() == BATCH_FILES {
+            batches.push(std::mem::take(&mut last));
             bytes = 0;
         }
         bytes += entry.len;
-        let (batch, owners) = &mut bundle;
+        let (batch, owners) = &mut last;
         batch.slices.push(Slice::whole(owners.len() as u32, 0));
         batch.entries.push(entry.clone());
         owners.push(number);
     }
-    if !bundle.1.is_empty() {
-        bundles.push(bundle);
+    if !last.1.is_empty() {
+        batches.push(last);
     }
-    Work { large_files, next: 0, bundles: bundles.into_iter() }
+    Work { large_files, next: 0, small_files: batches.into_iter() }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_core::digest::SliceHasher;
+    use haul_core::{Buffer, EntryKind, Extent, RelPath, SliceData};
+
+    use super::*;
+
+    /// A file of bytes that equal its number.
+    fn file(number: usize, len: u64) -> Result<Arc<Entry>> {
+        let path = RelPath::new(number.to_string().as_bytes()).unwrap();
+        Ok(Arc::new(Entry::new(path, EntryKind::File, len)))
+    }
+
+    fn number(entry: &Entry) -> u8 {
+        String::from_utf8(entry.path.as_bytes().to_vec()).unwrap().parse::<usize>().unwrap() as u8
+    }
+
+    fn failure(kind: ErrorKind) -> Error {
+        Error::new(kind, Side::Source, "read", "test")
+    }
+
+    /// Reads a batch; file 3 cannot be read.
+    fn read(batch: &Arc<Batch>) -> Result<BatchData> {
+        assert!(batch.slices.len() <= BATCH_FILES);
+        let slices = batch.iter().map(|(entry, slice)| {
+            if number(entry) == 3 {
+                return Err(failure(ErrorKind::PermissionDenied));
+            }
+            let len = slice.len_in(entry.len);
+            let mut hasher = SliceHasher::new(entry.len, slice.start());
+            hasher.update(&vec![number(entry); len as usize]);
+            Ok(SliceData { extents: vec![Extent::data(0, len as u32)], value: hasher.finish() })
+        });
+        let slices = slices.collect();
+        Ok(BatchData { batch: batch.clone(), slices, content: Buffer::default(), at_hand: true })
+    }
+
+    #[test]
+    fn every_file_gets_its_digest_or_its_error() {
+        let mut files: Vec<_> = (0..200).map(|number| file(number, 5)).collect();
+        files[0] = file(0, 2 * SLICE_LEN + 7);
+        files[1] = Err(failure(ErrorKind::NotFound));
+        files.extend((0..BATCH_FILES).map(|_| file(7, 0)));
+        let digests = digests(files, 3, read).unwrap();
+        assert_eq!(digests[0], Ok(Digest::of(&vec![0; 2 * SLICE_LEN as usize + 7])));
+        assert_eq!(digests[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(digests[3].as_ref().unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(digests[199], Ok(Digest::of(&[199; 5])));
+        assert_eq!(digests.last().unwrap(), &Ok(Digest::of(&[])));
+    }
+
+    #[test]
+    fn a_batch_that_fails_ends_all() {
+        let failed = |_: &Arc<Batch>| Err(failure(ErrorKind::Io));
+        assert_eq!(digests(vec![file(1, 1)], 1, failed).unwrap_err().kind(), ErrorKind::Io);
+    }
 }

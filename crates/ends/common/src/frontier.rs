@@ -1,10 +1,10 @@
-//! What a walk has still to look at, shared by its threads.
+//! The work that a walk has still to do, shared by its threads.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 
 use haul_core::{Error, Result};
 
-/// Work that makes more work, until there is none left. Last in, first out: what is held stays little.
+/// Work that makes more work, until none is left. Last in, first out, so that little is held.
 pub struct Frontier<W> {
     state: Mutex<State<W>>,
     changed: Condvar,
@@ -12,10 +12,10 @@ pub struct Frontier<W> {
 
 struct State<W> {
     work: Vec<W>,
-    /// Threads that took some and may add more.
+    /// Threads that took work and may add more.
     busy: usize,
     stopped: bool,
-    /// What ended it.
+    /// The first error.
     failed: Option<Error>,
 }
 
@@ -27,15 +27,15 @@ impl<W> Default for Frontier<W> {
 }
 
 impl<W> Frontier<W> {
-    /// Adds work; the last of it is taken first.
+    /// Adds work. The last item is taken first.
     pub fn add(&self, work: impl IntoIterator<Item = W>) {
         self.lock().work.extend(work);
         self.changed.notify_all();
     }
 
-    /// Some of the work: as much as `share` says of how much there is, one at least. Waits while there is none and
-    /// others may add more, after `idle` was called; `None` when all is done or stopped. Each that was taken is to be
-    /// [`done`](Self::done).
+    /// Takes some of the work: `share` of the number of items, at least one. Waits, after a call of `idle`, while there
+    /// is none and other threads may add some. `None` when all is done or stopped. The caller must report the end of
+    /// what it took with [`done`](Self::done).
     pub fn take(&self, share: impl Fn(usize) -> usize, idle: impl FnOnce()) -> Option<Vec<W>> {
         let mut idle = Some(idle);
         let mut state = self.lock();
@@ -61,7 +61,7 @@ impl<W> Frontier<W> {
         }
     }
 
-    /// What was taken is done. The first error stops all.
+    /// Ends the work that was taken. The first error stops all threads.
     pub fn done(&self, done: Result<()>) {
         let mut state = self.lock();
         state.busy -= 1;
@@ -73,21 +73,21 @@ impl<W> Frontier<W> {
         self.changed.notify_all();
     }
 
-    /// Nothing more is taken.
+    /// Stops all threads: no more work is taken.
     pub fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Whether it was stopped.
+    /// Whether the work was stopped.
     pub fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
 
-    /// How it ended.
+    /// The result of all work.
     ///
     /// # Errors
-    /// The first of those that stopped it.
+    /// The first error of the work.
     pub fn end(self) -> Result<()> {
         self.state.into_inner().failed.map_or(Ok(()), Err)
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_makes_work_is_all_done() {
+    fn all_work_is_done_that_work_adds() {
         let seen = AtomicUsize::new(0);
         let step = |frontier: &Frontier<u32>, depth: u32| {
             seen.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it_for_all() {
+    fn an_error_stops_all_threads() {
         let step = |frontier: &Frontier<u32>, depth: u32| {
             frontier.add([depth + 1, depth + 1]);
             if depth < 40 { Ok(()) } else { Err(Error::new(ErrorKind::Io, Side::Source, "list", "no")) }

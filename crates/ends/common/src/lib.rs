@@ -1,4 +1,5 @@
-//! What the ends share.
+//! The parts that several ends use: caches, digests in batches, directories at the end of a run, the work of walks,
+//! warnings about metadata, and thread pools.
 
 pub mod cache;
 pub mod digests;

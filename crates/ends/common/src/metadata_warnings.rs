@@ -1,4 +1,4 @@
-//! What of entries could not be kept.
+//! Warnings for metadata that the destination cannot keep.
 
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
@@ -6,28 +6,47 @@ use std::collections::HashMap;
 use haul_core::text::Clean;
 use haul_core::{MetaNote, RelPath};
 
-/// What could not be set, once for each kind.
+/// The warnings of a run, one for each kind and cause.
 #[derive(Default)]
-pub struct Notes(Mutex<HashMap<(String, String), MetaNote>>);
+pub struct MetadataWarnings(Mutex<HashMap<(String, String), MetaNote>>);
 
-impl Notes {
-    /// Counts one entry of which `what` could not be kept, because of `cause`.
+impl MetadataWarnings {
+    /// Counts an entry whose metadata `what` could not be kept because of `cause`.
     pub fn note(&self, what: &str, cause: &str, path: &RelPath) {
-        let mut notes = self.0.lock();
-        let note = notes.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
+        let mut warnings = self.0.lock();
+        let warning = warnings.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
             what: what.to_owned().clean(),
             cause: cause.to_owned().clean(),
             count: 0,
             example: path.clone(),
         });
-        note.count += 1;
+        warning.count += 1;
     }
 
-    /// All of them, sorted.
+    /// All warnings, sorted.
     pub fn all(&self) -> Vec<MetaNote> {
-        let notes = self.0.lock();
-        let mut all: Vec<MetaNote> = notes.values().cloned().collect();
+        let mut all: Vec<MetaNote> = self.0.lock().values().cloned().collect();
         all.sort_by(|a, b| (&a.what, &a.cause).cmp(&(&b.what, &b.cause)));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_counted_by_kind_and_cause() {
+        let warnings = MetadataWarnings::default();
+        let path = |text: &[u8]| RelPath::new(text).unwrap();
+        for (what, cause, at) in
+            [("owner", "x", "a"), ("mode", "x", "b"), ("owner", "x", "c"), ("mode", "\u{1b}", "d")]
+        {
+            warnings.note(what, cause, &path(at.as_bytes()));
+        }
+        let all = warnings.all();
+        let seen: Vec<_> = all.iter().map(|one| (&one.what[..], &one.cause[..], one.count)).collect();
+        assert_eq!(seen, [("mode", "\\x1b", 1), ("mode", "x", 1), ("owner", "x", 2)]);
+        assert_eq!(all[2].example, path(b"a"), "the first entry");
     }
 }

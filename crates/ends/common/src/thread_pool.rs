@@ -1,60 +1,60 @@
-//! Several threads on one question, as many as help.
+//! Several threads for one list of items, as many as help.
 //!
-//! What a network file system costs is waiting, so more threads than processors help, up to where its server or
-//! this machine has enough to do. A thread pool finds that out while it works: it grows as long as the operations in a
-//! second grow with it, and shrinks to where they last did when they no longer do.
+//! Work on a network file system is mostly waiting, so more threads than CPUs help, until its server or this machine is
+//! busy. A thread pool finds the number while it works: it grows as long as the operations per second grow with it, and
+//! shrinks back when they no longer do.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A rate is measured over at least this time, and over [`OPERATIONS`] for each seat.
+/// A rate is measured over at least this time and [`OPERATIONS`] for each seat.
 const WINDOW: Duration = Duration::from_millis(25);
 /// Operations for each seat in a window.
 const OPERATIONS: u64 = 2;
-/// A step up helped if the rate grew by this factor.
+/// A larger size helped if the rate grew by this factor.
 const HELPED: f64 = 1.08;
-/// Windows after which a step up that did not help is tried again.
-const PATIENCE: u32 = 24;
-/// When nothing was begun for so long and no seat is free, one more is called.
-const STUCK: Duration = Duration::from_secs(1);
+/// Windows before a size that did not help is tried again.
+const RETRY_AFTER: u32 = 24;
+/// If no item was begun for this time and no seat is free, one more thread is started.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// Threads that do one kind of work for one end.
 pub struct ThreadPool {
     state: Mutex<State>,
-    /// A seat became free, or there are more.
+    /// A seat became free, or there are more seats.
     changed: Condvar,
     most: usize,
 }
 
 struct State {
-    /// Seats there are at the moment.
+    /// The current number of seats.
     seats: usize,
-    /// Seats that are taken; who asks for something itself works in any case.
+    /// Seats that are taken: more than there are, if threads took one unasked.
     taken: usize,
     climb: Climb,
     since: Instant,
-    /// Operations in this window, and how many of them found all seats taken.
+    /// Operations in this window, and how many of them ended while all seats were taken.
     done: u64,
     full: u64,
 }
 
-/// How the number of seats is found.
+/// The search for the number of seats.
 struct Climb {
-    /// Seats and operations per second of the last window before the last step up.
+    /// Seats and operations per second before the last growth.
     before: Option<(usize, f64)>,
-    /// Windows to wait before the next step up.
+    /// Windows to wait before the next growth.
     rest: u32,
 }
 
 impl Climb {
-    /// The number of seats after a window in which all `seats` were taken and `rate` operations per second done.
+    /// The number of seats after a window in which all `seats` were taken and did `rate` operations per second.
     fn next(&mut self, seats: usize, rate: f64, most: usize) -> usize {
         if let Some((fewer, before)) = self.before.take()
             && rate < before * HELPED
         {
-            self.rest = PATIENCE;
+            self.rest = RETRY_AFTER;
             return fewer;
         }
         if self.rest > 0 {
@@ -65,24 +65,24 @@ impl Climb {
             return seats;
         }
         self.before = Some((seats, rate));
-        // Doubling is coarse where most is reached: from there on smaller steps.
+        // Doubling many seats is too coarse: from there on the steps are smaller.
         let step = if seats < 64 { seats } else { seats / 2 };
         (seats + step.max(1)).min(most)
     }
 }
 
-/// A seat in a thread pool; free again on drop.
+/// A seat in a thread pool, freed on drop.
 pub struct Seat<'a>(&'a ThreadPool);
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.0.lock().taken -= 1;
-        // All, as the one that wakes may have nothing left to take it for.
+        // All are woken, because one of them may have no items left.
         self.0.changed.notify_all();
     }
 }
 
-/// A seat that its holder does without; its own again on drop.
+/// A seat that its holder has lent, taken back on drop.
 pub struct Lent<'a>(Option<&'a ThreadPool>);
 
 impl Drop for Lent<'_> {
@@ -94,13 +94,13 @@ impl Drop for Lent<'_> {
 }
 
 impl ThreadPool {
-    /// A thread pool of always `seats`, no more than there are processors.
+    /// A thread pool with a fixed number of seats, at most one for each CPU.
     pub fn fixed(seats: usize) -> Self {
         let seats = seats.min(std::thread::available_parallelism().map_or(2, Into::into)).max(1);
         Self::growing(seats, seats)
     }
 
-    /// A thread pool that begins with `least` seats and finds out how many, up to `most`, help.
+    /// A thread pool that begins with `least` seats and grows up to `most` while that helps.
     pub fn growing(least: usize, most: usize) -> Self {
         let climb = Climb { before: None, rest: 0 };
         let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
@@ -111,7 +111,7 @@ impl ThreadPool {
         self.state.lock()
     }
 
-    /// Whether there is never more than one seat: then nothing is gained by asking for more.
+    /// Whether there is never more than one seat.
     pub fn is_single(&self) -> bool {
         self.most == 1
     }
@@ -125,13 +125,13 @@ impl ThreadPool {
         })
     }
 
-    /// A seat for who asks, free or not.
+    /// A seat for the caller, even if none is free.
     pub fn own_seat(&self) -> Seat<'_> {
         self.lock().taken += 1;
         Seat(self)
     }
 
-    /// Who has a seat and has to wait for others of the thread pool leaves it to them meanwhile.
+    /// Lends a seat to other threads, for a caller that has one and waits for them.
     pub fn lend(&self) -> Lent<'_> {
         let mut state = self.lock();
         let has_one = state.taken > 0;
@@ -141,7 +141,7 @@ impl ThreadPool {
         Lent(has_one.then_some(self))
     }
 
-    /// An operation has been done. Whether there are more at work than there should be.
+    /// Counts an operation as done. Whether more threads work than there are seats.
     pub fn done(&self) -> bool {
         let mut state = self.lock();
         state.done += 1;
@@ -149,7 +149,7 @@ impl ThreadPool {
         if state.done >= OPERATIONS * state.seats as u64 {
             let elapsed = state.since.elapsed();
             if elapsed >= WINDOW {
-                // Only a thread pool that was busy all the time says something about its size.
+                // The rate depends on the size only if the thread pool was busy all the time.
                 if state.full * 10 >= state.done * 9 && elapsed < 40 * WINDOW {
                     let rate = state.done as f64 / elapsed.as_secs_f64();
                     let seats = state.seats;
@@ -162,20 +162,20 @@ impl ThreadPool {
         state.taken > state.seats
     }
 
-    /// Calls `work` with each item, side by side as far as there are seats; the answers are in the order of the items.
+    /// Calls `work` with each item, in as many threads as there are seats. The answers are in the order of the items.
     pub fn each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         if items.len() < 2 || self.is_single() {
             return items.iter().map(work).collect();
         }
         let job = Job { threads: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
         thread::scope(|scope| {
-            // Who asks does not work: it calls more as seats become free, also when those who work are all stuck.
+            // The caller does not work itself: it starts threads as seats become free, or when all working ones hang.
             let call = |seat, stays| {
                 let job = &job;
                 thread::Builder::new().spawn_scoped(scope, move || job.take_part(seat, stays)).is_ok()
             };
             if !call(self.own_seat(), true) {
-                // Where no thread can be had, who is there does it all.
+                // If no thread can be started, the caller does all the work.
                 return job.take_part(self.own_seat(), true);
             }
             while !job.is_all_taken() {
@@ -196,10 +196,10 @@ impl ThreadPool {
         done.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// A seat as soon as one is free; none when it is `over` first, or [`STUCK`] is.
+    /// Waits for a free seat. `None` if the job is `over` before, or after [`STALLED`].
     fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
         let full = |state: &mut State| state.taken >= state.seats && !over();
-        let state = self.changed.wait_timeout_while(self.lock(), STUCK, full);
+        let state = self.changed.wait_timeout_while(self.lock(), STALLED, full);
         let (mut state, _) = state;
         (state.taken < state.seats && !over()).then(|| {
             state.taken += 1;
@@ -208,7 +208,7 @@ impl ThreadPool {
     }
 }
 
-/// One question.
+/// One list of items.
 struct Job<'a, T, R, W> {
     threads: &'a ThreadPool,
     items: &'a [T],
@@ -218,18 +218,18 @@ struct Job<'a, T, R, W> {
 }
 
 impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
-    /// Whether nothing is left to begin with.
+    /// Whether all items were begun.
     fn is_all_taken(&self) -> bool {
         self.next.load(Ordering::Relaxed) >= self.items.len()
     }
 
-    /// Works until nothing is left, or, unless it `stays`, there are too many.
+    /// Works until no item is left or, unless it `stays`, too many threads work.
     fn take_part(&self, seat: Seat<'_>, stays: bool) {
         let mut answers = Vec::new();
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             if at + 1 >= self.items.len() {
-                // Who waits for a seat looks again.
+                // Wakes the thread that waits for a seat.
                 drop(self.threads.lock());
                 self.threads.changed.notify_all();
             }
@@ -260,13 +260,13 @@ mod tests {
         }
     }
 
-    /// What a server answers in a second that takes `ms` for each request and `most` of them at once.
+    /// The answers per second of a server that takes `ms` for each request, and `most` requests at once.
     fn rate(seats: usize, most: usize, ms: f64) -> f64 {
         seats.min(most) as f64 * 1000.0 / ms
     }
 
     #[test]
-    fn grows_to_where_it_helps_and_no_further() {
+    fn grows_while_that_helps_and_no_further() {
         for (most, reached) in [(1, 8..=8), (8, 8..=16), (60, 48..=96), (1000, 256..=256)] {
             let (mut climb, mut seats) = (Climb { before: None, rest: 0 }, 8);
             for _ in 0..20 {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_holds_up_nothing_else() {
+    fn items_that_hang_do_not_hold_up_others() {
         let threads = ThreadPool::growing(2, 2);
         let rest = AtomicUsize::new(0);
         let items: Vec<usize> = (0..40).collect();

@@ -1,4 +1,4 @@
-//! A folder that a far user is confined to: what a session may name lies in it, whatever links the folder holds.
+//! A directory that a remote user is confined to: no path of a session leads out of it, whatever links it holds.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,50 +12,51 @@ use haul_core::{
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::{Above, Base};
-use super::root::Root;
-use super::{sink, source};
+use crate::path::place::{Above, Base};
+use crate::path::root::Root;
+use crate::sink::state::LocalSink;
+use crate::source::LocalSource;
 
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The folder, held open.
+/// The directory, held open.
 pub struct Confined {
-    folder: OwnedFd,
-    /// As the administrator wrote it, and without links.
+    directory: OwnedFd,
+    /// The path as the administrator gave it, and the path without links.
     named: PathBuf,
     real: PathBuf,
 }
 
 impl Confined {
-    /// Holds the folder.
+    /// Opens the directory.
     ///
     /// # Errors
-    /// If there is none.
-    pub fn open(folder: &Path) -> Result<Self> {
+    /// `Usage` if it cannot be opened.
+    pub fn open(directory: &Path) -> Result<Self> {
         let failed = |error: &std::io::Error| {
             let cause = error.to_string();
             let error = Error::new(ErrorKind::Usage, Side::Local, "open the folder of --root", cause);
-            error.on(folder.as_os_str().as_bytes())
+            error.on(directory.as_os_str().as_bytes())
         };
-        let real = folder.canonicalize().map_err(|error| failed(&error))?;
-        let opened = rustix::fs::openat(CWD, &real, FOLDER, Mode::empty());
+        let real = directory.canonicalize().map_err(|error| failed(&error))?;
+        let opened = rustix::fs::openat(CWD, &real, OPEN_DIR, Mode::empty());
         let held = opened.map_err(|errno| failed(&errno.into()))?;
-        Ok(Self { folder: held, named: folder.to_owned(), real })
+        Ok(Self { directory: held, named: directory.to_owned(), real })
     }
 
-    /// Opens a source in it.
+    /// Opens a source in the directory.
     ///
     /// # Errors
-    /// If the place is not in it.
+    /// `PermissionDenied` if the place is outside, or the error of opening it.
     pub fn source(&self, place: &Place, pool: &BufferPool, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
         let root = Root::new(self.base(place, false)?, Side::Source, Arc::clone(ops));
-        Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
+        Ok(Arc::new(LocalSource::new(root, pool.clone(), None)))
     }
 
-    /// Opens a sink in it. `keeps`: nothing that is there is replaced, changed or removed.
+    /// Opens a sink in the directory. With `keeps`, nothing that exists is replaced, changed or removed.
     ///
     /// # Errors
-    /// If the place is not in it.
+    /// `PermissionDenied` if the place is outside, or the error of opening it.
     pub fn sink(
         &self,
         place: &Place,
@@ -66,10 +67,10 @@ impl Confined {
     ) -> Result<Arc<dyn Sink>> {
         let base = self.base(place, !options.dry_run)?;
         let root = Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
-        Ok(Arc::new(sink::LocalSink::new(root, options.clone(), pool.clone())?))
+        Ok(Arc::new(LocalSink::new(root, options.clone(), pool.clone())?))
     }
 
-    /// The components of a path below the folder, and whether the path means the folder that it names.
+    /// The components of a path below the directory, and whether the path names a directory itself.
     fn below(&self, path: &[u8]) -> Result<(Vec<Vec<u8>>, bool)> {
         let refused =
             |cause: String| Error::new(ErrorKind::PermissionDenied, Side::Wire, "open", cause).on(path);
@@ -80,7 +81,7 @@ impl Confined {
                 let outside = || refused(format!("this login is confined to {}", self.named.display()));
                 rest.map_err(|_| outside())?.as_os_str().as_bytes()
             }
-            // The folder takes the place of the home directory.
+            // The directory takes the place of the home directory.
             b"~" => b"",
             [b'~', b'/', rest @ ..] => rest,
             [b'~', ..] => return Err(refused("this login is confined to a folder".to_owned())),
@@ -93,19 +94,19 @@ impl Confined {
                 "this login is confined to a folder, and `..` could lead out of it".to_owned(),
             ));
         }
-        let ends_in_folder = parts.is_empty() || path.ends_with(b"/") || path.ends_with(b"/.");
-        Ok((parts, ends_in_folder))
+        let ends_in_directory = parts.is_empty() || path.ends_with(b"/") || path.ends_with(b"/.");
+        Ok((parts, ends_in_directory))
     }
 
     fn base(&self, place: &Place, make: bool) -> Result<Base> {
-        let (mut parts, is_folder) = self.below(&place.path)?;
+        let (mut parts, is_directory) = self.below(&place.path)?;
         let name = match &place.root {
             PlaceRoot::Inside(name) => Some(name),
             PlaceRoot::InsideIfDir(name) => self.walk(&parts, false).is_ok().then_some(name),
             PlaceRoot::Exactly => None,
         };
         let name = match name {
-            // It comes from the other side too.
+            // The remote client sends the name too.
             Some(name) if name == b"." => name.clone(),
             Some(name) => {
                 let checked = RelPath::root().join(name);
@@ -114,11 +115,11 @@ impl Confined {
                 };
                 checked.map_err(bad)?.name().to_vec()
             }
-            None if is_folder => b".".to_vec(),
+            None if is_directory => b".".to_vec(),
             None => parts.pop().unwrap_or_else(|| b".".to_vec()),
         };
         let above = match self.walk(&parts, make) {
-            Ok(folder) => Above::Held(Arc::new(folder)),
+            Ok(directory) => Above::Held(Arc::new(directory)),
             Err(Errno::NOENT) if !make => Above::Missing,
             Err(errno) => {
                 let error = Error::io(Side::Wire, "open", &errno.into()).on(&place.path);
@@ -132,10 +133,10 @@ impl Confined {
         Ok(Base { dir, name, above })
     }
 
-    /// Opens the folder at these components, following no link. `make`: what is missing is made.
+    /// Opens the directory at these components without following links. With `make`, missing directories are made.
     fn walk(&self, parts: &[Vec<u8>], make: bool) -> rustix::io::Result<OwnedFd> {
-        let flags = FOLDER | OFlags::NOFOLLOW;
-        let mut at = rustix::fs::openat(self.folder.as_fd(), ".", flags, Mode::empty())?;
+        let flags = OPEN_DIR | OFlags::NOFOLLOW;
+        let mut at = rustix::fs::openat(self.directory.as_fd(), ".", flags, Mode::empty())?;
         for part in parts {
             at = match rustix::fs::openat(&at, &part[..], flags, Mode::empty()) {
                 Err(Errno::NOENT) if make => {

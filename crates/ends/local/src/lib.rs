@@ -1,54 +1,28 @@
 //! The local file system as a source and a sink.
 //!
-//! Reading, in the order of the data: `place` and `root` (which directory is held), `walk` and `stat` (what is
-//! there), `read` (slices and their proofs) and `changed` (of them only what differs), `pagecache` (what is left in
-//! memory). Writing: `compare` (what is needed), `delta` and `rebuild` (what of it is there already), `stage`, `large`
-//! `journal`, `mark` and `recheck` (content under a staging name, and which slices of it are durable), `commit`, `commit_large` and `sync`
-//! (sync, then rename), `unsynced` (what `--no-fsync` leaves to chance), `meta` (owners, modes, times, attributes), and `haul_ends::dirs` (folders last).
+//! From bottom to top: `path` resolves paths to names in directories that are held open. `tree` is a root with what the
+//! run knows about the file systems below it. `meta` reads, compares and sets metadata. `walk` finds the entries,
+//! `read` reads and hashes their content. `delta` reuses unchanged pages of older versions of files. `stage` writes
+//! files under staging names, with journals of what is durable. `commit` syncs them and renames them into place.
+//! `network_fs` is done on network file systems only. `source` and `sink` serve the engine. The metadata of directories
+//! comes last (`haul_ends::dirs`).
 
-mod ahead;
-mod changed;
-mod claims;
-mod clone;
 mod commit;
-mod commit_large;
-mod compare;
 mod confined;
 mod delta;
-mod descriptors;
-mod devices;
-mod digest;
-mod direct;
-mod early;
-mod folding;
-mod held_dirs;
-mod in_flight;
-mod journal;
-mod large;
-mod leftovers;
-mod mark;
 mod meta;
 mod network_fs;
 mod nice;
-mod offer;
-mod pagecache;
-mod place;
-mod publish;
+mod path;
 mod read;
-mod rebuild;
-mod recheck;
-mod removal;
-mod root;
+#[cfg(test)]
+mod scene;
 mod sink;
 mod source;
 mod stage;
-mod stat;
-mod sync;
-mod times;
-mod unlocked;
-mod unsynced;
+mod ticket;
+mod tree;
 mod walk;
-mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,13 +32,15 @@ use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source}
 pub use confined::Confined;
 use haul_index::Index;
 pub use nice::Nice;
-use root::Root;
+use path::place;
+use path::root::Root;
 
-/// Opens a source. `remote` says that another machine asks: a leading `~` is then a home directory.
-/// Its operations on files wait for `ops`.
+/// Opens a source, whose operations are limited by `ops`. With `remote`, another machine asks, and a leading `~` is a
+/// home directory.
 ///
 /// # Errors
-/// If the path cannot be resolved. A root that does not exist is no error here: [`Source::root`] tells.
+/// `NotFound` if the path names a user who does not exist. A missing root is no error here: [`Source::root`] reports
+/// it.
 pub fn open_source(
     place: &Place,
     remote: bool,
@@ -75,7 +51,7 @@ pub fn open_source(
     Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
 }
 
-/// The same of a source on this machine of which something may be known from an earlier run.
+/// Opens a source on this machine with the index of an earlier run.
 ///
 /// # Errors
 /// As [`open_source`].
@@ -89,10 +65,10 @@ pub fn open_indexed_source(
     Ok(Arc::new(source::LocalSource::new(root, pool.clone(), Some(Arc::clone(index)))))
 }
 
-/// Opens a sink. Missing directories above the root are made when the first entry is.
+/// Opens a sink. Missing directories above the root are made with the first entry.
 ///
 /// # Errors
-/// If the path cannot be resolved.
+/// `NotFound` if the path names a user who does not exist, `Io` if no thread can be started.
 pub fn open_sink(
     place: &Place,
     remote: bool,
@@ -101,13 +77,13 @@ pub fn open_sink(
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
     let root = Root::new(place::resolve(place, remote)?, Side::Destination, Arc::clone(ops));
-    Ok(Arc::new(sink::LocalSink::new(root, options.clone(), pool.clone())?))
+    Ok(Arc::new(sink::state::LocalSink::new(root, options.clone(), pool.clone())?))
 }
 
-/// Where the root of an end is. `remote` as for [`open_source`].
+/// The path of the root of an end. `remote` as for [`open_source`].
 ///
 /// # Errors
-/// If the path cannot be resolved.
+/// As [`open_source`].
 pub fn resolve(place: &Place, remote: bool) -> Result<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     let base = place::resolve(place, remote)?;

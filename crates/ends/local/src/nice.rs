@@ -1,5 +1,5 @@
-//! Being nice to what else this machine does: the lowest priority for this process, and what the kernel tells of
-//! others that have to wait (PSI, see `Documentation/accounting/psi.rst` and `admin-guide/cgroup-v2.rst` of Linux).
+//! Giving way to other programs of the machine: the lowest priority for this process, and how long others have to wait
+//! (PSI, see `Documentation/accounting/psi.rst` and `admin-guide/cgroup-v2.rst` of Linux).
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,45 +9,44 @@ use std::time::{Duration, Instant};
 use haul_core::pressure::Pressure;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
-/// The lowest priority. As long as nobody sets another class, the kernel takes the I/O priority from it: best-effort,
-/// level 7, the lowest (ioprio_set(2)).
+/// The lowest priority. Unless an I/O class is set, the kernel derives the I/O priority from it: best-effort, level 7,
+/// the lowest (ioprio_set(2)).
 const NICE: i32 = 19;
-/// The least time that is measured.
-const LEAST: Duration = Duration::from_millis(200);
-/// Control groups that are looked at, at most.
+/// The shortest time that is measured.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// The most control groups that are examined.
 const MAX_GROUPS: usize = 64;
-/// Where control groups of version 2 are mounted, alone or beside version 1.
+/// The mount points of control groups of version 2, alone or beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// A process that is nice, and looks how others fare.
+/// A process of low priority that measures how long others have to wait.
 pub struct Nice {
-    /// What was read last of each file: microseconds of waiting since the boot.
+    /// The last value of each file: microseconds of waiting since the boot.
     before: HashMap<PathBuf, u64>,
     at: Instant,
     last: Option<Pressure>,
 }
 
 impl Nice {
-    /// Gives all threads of this process, and those that they will start, the lowest priority.
+    /// Gives all threads of this process, and those that they start later, the lowest priority.
     #[must_use]
     pub fn begin() -> Self {
         lower();
         let mut nice = Self { before: HashMap::new(), at: Instant::now(), last: None };
-        // Nothing was read before, so this says nothing but whether the kernel tells.
-        nice.last = nice.look();
+        // Without an earlier value, this only shows whether the kernel measures waiting.
+        nice.last = nice.measure();
         nice
     }
 
-    /// What others waited since this was asked last; `None` if the kernel does not tell.
+    /// How long others waited since the last call; `None` if the kernel does not measure it.
     pub fn pressure(&mut self) -> Option<Pressure> {
-        // In less time there is nothing to measure.
-        if self.at.elapsed() >= LEAST {
-            self.last = self.look();
+        if self.at.elapsed() >= SHORTEST {
+            self.last = self.measure();
         }
         self.last
     }
 
-    fn look(&mut self) -> Option<Pressure> {
+    fn measure(&mut self) -> Option<Pressure> {
         let elapsed = self.at.elapsed().as_micros();
         self.at = Instant::now();
         let own = own_group();
@@ -75,7 +74,7 @@ impl Nice {
     }
 }
 
-/// Every thread has a priority of its own; a new one takes that of the thread that starts it.
+/// Every thread has a priority of its own; a new one inherits that of the thread that starts it.
 fn lower() {
     for _ in 0..3 {
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -86,31 +85,31 @@ fn lower() {
             return;
         }
         for pid in higher {
-            // Only to raise it would take a privilege; a thread that has ended needs none.
+            // Lowering needs no privilege, and a thread that has ended needs no priority.
             let _ = setpriority_process(Some(pid), NICE);
         }
     }
 }
 
-/// The control group of this process: where its tree is mounted, and its path in it.
+/// The control group of this process: the mount point of its tree, and its path in the tree.
 fn own_group() -> Option<(PathBuf, PathBuf)> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mount = MOUNTS.iter().map(Path::new).find(|mount| mount.join("cgroup.controllers").exists())?;
-    // In a namespace of its own a group does not see those beside it.
+    // In a namespace of its own, a group does not see its siblings.
     (!path.is_empty()).then(|| (mount.to_owned(), PathBuf::from(path)))
 }
 
-/// The groups beside the own one and beside each group that holds it: together all that is not ours.
+/// The siblings of the own group and of each of its ancestors: together all other groups.
 fn others(mount: &Path, own: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut at = mount.to_owned();
     for name in own.components() {
         let names = fs::read_dir(&at).into_iter().flatten().flatten();
-        let beside = names.filter(|entry| {
+        let siblings = names.filter(|entry| {
             entry.file_name() != name.as_os_str() && entry.file_type().is_ok_and(|kind| kind.is_dir())
         });
-        found.extend(beside.map(|entry| entry.path()).filter(|path| path.join("io.pressure").exists()));
+        found.extend(siblings.map(|entry| entry.path()).filter(|path| path.join("io.pressure").exists()));
         at.push(name);
     }
     found.truncate(MAX_GROUPS);
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_kernel_writes() {
+    fn the_format_of_the_kernel_is_parsed() {
         let text = "some avg10=0.46 avg60=1.97 avg300=8.03 total=618843811\n\
                     full avg10=0.24 avg60=1.14 avg300=3.51 total=218430939\n";
         assert_eq!(some_total(text), Some(618_843_811));
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_the_groups_beside_the_own_one_at_each_level() {
+    fn others_are_the_siblings_of_the_own_group_at_each_level() {
         let scratch = tempfile::tempdir().unwrap();
         let group = |path: &str| {
             fs::create_dir_all(scratch.path().join(path)).unwrap();

@@ -13,49 +13,56 @@ use haul_core::{
 use haul_index::Index;
 use rustix::io::Errno;
 
-use super::ahead::Ahead;
-use super::read::Reader;
-use super::root::Root;
-use super::{descriptors, digest, stat, walk};
+use crate::meta::entry::entry;
+use crate::network_fs::dir_prefetch::DirPrefetch;
+use crate::path::descriptors;
+use crate::path::root::Root;
+use crate::read::digest;
+use crate::read::reader::Reader;
+use crate::tree::local_tree::LocalTree;
+use crate::walk::list;
 use haul_ends::thread_pool::ThreadPool;
 
-/// Threads that look at names on this machine's disks: enough to hide a disk's latency, few enough for one core.
-const LOOKERS: usize = 4;
-/// Threads that begin to look at names or to read on a network file system.
-const FEW: usize = 8;
-/// Threads that there may be.
-const MANY: usize = 256;
-/// Threads that hash for one question, at most.
-const HASHERS: usize = 8;
+/// Threads that look up names on local disks: enough to hide the latency of a disk, few enough for one core.
+const LOOKUP_THREADS: usize = 4;
+/// Threads that look up names or read at first on a network file system.
+const FIRST_THREADS: usize = 8;
+/// The most threads on a network file system.
+const MAX_THREADS: usize = 256;
+/// The most threads that hash files for one call.
+const HASH_THREADS: usize = 8;
 
-/// A tree of the local file system, to be read.
-pub(super) struct LocalSource {
-    root: Root,
+/// A tree of the local file system that is read.
+pub(crate) struct LocalSource {
+    tree: LocalTree,
     reader: Reader,
-    /// Those who look at names.
+    /// The threads that look up names.
     threads: ThreadPool,
-    ahead: Ahead,
-    /// What is known of it from an earlier run.
+    prefetch: DirPrefetch,
+    /// The entries of an earlier run.
     index: Option<Arc<Index>>,
 }
 
 impl LocalSource {
-    pub(super) fn new(root: Root, pool: BufferPool, index: Option<Arc<Index>>) -> Self {
-        let (lookers, readers) = if root.is_network_fs() {
-            (ThreadPool::growing(FEW, MANY), ThreadPool::growing(FEW, MANY))
+    pub(crate) fn new(root: Root, pool: BufferPool, index: Option<Arc<Index>>) -> Self {
+        let tree = LocalTree::new(root);
+        let (threads, readers) = if tree.is_network_fs() {
+            (ThreadPool::growing(FIRST_THREADS, MAX_THREADS), ThreadPool::growing(FIRST_THREADS, MAX_THREADS))
         } else {
-            (ThreadPool::growing(LOOKERS, LOOKERS), ThreadPool::fixed(1))
+            (ThreadPool::growing(LOOKUP_THREADS, LOOKUP_THREADS), ThreadPool::fixed(1))
         };
-        Self { root, reader: Reader::new(pool, readers), threads: lookers, ahead: Ahead::default(), index }
+        let reader = Reader::new(pool, readers);
+        Self { tree, reader, threads, prefetch: DirPrefetch::default(), index }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
-        let _doing = self.root.doing("look at", path);
-        match self.root.at(path).and_then(|at| stat::entry(&self.root, &at, path.clone(), None)) {
+        let _doing = self.tree.doing("look at", path);
+        let root = &self.tree.root;
+        match root.at(path).and_then(|at| entry(&self.tree, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
-            // A link where a folder was, or a file: then there is nothing of that name below the root.
+            // If an ancestor is a link or a file, the entry does not exist below the root.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(errno) => Err(self.root.error("look at", path, errno)),
+            Err(errno) => Err(root.error("look at", path, errno)),
         }
     }
 }
@@ -66,21 +73,21 @@ impl Source for LocalSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        walk::walk(&self.root, &self.threads, self.index.as_deref(), options, visit)
+        list::walk(&self.tree, &self.threads, self.index.as_deref(), options, visit)
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        if self.root.is_network_fs() {
-            self.ahead.look(&self.root, &self.threads, paths.iter(), false);
+        if self.tree.is_network_fs() {
+            self.prefetch.prefetch(&self.tree, &self.threads, paths.iter(), false);
             return Ok(self.threads.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())
     }
 
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
-        // On this machine's disks a look is cheaper than the index.
+        // On local disks a lookup is cheaper than the index.
         let known = match &self.index {
-            Some(index) if self.root.is_network_fs() => index.holds(paths),
+            Some(index) if self.tree.is_network_fs() => index.holds(paths),
             _ => vec![false; paths.len()],
         };
         let unknown = paths.iter().zip(&known).filter(|(_, known)| !**known).map(|(path, _)| path.clone());
@@ -90,34 +97,129 @@ impl Source for LocalSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        Ok(self.reader.read(&self.root, batch))
+        Ok(self.reader.read(&self.tree, batch))
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
-        Ok(self.reader.read_changed(&self.root, batch, pages))
+        Ok(self.reader.read_changed(&self.tree, batch, pages))
     }
 
     fn prehash(&self, options: &ScanOptions, stop: &AtomicBool) {
-        self.reader.early.hash(&self.root, &self.threads, &self.reader, options, stop);
+        self.reader.prehash(&self.tree, &self.threads, options, stop);
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        Ok(ThreadPool::fixed(HASHERS).each(paths, |path| digest::of_path(&self.root, path)))
+        Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::of_path(&self.tree.root, path)))
     }
 
     fn has_parts(&self) -> bool {
         true
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.root.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.tree.hung(timeout)
     }
 
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
-        let _doing = self.root.doing("read", &entry.path);
-        Some(self.reader.file(&self.root, entry).and_then(|file| {
+        let _doing = self.tree.doing("read", &entry.path);
+        Some(self.reader.file(&self.tree.root, entry).and_then(|file| {
             let twin = descriptors::wait_for(|| rustix::io::fcntl_dupfd_cloexec(&file.file, 0));
-            twin.map(File::from).map_err(|errno| self.root.error("open", &entry.path, errno))
+            twin.map(File::from).map_err(|errno| self.tree.root.error("open", &entry.path, errno))
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use haul_core::sync::Mutex;
+    use haul_core::{Buffer, ErrorKind, ScanBatch, Side};
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::path::place::Base;
+    use crate::scene::{batch, path, pool};
+
+    fn source(dir: &std::path::Path, index: Option<Arc<Index>>) -> LocalSource {
+        LocalSource::new(Root::new(Base::new(dir, b"."), Side::Source, Arc::default()), pool(), index)
+    }
+
+    #[test]
+    fn names_are_looked_up_and_files_are_hashed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("f"), "abc").unwrap();
+        fs::create_dir(dir.path().join("d")).unwrap();
+        let source = source(dir.path(), None);
+        assert!(source.root().unwrap().unwrap().is_dir());
+        let paths = ["f", "missing", "f/below", "d"].map(path);
+        let found = source.lookup(&paths).unwrap();
+        let found: Vec<_> = found.into_iter().map(|one| one.unwrap().map(|entry| entry.len)).collect();
+        assert_eq!(found, [Some(3), None, None, Some(0)]);
+        let holds: Vec<_> = source.holds(&paths).unwrap().into_iter().map(Result::unwrap).collect();
+        assert_eq!(holds, [true, false, false, true]);
+        let digests = source.digest(&paths).unwrap();
+        assert_eq!(digests[0], Ok(Digest::of(b"abc")));
+        assert_eq!(digests[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(digests[3].as_ref().unwrap_err().kind(), ErrorKind::SourceChanged, "a directory");
+        let entry = source.lookup(&paths[..1]).unwrap().remove(0).unwrap().unwrap();
+        let file = source.local_file(&entry).unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 3);
+        assert!(source.has_parts() && source.hung(Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_changed_since_the_scan_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("f"), "abc").unwrap();
+        let source = source(dir.path(), None);
+        let entry = Arc::new(source.lookup(&[path("f")]).unwrap().remove(0).unwrap().unwrap());
+        let read = |source: &LocalSource| source.read(&batch(&entry, 0)).unwrap();
+        assert_eq!(read(&source).content.bytes(), b"abc");
+        fs::write(dir.path().join("f"), "abcd").unwrap();
+        let data = read(&source);
+        assert_eq!(data.slices[0].as_ref().unwrap_err().kind(), ErrorKind::SourceChanged);
+        assert_eq!(data.content.bytes(), Buffer::default().bytes(), "a failed slice takes no space");
+    }
+
+    #[test]
+    fn unchanged_directories_come_from_the_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tree, file) = (dir.path().join("tree"), dir.path().join("index"));
+        fs::create_dir_all(tree.join("a/b")).unwrap();
+        for name in ["f", "a/f", "a/b/f"] {
+            fs::write(tree.join(name), name).unwrap();
+        }
+        // The index trusts a directory once its last change is old enough.
+        std::thread::sleep(Duration::from_millis(2100));
+        let dev = std::os::unix::fs::MetadataExt::dev(&fs::metadata(&tree).unwrap());
+        let scan = || {
+            let (index, refused) = Index::open(&file, b"tree", dev, Duration::from_secs(3600));
+            assert_eq!(refused, None);
+            let index = Arc::new(index);
+            let found = Mutex::new((Vec::new(), 0));
+            let visit = |batch: ScanBatch| {
+                assert!(batch.errors.is_empty(), "{:?}", batch.errors);
+                let mut found = found.lock();
+                found.1 += if batch.told { batch.entries.len() } else { 0 };
+                found.0.extend(
+                    batch.entries.into_iter().map(|entry| (entry.path.as_bytes().to_vec(), entry.len)),
+                );
+                ControlFlow::Continue(())
+            };
+            let source = source(&tree, Some(Arc::clone(&index)));
+            source.scan(&ScanOptions::default(), &visit).unwrap();
+            index.save().unwrap();
+            let (mut entries, from_index) = found.into_inner();
+            entries.sort();
+            (entries, from_index)
+        };
+        let first = scan();
+        assert_eq!((first.0.len(), first.1), (6, 0));
+        let second = scan();
+        assert_eq!((&second.0, second.1), (&first.0, 3), "the files come from the index");
+        fs::write(tree.join("a/new"), "").unwrap();
+        let third = scan();
+        assert_eq!((third.0.len(), third.1), (7, 2), "one directory has changed");
     }
 }

@@ -6,7 +6,7 @@ use super::conn::{Conn, Fault};
 use super::packet::{Attrs, Request};
 use super::tree::Tree;
 use super::wave::Wave;
-use haul_ends::metadata_warnings::Notes;
+use haul_ends::metadata_warnings::MetadataWarnings as Notes;
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;

@@ -21,7 +21,7 @@ use super::wave::Wave;
 use super::{offer, walk};
 use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
 use haul_ends::dirs::Dirs;
-use haul_ends::metadata_warnings::Notes;
+use haul_ends::metadata_warnings::MetadataWarnings as Notes;
 
 /// A disk with less room than this is full when a write fails.
 const FULL: u64 = 1024 * 1024;

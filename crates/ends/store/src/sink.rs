@@ -19,7 +19,7 @@ use super::source::ObjectSource;
 use super::tree::Tree;
 use super::within::Copies;
 use super::{Detail, notes, offer, small, threads, within};
-use haul_ends::metadata_warnings::Notes;
+use haul_ends::metadata_warnings::MetadataWarnings as Notes;
 use haul_ends::thread_pool::ThreadPool;
 
 /// Batches that are written at once with profit: each sends a part, or hundreds of small objects.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use haul_core::{
     Compare, Delta, Error, ErrorKind, Location, Pace, Place, Report, Result, Side, SinkOptions, Source,
 };
-use haul_engine::{Cancel, CopyOptions, Delete, Governor, OnFull, Part, Rival};
+use haul_engine::{Cancel, CopyOptions, Delete, OnFull, OtherSource, Part, RateController};
 
 use self::index::Wanted;
 use self::merge::merge;
@@ -97,7 +97,7 @@ pub(super) fn run(transfer: Transfer) -> Result<Exit> {
     let pace = link.peer.pace.clone();
     let table = limits.bwlimit;
     let governor =
-        Governor::start(pace.clone(), Box::new(move || table.as_ref().and_then(Timetable::rate_now)))?;
+        RateController::start(pace.clone(), Box::new(move || table.as_ref().and_then(Timetable::rate_now)))?;
     let kept = job.and_then(|job| job.map_or(Ok(()), |job| job.listen(governor.handle())));
     if let Some(error) = kept.err().filter(|_| verbose) {
         console.note(&format!("this run cannot be seen or changed with `haul jobs`: {error}"));
@@ -211,7 +211,10 @@ impl Runner {
             let others =
                 all.iter().enumerate().filter(|(other, (place, _))| *other != at && *place == part.place);
             let rivals = others
-                .map(|(other, (_, source))| Rival { source: Arc::clone(source), is_earlier: other < at })
+                .map(|(other, (_, source))| OtherSource {
+                    source: Arc::clone(source),
+                    is_earlier: other < at,
+                })
                 .collect();
             if self.cancel.is_cancelled() {
                 self.report.interrupted = true;
@@ -248,7 +251,7 @@ impl Runner {
         Err(error.on(self.destination.to_string()).with_hint("leave out --inplace, or install haul there"))
     }
 
-    fn copy(&mut self, part: Planned, rivals: Vec<Rival>, last: bool) -> Result<()> {
+    fn copy(&mut self, part: Planned, rivals: Vec<OtherSource>, last: bool) -> Result<()> {
         self.may_change_in_place()?;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, &self.destination, &part.place, &self.settings.sink)?;
@@ -281,10 +284,10 @@ impl Runner {
             delete: self.delete,
             trust: self.settings.trust.of(&part.at, &self.destination, me().as_deref()),
             on_full: self.on_full,
-            patience: self.patience,
+            timeout: self.patience,
             workers: 0,
         };
-        let parts = [Part { source: part.source, sink, preview, view, rivals }];
+        let parts = [Part { source: part.source, sink, preview, view, other_sources: rivals }];
         let report = haul_engine::copy(&parts, options, &reporter, &self.cancel);
         merge(&mut self.report, report);
         if let Some(bill) = bill {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::{Pressure, Result};
-use haul_engine::Governor;
+use haul_engine::RateController;
 use haul_local::Nice;
 
 use crate::ends::{Ends, Note};
@@ -13,7 +13,7 @@ use crate::ends::{Ends, Note};
 ///
 /// # Errors
 /// If a thread cannot be started.
-pub(super) fn settle(mut governor: Governor, nice: bool, note: Note, ends: &mut Ends) -> Result<()> {
+pub(super) fn settle(mut governor: RateController, nice: bool, note: Note, ends: &mut Ends) -> Result<()> {
     if nice {
         // Before any ssh is started, which takes its priority from this process.
         let mut here = Nice::begin();

@@ -1,23 +1,23 @@
-//! What a walk has yet to look at.
+//! The work that a walk has still to do.
 
 use std::sync::Arc;
 
 use haul_core::RelPath;
 use haul_index::{Recording, Stamp};
 
-use super::super::root::{At, Dir};
+use crate::path::at::{At, Dir};
 
-/// What is to be looked at. Last in, first out: handles that are held stay few.
+/// The stack of a walk. Last in, first out: few handles are held.
 #[derive(Default)]
 pub(super) struct Stack<'a> {
     pub(super) dirs: Vec<Folder>,
-    /// Names that were listed, by the folder that they are in.
+    /// Names that were listed, by their directory.
     pub(super) names: Vec<Part<'a>>,
 }
 
 impl Stack<'_> {
-    /// Adds a folder. At every level of a deep tree there may be one that waits, so not all of them hold a descriptor: where
-    /// `most` do, the way to this one is gone again.
+    /// Adds a directory. Every level of a deep tree may have one that waits, so only `most` of them hold a descriptor.
+    /// The paths of the others are resolved again.
     pub(super) fn put(&mut self, path: RelPath, at: At, stamp: Stamp, most: usize) {
         let last = self.dirs.last().and_then(|folder| folder.at.as_ref());
         let is_held = last.is_some_and(|last| Arc::ptr_eq(&last.dir, &at.dir));
@@ -26,22 +26,22 @@ impl Stack<'_> {
     }
 }
 
-/// A folder that is to be listed.
+/// A directory that is to be listed.
 pub(super) struct Folder {
     pub(super) path: RelPath,
-    /// Its name in the folder that it is in, held open; `None` where too many are.
+    /// Its name in its open parent; `None` if too many are held.
     pub(super) at: Option<At>,
     pub(super) stamp: Stamp,
 }
 
-/// Names in a folder that are to be looked at.
+/// Names in a directory that are to be looked up.
 pub(super) struct Part<'a> {
     pub(super) path: RelPath,
     pub(super) dir: Arc<Dir>,
     pub(super) names: Vec<Vec<u8>>,
-    /// How many are looked at by one thread.
+    /// How many names one thread looks up.
     pub(super) most: usize,
-    /// Where what is in the folder is remembered.
+    /// The index of the directory that is being written.
     pub(super) record: Option<Arc<Recording<'a>>>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
         Self { path: path.clone(), dir, names: Vec::new(), most, record }
     }
 
-    /// The names so far; those that come later are another part.
+    /// Takes the names so far; later names form another part.
     pub(super) fn take(&mut self) -> Self {
         let names = std::mem::take(&mut self.names);
         let (path, dir, record) = (self.path.clone(), self.dir.clone(), self.record.clone());

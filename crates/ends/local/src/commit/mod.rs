@@ -1,0 +1,9 @@
+//! From written to complete: files are synced in groups, then renamed into place.
+
+pub(crate) mod committer;
+mod group;
+mod large;
+pub(crate) mod queue;
+pub(crate) mod rechecks;
+pub(crate) mod sync;
+pub(crate) mod unsynced;

@@ -1,0 +1,118 @@
+//! One name's metadata as an [`Entry`].
+
+use haul_core::sync::Mutex;
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+
+use haul_core::entry::Xattr;
+use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
+use haul_index::Stamp;
+use rustix::fs::{FileType, Mode, OFlags, Statx};
+use rustix::io::Errno;
+
+use crate::path::at::At;
+use crate::path::stat::{self, ctime, kind, mode, mtime, path_of, statx, statx_now};
+use crate::path::xattrs::XattrsOf;
+use crate::tree::local_tree::LocalTree;
+
+/// The entry at `path`, found at `at`; a symbolic link is not followed.
+pub(crate) fn entry(
+    tree: &LocalTree,
+    at: &At,
+    path: RelPath,
+    names: Option<&Names>,
+) -> rustix::io::Result<Entry> {
+    Ok(entry_and_stamp(tree, at, path, names)?.0)
+}
+
+/// The same with the stamp by which a later run knows whether a directory still holds the same names.
+pub(crate) fn entry_and_stamp(
+    tree: &LocalTree,
+    at: &At,
+    path: RelPath,
+    names: Option<&Names>,
+) -> rustix::io::Result<(Entry, Stamp)> {
+    // Each lookup of a name is a request to a file server: one open handle serves all questions.
+    let held = if tree.is_network_fs() && tree.xattr_support.is_likely() && at.name != b"." {
+        Some(at.open(OFlags::PATH, Mode::empty())?)
+    } else {
+        None
+    };
+    let stat = match &held {
+        Some(held) => {
+            tree.root.ops.one();
+            statx_now(held)?
+        }
+        None => statx(at)?,
+    };
+    let kind = match kind(&stat) {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Dir,
+        FileType::Symlink => EntryKind::Symlink({
+            tree.root.ops.one();
+            rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes()
+        }),
+        FileType::Fifo => EntryKind::Fifo,
+        FileType::Socket => EntryKind::Socket,
+        FileType::CharacterDevice => EntryKind::CharDevice(device_number(&stat)),
+        FileType::BlockDevice => EntryKind::BlockDevice(device_number(&stat)),
+        FileType::Unknown => return Err(Errno::NOTSUP),
+    };
+    let xattrs = match &held {
+        Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
+            tree.xattrs(&XattrsOf::Target(path_of(held).as_bytes()), &stat)?
+        }
+        _ => tree.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
+    };
+    let entry = fill(&stat, path, kind, xattrs, names);
+    let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime: ctime(&stat) };
+    Ok((entry, stamp))
+}
+
+/// The device that a device file stands for.
+pub(crate) fn device_number(stat: &Statx) -> u64 {
+    rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor)
+}
+
+fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names: Option<&Names>) -> Entry {
+    let is_file = kind == EntryKind::File;
+    let (dev, ino) = stat::inode(stat);
+    Entry {
+        path,
+        len: if is_file { stat.stx_size } else { 0 },
+        mtime: mtime(stat),
+        atime: Timestamp { sec: stat.stx_atime.tv_sec, nsec: stat.stx_atime.tv_nsec },
+        ctime: Some(ctime(stat)),
+        mode: mode(stat),
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        names: names.map(|names| Box::new(names.of(stat.stx_uid, stat.stx_gid))),
+        dev,
+        ino,
+        nlink: stat.stx_nlink,
+        allocated: if is_file { stat.stx_blocks * 512 } else { 0 },
+        kind,
+        xattrs,
+    }
+}
+
+/// Names of owners and groups, each looked up once.
+#[derive(Default)]
+pub(crate) struct Names {
+    users: Mutex<HashMap<u32, Vec<u8>>>,
+    groups: Mutex<HashMap<u32, Vec<u8>>>,
+}
+
+impl Names {
+    pub(crate) fn of(&self, uid: u32, gid: u32) -> OwnerNames {
+        let mut users = self.users.lock();
+        let mut groups = self.groups.lock();
+        let user = users.entry(uid).or_insert_with(|| {
+            uzers::get_user_by_uid(uid).map(|u| u.name().as_bytes().to_vec()).unwrap_or_default()
+        });
+        let group = groups.entry(gid).or_insert_with(|| {
+            uzers::get_group_by_gid(gid).map(|g| g.name().as_bytes().to_vec()).unwrap_or_default()
+        });
+        OwnerNames { user: user.clone(), group: group.clone() }
+    }
+}

@@ -1,0 +1,6 @@
+//! Metadata: reading it as an entry, comparing it and setting it.
+
+pub(crate) mod entry;
+pub(crate) mod metadata;
+mod target;
+pub(crate) mod times;

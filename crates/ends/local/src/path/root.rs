@@ -1,0 +1,277 @@
+//! A held root directory, and the resolution of every path below it.
+//!
+//! A path is resolved component by component from a held directory, without following symbolic links. So neither a link
+//! in the tree nor one swapped in during the run leads outside of the root. The path above the root was given by the
+//! user, and links in it are followed.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::ancestors::Ancestor;
+use super::at::{At, Dir, REPLACED};
+use super::descriptors;
+use super::held_dirs::HeldDirs;
+use super::place::{Above, Base};
+
+/// Directory handles that are kept open.
+const CACHED_DIRS: usize = 256;
+/// The same on a network file system, where opening one again costs a request.
+const CACHED_NETWORK_DIRS: usize = 2048;
+/// Locks for opening or making directories, shared by the hash of their paths.
+const LOCK_STRIPES: usize = 64;
+/// On the way to a deep path, this many directories at its end are kept open, and as many at equal distances above.
+/// The next path is near the end of this one or, when a tree is removed, ever farther up.
+const KEPT: usize = 64;
+
+const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Called with each directory that is opened below the root.
+type OnOpen = Box<dyn Fn(BorrowedFd<'_>) + Send + Sync>;
+
+/// The root of an end.
+pub(crate) struct Root {
+    /// The limit on operations on this end's file systems.
+    pub(crate) ops: Arc<Ops>,
+    base: Base,
+    /// Nothing that exists may be replaced or removed.
+    keeps: bool,
+    side: Side,
+    /// The directory that holds the root. It is opened when first needed, because it may have to be made.
+    held: Mutex<Option<Arc<Dir>>>,
+    dirs: Mutex<HeldDirs>,
+    /// The stripe of a directory is locked while it is opened or made. Others who want the same one wait and find it.
+    lock_stripes: [Mutex<()>; LOCK_STRIPES],
+    /// Directories that were made because an entry below came first, by the hashes of their paths.
+    made: Mutex<HashSet<u128>>,
+    on_open: Option<OnOpen>,
+}
+
+impl Root {
+    pub(crate) fn new(base: Base, side: Side, ops: Arc<Ops>) -> Self {
+        Self {
+            ops,
+            base,
+            keeps: false,
+            side,
+            held: Mutex::new(None),
+            dirs: Mutex::new(HeldDirs::new(descriptors::share(8).min(CACHED_DIRS))),
+            lock_stripes: [const { Mutex::new(()) }; LOCK_STRIPES],
+            made: Mutex::default(),
+            on_open: None,
+        }
+    }
+
+    /// The same root; with `keeps`, nothing that exists is replaced or removed.
+    pub(crate) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
+    }
+
+    /// Calls `on_open` with each directory that is opened from now on.
+    pub(crate) fn watch(&mut self, on_open: impl Fn(BorrowedFd<'_>) + Send + Sync + 'static) {
+        self.on_open = Some(Box::new(on_open));
+    }
+
+    /// Keeps more directories open, as on a network file system.
+    pub(crate) fn hold_more_dirs(&self) {
+        self.lock_dirs().resize(descriptors::share(4).min(CACHED_NETWORK_DIRS));
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The path of the root, which may not exist.
+    pub(crate) fn path(&self) -> PathBuf {
+        let name = std::os::unix::ffi::OsStrExt::from_bytes(&self.base.name[..]);
+        self.base.dir.join::<&std::ffi::OsStr>(name)
+    }
+
+    /// The path of an entry as the user gave the root, for messages.
+    pub(crate) fn shown(&self, path: &RelPath) -> Vec<u8> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut shown = self.base.dir.as_os_str().as_bytes().to_vec();
+        for part in [&self.base.name[..], path.as_bytes()] {
+            if !matches!(part, b"" | b".") {
+                if shown.last() != Some(&b'/') {
+                    shown.push(b'/');
+                }
+                shown.extend_from_slice(part);
+            }
+        }
+        shown
+    }
+
+    /// A system error on the entry at `path`.
+    pub(crate) fn error(&self, operation: &str, path: &RelPath, errno: Errno) -> Error {
+        if errno == REPLACED {
+            let cause = "something else was put in its place during the run";
+            return self.fault(ErrorKind::Io, operation, path, cause);
+        }
+        let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
+        if errno == Errno::LOOP || errno == Errno::NOTDIR {
+            return error.with_hint(
+                "a folder on the way to it is a symbolic link or no folder; haul follows none below the root",
+            );
+        }
+        error
+    }
+
+    /// An error of haul's own on the entry at `path`.
+    pub(crate) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
+        Error::new(kind, self.side, operation, cause).on(self.shown(path))
+    }
+
+    /// Opens the directory that holds the root, or gives the open one.
+    fn held(&self, make: bool) -> rustix::io::Result<Arc<Dir>> {
+        let mut held = self.held.lock();
+        if let Some(dir) = &*held {
+            return Ok(dir.clone());
+        }
+        // The user gave the path above the root: links in it are followed.
+        let flags = OPEN_DIR.difference(OFlags::NOFOLLOW);
+        self.ops.one();
+        let first = match &self.base.above {
+            Above::Followed => rustix::fs::open(&self.base.dir, flags, Mode::empty()),
+            Above::Held(dir) => rustix::io::fcntl_dupfd_cloexec(dir, 0),
+            Above::Missing => return Err(Errno::NOENT),
+        };
+        let opened = match first {
+            Err(Errno::NOENT) if make => {
+                std::fs::create_dir_all(&self.base.dir)
+                    .map_err(|e| e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+                rustix::fs::open(&self.base.dir, flags, Mode::empty())?
+            }
+            other => other?,
+        };
+        Ok(held.insert(Arc::new(self.hold(opened, false))).clone())
+    }
+
+    fn hold(&self, opened: OwnedFd, fresh: bool) -> Dir {
+        Dir::new(opened, fresh, &self.ops).keeping(self.keeps)
+    }
+
+    /// Finds the entry at `path`, whose parent must exist.
+    pub(crate) fn at(&self, path: &RelPath) -> rustix::io::Result<At> {
+        self.find(path, false)
+    }
+
+    /// Finds the place of an entry to be made: makes missing directories on the way, and replaces other files there.
+    pub(crate) fn at_made(&self, path: &RelPath) -> rustix::io::Result<At> {
+        self.find(path, true)
+    }
+
+    fn find(&self, path: &RelPath, make: bool) -> rustix::io::Result<At> {
+        if path.is_root() {
+            return Ok(At { dir: self.held(make)?, name: self.base.name.clone() });
+        }
+        let name = path.name();
+        let parent = path.as_bytes().len().saturating_sub(name.len() + 1);
+        Ok(At { dir: self.dir_of(&path.as_bytes()[..parent], make)?, name: name.to_vec() })
+    }
+
+    /// Opens the directory at `path`.
+    pub(crate) fn dir(&self, path: &RelPath, make: bool) -> rustix::io::Result<Arc<Dir>> {
+        self.dir_of(path.as_bytes(), make)
+    }
+
+    /// Goes down from the nearest ancestor that is held: in a loop, because the tree decides how deep it is.
+    fn dir_of(&self, path: &[u8], make: bool) -> rustix::io::Result<Arc<Dir>> {
+        let (nearest, steps) = self.lock_dirs().nearest(path);
+        let mut dir = match nearest {
+            Some(dir) => dir,
+            None => {
+                let at = At { dir: self.held(make)?, name: self.base.name.clone() };
+                self.enter(path, steps[0], &at, make, true)?
+            }
+        };
+        let stride = steps.len() / KEPT + 1;
+        for at in 1..steps.len() {
+            let step = steps[at];
+            let start = steps[at - 1].end + usize::from(steps[at - 1].end > 0);
+            let below = At { dir, name: path[start..step.end].to_vec() };
+            let keep = at + KEPT >= steps.len() || at % stride == 0;
+            dir = self.enter(path, step, &below, make, keep)?;
+        }
+        Ok(dir)
+    }
+
+    /// Opens, or makes, one directory on the way to `path`.
+    fn enter(
+        &self,
+        path: &[u8],
+        step: Ancestor,
+        at: &At,
+        make: bool,
+        keep: bool,
+    ) -> rustix::io::Result<Arc<Dir>> {
+        let stripe = &self.lock_stripes[(step.hash % LOCK_STRIPES as u128) as usize];
+        let _locked = stripe.lock();
+        if let Some(dir) = self.lock_dirs().get(step) {
+            return Ok(dir);
+        }
+        let open = || {
+            self.ops.one();
+            descriptors::wait_for(|| rustix::fs::openat(&at.dir, &at.name[..], OPEN_DIR, Mode::empty()))
+        };
+        // A directory that this run made most likely lacks the name: making it first saves the failing open.
+        let made = make && at.dir.fresh && make_dir(at)?;
+        let (opened, fresh) = match open() {
+            Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
+                if errno != Errno::NOENT {
+                    at.unlink(AtFlags::empty())?;
+                }
+                let fresh = make_dir(at)?;
+                (open()?, fresh)
+            }
+            other => (other?, made),
+        };
+        if let Some(on_open) = &self.on_open {
+            on_open(opened.as_fd());
+        }
+        let opened = Arc::new(self.hold(opened, fresh));
+        if fresh {
+            self.made.lock().insert(step.hash);
+        }
+        if fresh || keep {
+            self.lock_dirs().put(path, step, opened.clone());
+        }
+        Ok(opened)
+    }
+
+    /// Whether the directory at `path` was made because an entry below came first. The answer is given once.
+    pub(crate) fn take_made(&self, path: &RelPath) -> bool {
+        let hash = self.lock_dirs().hash(path.as_bytes());
+        self.made.lock().remove(&hash)
+    }
+
+    /// Closes held directories at and below `path`, because it was replaced or removed.
+    pub(crate) fn forget(&self, path: &RelPath) {
+        self.lock_dirs().forget(path.as_bytes());
+    }
+
+    fn lock_dirs(&self) -> MutexGuard<'_, HeldDirs> {
+        self.dirs.lock()
+    }
+}
+
+/// Makes a directory that only its owner may enter; its own mode is set at the end. `false` if the name exists.
+fn make_dir(at: &At) -> rustix::io::Result<bool> {
+    at.dir.ops.one();
+    match rustix::fs::mkdirat(&at.dir, &at.name[..], Mode::RWXU) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The path, or `.` for the empty path, which means the working directory.
+pub(crate) fn nonempty(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}

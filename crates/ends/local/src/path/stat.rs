@@ -1,0 +1,95 @@
+//! Plain metadata of a name or of an open file, as `statx(2)` gives it.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use haul_core::Timestamp;
+use haul_core::entry::Identity;
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
+
+use super::at::At;
+
+/// The number of a device: major, minor.
+pub(crate) type Device = (u32, u32);
+
+/// The metadata of a name; a symbolic link is not followed.
+pub(crate) fn statx(at: &At) -> rustix::io::Result<Statx> {
+    at.dir.ops.one();
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted())
+}
+
+/// The same without the access time. Reading changes that time, so asking for it costs a request to a file server.
+pub(crate) fn statx_without_atime(at: &At) -> rustix::io::Result<Statx> {
+    let wanted = wanted().difference(StatxFlags::ATIME);
+    at.dir.ops.one();
+    rustix::fs::statx(&at.dir, &at.name[..], AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+/// The metadata of an open file without the access time.
+pub(crate) fn statx_held(file: impl AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted().difference(StatxFlags::ATIME))
+}
+
+/// Size, time and inode of an open file. The change time is left out: a further name or another mode changes it while
+/// the content stays the same.
+pub(crate) fn identity(file: impl AsFd) -> rustix::io::Result<Identity> {
+    let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;
+    let now = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
+    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ctime: None, ino: now.stx_ino })
+}
+
+/// The metadata of an open file as this machine has it cached, from opening the file or from later operations.
+pub(crate) fn statx_file(file: impl AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted())
+}
+
+/// The current metadata of an open file.
+pub(crate) fn statx_now(file: impl AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())
+}
+
+fn wanted() -> StatxFlags {
+    StatxFlags::BASIC_STATS
+}
+
+/// The modification time.
+pub(crate) fn mtime(stat: &Statx) -> Timestamp {
+    Timestamp { sec: stat.stx_mtime.tv_sec, nsec: stat.stx_mtime.tv_nsec }
+}
+
+/// The change time of the inode.
+pub(crate) fn ctime(stat: &Statx) -> Timestamp {
+    Timestamp { sec: stat.stx_ctime.tv_sec, nsec: stat.stx_ctime.tv_nsec }
+}
+
+/// The path of an open file in `/proc`: system calls that take a path reach exactly this file by it.
+pub(crate) fn path_of(held: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", held.as_raw_fd())
+}
+
+/// The file type.
+pub(crate) fn kind(stat: &Statx) -> FileType {
+    FileType::from_raw_mode(stat.stx_mode.into())
+}
+
+pub(crate) fn is_dir(stat: &Statx) -> bool {
+    kind(stat) == FileType::Directory
+}
+
+pub(crate) fn is_file(stat: &Statx) -> bool {
+    kind(stat) == FileType::RegularFile
+}
+
+/// The permission bits, with set-ID and sticky bits.
+pub(crate) fn mode(stat: &Statx) -> u32 {
+    u32::from(stat.stx_mode) & 0o7777
+}
+
+/// The device that holds the file.
+pub(crate) fn device(stat: &Statx) -> Device {
+    (stat.stx_dev_major, stat.stx_dev_minor)
+}
+
+/// The device as one number, and the inode number.
+pub(crate) fn inode(stat: &Statx) -> (u64, u64) {
+    (rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino)
+}

@@ -1,0 +1,121 @@
+//! Reading extended attributes.
+
+use std::os::fd::BorrowedFd;
+
+use haul_core::Ops;
+use haul_core::entry::Xattr;
+use rustix::io::Errno;
+use serde_bytes::ByteBuf;
+
+use super::at::Dir;
+use super::stat;
+
+/// The most bytes that all names, or one value, may take (`XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of Linux).
+const XATTR_MAX: usize = 64 * 1024;
+
+/// Whether an attribute is copied. Attributes that belong to the machine are not: a security label of one host means
+/// nothing on another, `system.nfs4_acl` and the like repeat mode and owner, and XFS shows its ACLs a second time under
+/// names of its own.
+pub(crate) fn is_carried(name: &[u8]) -> bool {
+    (name.starts_with(b"user.") && !name.starts_with(b"user.haul."))
+        || (name.starts_with(b"trusted.") && !name.starts_with(b"trusted.SGI_ACL_"))
+        || name == b"security.capability"
+        || name == b"system.posix_acl_access"
+        || name == b"system.posix_acl_default"
+}
+
+/// The file whose attributes are read.
+pub(crate) enum XattrsOf<'a> {
+    /// An open file.
+    File(BorrowedFd<'a>),
+    /// The file that a path leads to, through symbolic links.
+    Target(&'a [u8]),
+    /// The last name of a path itself, even if it is a link.
+    Name(&'a [u8]),
+}
+
+impl XattrsOf<'_> {
+    fn list(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        match self {
+            Self::File(fd) => rustix::fs::flistxattr(fd, buffer),
+            Self::Target(path) => rustix::fs::listxattr(*path, buffer),
+            Self::Name(path) => rustix::fs::llistxattr(*path, buffer),
+        }
+    }
+
+    fn get(&self, name: &[u8], buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        match self {
+            Self::File(fd) => rustix::fs::fgetxattr(fd, name, buffer),
+            Self::Target(path) => rustix::fs::getxattr(*path, name, buffer),
+            Self::Name(path) => rustix::fs::lgetxattr(*path, name, buffer),
+        }
+    }
+}
+
+/// The carried attributes, sorted by name; none on a file system without attributes.
+pub(crate) fn read(ops: &Ops, of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
+    match read_or_unsupported(ops, of) {
+        Err(Errno::NOTSUP) => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// The carried attributes, sorted by name.
+///
+/// # Errors
+/// `NOTSUP` on a file system without attributes.
+pub(crate) fn read_or_unsupported(ops: &Ops, of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
+    let mut short = [0_u8; 1024];
+    let long;
+    ops.one();
+    let names = match of.list(&mut short) {
+        Ok(0) | Err(Errno::NOENT) => return Ok(Vec::new()),
+        Ok(n) => &short[..n],
+        Err(Errno::RANGE) => {
+            let mut buffer = vec![0_u8; XATTR_MAX];
+            let n = of.list(&mut buffer)?;
+            buffer.truncate(n);
+            long = buffer;
+            &long[..]
+        }
+        Err(e) => return Err(e),
+    };
+    let mut found = Vec::new();
+    for name in names.split(|b| *b == 0).filter(|name| is_carried(name)) {
+        if let Some(value) = value(ops, of, name)? {
+            found.push((ByteBuf::from(name.to_vec()), ByteBuf::from(value)));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The value of one attribute. `None` if it was removed since, or this user may not read it (`trusted.*`).
+fn value(ops: &Ops, of: &XattrsOf<'_>, name: &[u8]) -> rustix::io::Result<Option<Vec<u8>>> {
+    let mut value = vec![0_u8; 256];
+    ops.one();
+    let n = match of.get(name, &mut value) {
+        Err(Errno::RANGE) => {
+            value.resize(XATTR_MAX, 0);
+            of.get(name, &mut value)
+        }
+        other => other,
+    };
+    match n {
+        Ok(n) => {
+            value.truncate(n);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::PERM | Errno::ACCESS) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether the directory has a default ACL, which new files in it inherit. An unreadable one counts as present.
+pub(crate) fn has_default_acl(dir: &Dir) -> bool {
+    *dir.facts.has_default_acl.get_or_init(|| {
+        let path = stat::path_of(dir);
+        let found = read(&dir.ops, &XattrsOf::Target(path.as_bytes()));
+        found.map_or(true, |found| found.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
+    })
+}

@@ -1,0 +1,71 @@
+//! The digest of a whole file.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use haul_core::digest::{SliceHasher, slice_count, slice_len};
+use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN};
+
+use super::file::{STEP, changed, open};
+use super::page_cache::{self, Opened};
+use crate::path::root::Root;
+
+/// Hashes the current content of the file at `path`.
+///
+/// # Errors
+/// `SourceChanged` if the file changes meanwhile, or is no regular file.
+pub(crate) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
+    let file = open(root, path)?;
+    let failed = |e: &std::io::Error| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => changed(root, path),
+        _ => Error::io(root.side(), "read", e).on(root.shown(path)),
+    };
+    let before = file.metadata().map_err(|e| failed(&e))?;
+    if !before.is_file() {
+        return Err(changed(root, path));
+    }
+    let opened = Opened::new(file, before.len());
+    let digest = of_opened(&root.ops, &opened, before.len()).map_err(|e| failed(&e))?;
+    root.ops.some(2);
+    let after = opened.file.metadata().map_err(|e| failed(&e))?;
+    let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
+    if same { Ok(digest) } else { Err(changed(root, path)) }
+}
+
+/// Hashes `len` bytes of an open file.
+pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Digest> {
+    let file = &opened.file;
+    let mut tree = FileTree::new(len);
+    let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
+    for index in 0..slice_count(len) {
+        let start = u64::from(index) * SLICE_LEN;
+        let slice = slice_len(len, index);
+        let drop_after = opened.is_uncached(start, slice);
+        tree.set(index, of_slice(ops, file, len, index, &mut buffer)?);
+        if drop_after {
+            page_cache::release(file, start, slice);
+        }
+    }
+    tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
+}
+
+/// Hashes one slice of a file of `len` bytes through `buffer`, which must not be empty.
+pub(crate) fn of_slice(
+    ops: &Ops,
+    file: &File,
+    len: u64,
+    index: u32,
+    buffer: &mut [u8],
+) -> std::io::Result<ChainingValue> {
+    let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
+    let mut hasher = SliceHasher::new(len, start);
+    let mut at = 0;
+    while at < slice {
+        let step = (slice - at).min(buffer.len() as u64) as usize;
+        ops.one();
+        file.read_exact_at(&mut buffer[..step], start + at)?;
+        hasher.update(&buffer[..step]);
+        at += step as u64;
+    }
+    Ok(hasher.finish())
+}

@@ -1,0 +1,9 @@
+//! Reading content: whole files, slices, and only those pages that the destination lacks.
+
+mod changed;
+pub(crate) mod digest;
+pub(crate) mod file;
+pub(crate) mod page_cache;
+pub(crate) mod pages;
+mod prehash;
+pub(crate) mod reader;

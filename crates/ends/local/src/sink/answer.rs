@@ -1,0 +1,139 @@
+//! Answers to offers: entries without content are made at once, files are requested.
+
+use std::ops::Range;
+
+use haul_core::{Answer, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
+use rustix::fs::Statx;
+use rustix::io::Errno;
+
+use super::compare::{Verdict, compare};
+use super::directory::clear_dir;
+use super::make::make;
+use super::state::LocalSink;
+use crate::meta::metadata::Expected;
+use crate::path::at::At;
+use crate::path::stat;
+use crate::stage::clean::{clean, resumable};
+
+/// Compares one entry, and makes it if it has no content.
+pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
+    let entry = &*offer.entry;
+    let failed = |errno| sink.root().error("look at", &entry.path, errno);
+    let _doing = sink.tree().doing("compare", &entry.path);
+    sink.check(entry)?;
+    let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
+    if now.is_none() && sink.options.ignore_existing && is_below_file(sink, &entry.path) {
+        return Ok(Answer::Left(Left::Exists));
+    }
+    let mut verdict = compare(sink, offer, now.as_ref().map(|(at, now)| (at, now)))?;
+    if let Some((at, now)) = &now
+        && (sink.options.dry_run || keeps_inode(sink, entry, &verdict, now))
+    {
+        sink.tree().reserve_name(at, now, &entry.path)?;
+        if !entry.is_dir() && verdict == Verdict::Same && !sink.claims.take(now, &entry.path) {
+            // It is one file with another entry here, and a file of its own at the source.
+            verdict = Verdict::Differs;
+        }
+    }
+    match (verdict, now) {
+        (Verdict::Left(why), _) => Ok(Answer::Left(why)),
+        (Verdict::Same, Some((at, now))) => up_to_date(sink, entry, &at, &now),
+        (verdict, now) if entry.is_file() => {
+            let new = verdict == Verdict::Missing;
+            Ok(Answer::Need { new, have: completed_slices(sink, entry, now)? })
+        }
+        (_, now) => make(sink, entry, now.map(|(_, now)| now)),
+    }
+}
+
+/// The slices of a needed file that an interrupted run has completed. Removes an empty directory in its place.
+fn completed_slices(sink: &LocalSink, entry: &Entry, now: Option<(At, Statx)>) -> Result<Vec<Range<u32>>> {
+    if let Some((_, now)) = &now
+        && stat::is_dir(now)
+    {
+        clear_dir(sink, entry)?;
+    }
+    // A file that is updated in place has no staged file.
+    let in_place = now.as_ref().is_some_and(|(_, now)| sink.writes_into(entry, now));
+    if entry.len <= SLICE_LEN || in_place {
+        return Ok(Vec::new());
+    }
+    let at = now.map(|(at, _)| at).or_else(|| sink.root().at(&entry.path).ok());
+    Ok(at.map(|at| resumable(&at, entry, sink.options.dry_run)).unwrap_or_default())
+}
+
+/// Whether the existing file is not replaced, but kept or updated in place.
+fn keeps_inode(sink: &LocalSink, entry: &Entry, verdict: &Verdict, now: &Statx) -> bool {
+    match verdict {
+        Verdict::Same | Verdict::Left(_) => true,
+        Verdict::Differs => entry.len > SLICE_LEN && sink.writes_into(entry, now),
+        Verdict::Missing => false,
+    }
+}
+
+/// Whether an ancestor of `path` is no directory.
+fn is_below_file(sink: &LocalSink, path: &RelPath) -> bool {
+    path.parent()
+        .is_some_and(|parent| matches!(sink.root().dir(&parent, false), Err(Errno::NOTDIR | Errno::LOOP)))
+}
+
+/// Whether `path` is certainly free, because this run made its directory: then no server need be asked.
+fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
+    if !sink.tree().is_network_fs() {
+        return false;
+    }
+    let Some(parent) = path.parent() else { return false };
+    // A missing directory will be made for the entry anyway, unless the options forbid that.
+    let make = !sink.options.dry_run && !sink.options.existing;
+    sink.root().dir(&parent, make).is_ok_and(|dir| dir.fresh)
+}
+
+/// Looks up `path`. `None` if it is missing, or an ancestor is missing or no directory.
+pub(super) fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
+    let root = sink.root();
+    let find = || root.at(path).and_then(|at| stat::statx_without_atime(&at).map(|now| (at, now)));
+    let found = match find() {
+        Err(Errno::ACCESS) if !sink.options.dry_run && sink.tree().unlocked.unlock_ancestors(root, path) => {
+            find()
+        }
+        found => found,
+    };
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Updates the metadata of an entry whose content is up to date.
+fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer> {
+    let failed = |errno| sink.root().error("set the metadata of", &entry.path, errno);
+    let (dev, ino) = stat::inode(now);
+    if entry.is_dir() {
+        sink.dirs.add(&Entry { dev, ino, ..entry.clone() })?;
+        if !sink.options.dry_run && !rustix::process::geteuid().is_root() {
+            // Its entries have to be listed, compared and written.
+            sink.tree().unlocked.unlock_dir(&entry.path, at);
+        }
+        if sink.root().take_made(&entry.path) {
+            return Ok(Answer::Made);
+        }
+    }
+    if entry.len > SLICE_LEN && !sink.options.dry_run {
+        sink.close_large(&entry.path);
+        if !clean(at) {
+            sink.clean_later(entry);
+        }
+    }
+    if sink.metadata().is_same(sink.tree(), at, now, entry).map_err(failed)? {
+        return Ok(Answer::Same);
+    }
+    if !entry.is_dir()
+        && !sink.options.dry_run
+        && !sink.metadata().set_named(at, Expected::Inode(dev, ino), entry).map_err(failed)?
+    {
+        // It differs in metadata that cannot be set here; a warning says so.
+        return Ok(Answer::Same);
+    }
+    Ok(Answer::Updated)
+}

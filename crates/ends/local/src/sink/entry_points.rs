@@ -1,0 +1,132 @@
+//! The calls of the engine: `impl Sink`.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::{
+    Answer, BatchData, Entry, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath,
+    Result, Sink, WriteDone,
+};
+
+use super::answer::answer;
+use super::clone::clone_file;
+use super::link::link;
+use super::rebuild::has_unchanged;
+use super::state::{COMPARERS, LocalSink};
+use crate::stage::names::{journal_of, part_of};
+
+/// Entries that one thread compares at a time on a network file system.
+const NETWORK_RUN: usize = 8;
+/// Up to this many entries are compared by one thread on a local disk.
+const FEW_OFFERS: usize = 256;
+/// Batches that are written at once on a network file system: while one waits for its last files, others go on.
+const NETWORK_WRITERS: u32 = 6;
+
+impl Sink for LocalSink {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        // Many entries are compared by several threads, in runs that share directories.
+        let len = if self.tree().is_network_fs() {
+            NETWORK_RUN
+        } else if offers.len() < FEW_OFFERS {
+            offers.len().max(1)
+        } else {
+            offers.len().div_ceil(COMPARERS * 4)
+        };
+        let make = !self.options.dry_run && !self.options.existing;
+        let paths = offers.iter().map(|offer| &offer.entry.path);
+        self.prefetch.prefetch(self.tree(), &self.threads, paths, make);
+        let runs: Vec<&[Offer]> = offers.chunks(len).collect();
+        let answers = |run: &&[Offer]| run.iter().map(|one| answer(self, one)).collect::<Vec<_>>();
+        Ok(self.threads.each(&runs, answers).into_iter().flatten().collect())
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        if has_unchanged(&data) {
+            self.write_changed(data, done);
+        } else {
+            self.write_batch(&data, done);
+        }
+    }
+
+    fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {
+        let base = self.committer.bases.of(self.root(), &self.options, entry);
+        Ok(base.map_or_else(Vec::new, |base| base.pages(slices)))
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn flush(&self) {
+        self.committer.queue.flush();
+    }
+
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.tree().hung(timeout)
+    }
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        for path in paths {
+            if self.close_large(path)
+                && let Ok(at) = self.root().at(path)
+            {
+                let _ = part_of(&at).remove();
+                let _ = journal_of(&at).remove();
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        Ok(self.committer.threads.each(links, |one| link(self, one)))
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        if self.tree().is_network_fs() && !self.options.dry_run {
+            // Files first, several at a time; then the directories are empty.
+            let gone = self.committer.threads.each(paths, |path| self.unlink(path));
+            let rest = paths.iter().zip(gone);
+            return Ok(rest.map(|(path, gone)| if gone { Ok(()) } else { self.remove_one(path) }).collect());
+        }
+        Ok(paths.iter().map(|path| self.remove_one(path)).collect())
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        self.finish_run()
+    }
+
+    fn writers(&self) -> u32 {
+        if self.tree().is_network_fs() { NETWORK_WRITERS } else { 0 }
+    }
+
+    fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
+        clone_file(self.tree(), self.metadata(), entry, file, self.options.durable)
+    }
+}
+
+impl Drop for LocalSink {
+    fn drop(&mut self) {
+        self.committer.rechecks.stop();
+        self.committer.queue.close();
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic was printed by its thread.
+            let _ = thread.join();
+        }
+        // If the run was not finished.
+        self.tree().unlocked.lock_again(self.root());
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "offer_tests.rs"]
+mod offer_tests;
+
+#[cfg(test)]
+#[path = "large_tests.rs"]
+mod large_tests;

@@ -1,0 +1,64 @@
+//! Making further names of files.
+
+use haul_core::{Answer, Entry, Error, HardLink, Left, Result};
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::answer::look;
+use super::directory::clear_dir;
+use super::state::LocalSink;
+use crate::path::stat;
+use crate::stage::names::part_of;
+
+/// Makes `link` a further name of a file at the destination.
+pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
+    let entry = &*link.entry;
+    let failed = |errno| sink.root().error("link", &entry.path, errno);
+    sink.check(entry)?;
+    let now = look(sink, &entry.path).map_err(failed)?;
+    let Some((to, target)) = look(sink, &link.to).map_err(failed)? else {
+        if sink.options.dry_run {
+            return Ok(Answer::Made);
+        }
+        return Err(no_first_name(sink, entry));
+    };
+    if stat::is_dir(&target) && !sink.options.dry_run {
+        return Err(no_first_name(sink, entry));
+    }
+    match &now {
+        Some((_, now)) if stat::inode(now) == stat::inode(&target) => return Ok(Answer::Same),
+        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        None if sink.options.existing => return Ok(Answer::Left(Left::Missing)),
+        _ => {}
+    }
+    if now.is_some_and(|(_, now)| stat::is_dir(&now)) {
+        clear_dir(sink, entry)?;
+    }
+    if sink.options.dry_run {
+        return Ok(Answer::Made);
+    }
+    let at = sink.root().at_made(&entry.path).map_err(failed)?;
+    let part = part_of(&at);
+    part.remove().map_err(failed)?;
+    let link_to = || {
+        part.dir.ops.one();
+        rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty())
+    };
+    match link_to() {
+        Err(Errno::ACCESS) if sink.tree().unlocked.unlock_parent(&entry.path, &at) => link_to(),
+        other => other,
+    }
+    .map_err(failed)?;
+    let reserved =
+        stat::statx(&part).map_err(failed).and_then(|now| sink.tree().reserve_name(&part, &now, &entry.path));
+    if let Err(error) = reserved {
+        let _ = part.remove();
+        return Err(error);
+    }
+    part.rename(&at).map_err(failed)?;
+    Ok(Answer::Made)
+}
+
+fn no_first_name(sink: &LocalSink, entry: &Entry) -> Error {
+    Error::no_first_name(sink.root().side()).on(sink.root().shown(&entry.path))
+}

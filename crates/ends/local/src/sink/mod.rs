@@ -1,0 +1,15 @@
+//! The writing end: offers are answered, content is written, and the run is finished.
+
+mod answer;
+mod claims;
+mod clone;
+mod compare;
+mod directory;
+mod entry_points;
+mod finish;
+mod link;
+mod make;
+mod rebuild;
+mod remove;
+pub(crate) mod state;
+mod write;

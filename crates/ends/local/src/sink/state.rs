@@ -1,0 +1,178 @@
+//! The state of the writing end.
+
+use haul_core::sync::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use haul_core::{BufferPool, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
+use rustix::fs::Statx;
+
+use super::claims::Claims;
+use crate::commit::committer::Committer;
+use crate::commit::sync::{Disk, Kernel};
+use crate::commit::unsynced::Unsynced;
+use crate::meta::metadata::Metadata;
+use crate::network_fs::dir_prefetch::DirPrefetch;
+use crate::network_fs::direct;
+use crate::path::at::At;
+use crate::path::root::Root;
+use crate::path::stat;
+use crate::stage::large::LargeFile;
+use crate::tree::local_tree::LocalTree;
+use haul_ends::dirs::Dirs;
+use haul_ends::thread_pool::ThreadPool;
+
+/// The most threads that compare on local disks.
+pub(super) const COMPARERS: usize = 4;
+/// Threads that compare or write at first on a network file system.
+const FIRST_THREADS: usize = 8;
+/// The most threads on a network file system.
+const MAX_THREADS: usize = 256;
+
+/// A tree of the local file system that is written to.
+pub(crate) struct LocalSink {
+    pub(super) options: SinkOptions,
+    pub(super) pool: BufferPool,
+    pub(super) dirs: Dirs,
+    pub(super) committer: Arc<Committer>,
+    /// The threads that compare.
+    pub(super) threads: ThreadPool,
+    pub(super) prefetch: DirPrefetch,
+    /// Small files are made under their final names.
+    pub(super) direct: bool,
+    /// The entries that files with several names belong to.
+    pub(super) claims: Claims,
+    /// Complete files whose staged files were locked by another process when they were compared.
+    pub(super) unclean: Mutex<Vec<Arc<Entry>>>,
+    pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LocalSink {
+    pub(crate) fn new(root: Root, options: SinkOptions, pool: BufferPool) -> Result<Self> {
+        let tree = LocalTree::new(root);
+        Self::on(Box::new(Kernel::default()), Unsynced::of_this_user(), tree, options, pool)
+    }
+
+    /// A sink whose files are made durable by `disk`.
+    pub(crate) fn on(
+        disk: Box<dyn Disk>,
+        unsynced: Unsynced,
+        tree: LocalTree,
+        options: SinkOptions,
+        pool: BufferPool,
+    ) -> Result<Self> {
+        let metadata = Metadata::new(&options, Arc::clone(&tree.root.ops));
+        let (writers, threads) = if tree.is_network_fs() {
+            (ThreadPool::growing(FIRST_THREADS, MAX_THREADS), ThreadPool::growing(FIRST_THREADS, MAX_THREADS))
+        } else {
+            (ThreadPool::fixed(1), ThreadPool::fixed(COMPARERS))
+        };
+        let direct = direct::is_allowed(&tree, &options);
+        let committer = Arc::new(Committer::new(tree, metadata, writers, &options, disk, unsynced));
+        let thread = {
+            let committer = committer.clone();
+            std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
+        };
+        let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
+        Ok(Self {
+            options,
+            pool,
+            dirs: Dirs::default(),
+            committer,
+            threads,
+            prefetch: DirPrefetch::default(),
+            direct,
+            claims: Claims::default(),
+            unclean: Mutex::default(),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    pub(super) fn tree(&self) -> &LocalTree {
+        &self.committer.tree
+    }
+
+    pub(super) fn root(&self) -> &Root {
+        &self.committer.tree.root
+    }
+
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.committer.metadata
+    }
+
+    /// Whether a small file of the right size and time may lack content: see [`crate::commit::unsynced`].
+    pub(super) fn is_suspect(&self, file: &Statx) -> bool {
+        !self.tree().is_network_fs() && self.committer.unsynced.is_suspect(file)
+    }
+
+    /// Whether the file at `at` has the size and time of the entry.
+    pub(super) fn has_size_and_time(&self, at: &At, now: &Statx, entry: &Entry) -> bool {
+        now.stx_size == entry.len && self.metadata().times.is_same(entry.mtime, at, now)
+    }
+
+    /// Refuses entries that no file system could have: a remote end may send anything.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check(&self, entry: &Entry) -> Result<()> {
+        let refused = |why| self.root().fault(haul_core::ErrorKind::Unsupported, "make", &entry.path, why);
+        entry.check().map_err(refused)
+    }
+
+    /// The open large file of an entry, or the digest with which it was committed before.
+    pub(super) fn large(&self, entry: &Arc<Entry>) -> Result<Result<Arc<LargeFile>, Digest>> {
+        let slot = {
+            let mut large_files = self.committer.large_files.lock();
+            let mut committed = self.committer.committed.lock();
+            match committed.get(&entry.path) {
+                Some((identity, digest))
+                    if identity == entry.identity() && !large_files.contains_key(&entry.path) =>
+                {
+                    return Ok(Err(digest));
+                }
+                _ => large_files.entry(entry.path.clone()).or_default().clone(),
+            }
+        };
+        let mut held = slot.lock();
+        if let Some(large) = &*held
+            && large.entry.identity() == entry.identity()
+        {
+            return Ok(Ok(large.clone()));
+        }
+        // The source has changed: the staged file of the old state is closed and unlocked.
+        if let Some(old) = held.take() {
+            self.committer.rechecks.cancel(&old);
+        }
+        let options = SinkOptions { in_place: self.is_updated_in_place(entry), ..self.options.clone() };
+        let large = Arc::new(LargeFile::open(self.tree(), entry, &options)?);
+        *held = Some(large.clone());
+        drop(held);
+        self.committer.rechecks.begin(&large);
+        Ok(Ok(large))
+    }
+
+    fn is_updated_in_place(&self, entry: &Entry) -> bool {
+        let now = || self.root().at(&entry.path).and_then(|at| stat::statx(&at));
+        self.options.in_place && now().is_ok_and(|now| self.writes_into(entry, &now))
+    }
+
+    /// Whether the content of the entry is written into the existing file, whose plain metadata is `now`.
+    pub(super) fn writes_into(&self, entry: &Entry, now: &Statx) -> bool {
+        self.options.in_place && stat::is_file(now) && self.claims.may_write_into(now, entry)
+    }
+
+    /// Closes a large file that is no longer transferred. Whether it was open.
+    pub(super) fn close_large(&self, path: &RelPath) -> bool {
+        let slot = self.committer.large_files.lock().remove(path);
+        let large = slot.as_ref().and_then(|slot| slot.lock().take());
+        if let Some(large) = large {
+            self.committer.rechecks.cancel(&large);
+        }
+        slot.is_some()
+    }
+
+    /// Remembers to remove the staged file of a complete file at the end.
+    pub(super) fn clean_later(&self, entry: &Entry) {
+        self.unclean.lock().push(Arc::new(entry.clone()));
+    }
+}

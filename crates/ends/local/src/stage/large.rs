@@ -1,0 +1,294 @@
+//! Large files: written slice by slice, staged or in place.
+
+use haul_core::sync::{Mutex, MutexGuard, RwLock};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use haul_core::digest::{PART_LEN, merge, part_count};
+use haul_core::journal::Header;
+use haul_core::{
+    ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, SinkOptions, Slice, SliceData,
+};
+
+use super::journal::{self, Found, Journal};
+use super::mark;
+use super::names::{journal_of, remove_if};
+use super::recheck::Recheck;
+use super::staged::Staged;
+use super::write::{Over, Same, overwrite};
+use crate::delta::share::{share, shares_blocks};
+use crate::read::page_cache::{sync_and_drop, sync_in_place};
+use crate::tree::local_tree::LocalTree;
+
+/// Locks for writing slices of one file, shared by their indices.
+const LOCK_STRIPES: usize = 16;
+/// Parts of a slice.
+const PARTS: usize = (SLICE_LEN / PART_LEN) as usize;
+
+/// A slice, and the chaining value of its content.
+pub(crate) type HashedSlice = (u32, ChainingValue);
+
+/// A large file that is being written slice by slice.
+pub(crate) struct LargeFile {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) staged: Staged,
+    progress: Mutex<Progress>,
+    /// Set once all slices are written. From then on nothing is written, which would change the modification time.
+    sealed: RwLock<bool>,
+    /// Whether the content that an interrupted run has left was verified.
+    pub(crate) recheck: Recheck,
+    /// The outcome of the file.
+    ended: OnceLock<Result<Digest>>,
+    /// The key that ties the journal to the staged file.
+    key: [u8; 16],
+    /// The file has its final name already.
+    pub(crate) in_place: bool,
+    /// The file system shares blocks.
+    shares: bool,
+    /// Ranges that were not written yet may hold something else than holes.
+    is_dirty: AtomicBool,
+    /// The stripe of a slice is locked while it is written, because a slice may be sent twice.
+    lock_stripes: [Mutex<()>; LOCK_STRIPES],
+}
+
+struct Progress {
+    tree: FileTree,
+    /// Slices of which some parts are written. They count once they are whole.
+    parts: HashMap<u32, [Option<ChainingValue>; PARTS]>,
+    /// Written, not yet synced.
+    dirty: Vec<HashedSlice>,
+    /// Synced, not yet recorded.
+    durable: Vec<HashedSlice>,
+    journal: Option<Journal>,
+}
+
+impl Progress {
+    fn new(tree: FileTree, durable: Vec<HashedSlice>) -> Self {
+        Self { tree, parts: HashMap::new(), dirty: Vec::new(), durable, journal: None }
+    }
+
+    /// The chaining value of the slice that was written, whole or in part; `None` while parts of it are missing.
+    fn whole(&mut self, slice: Slice, len: u64, value: ChainingValue) -> Option<ChainingValue> {
+        let Some(part) = slice.part else { return Some(value) };
+        let parts = self.parts.entry(slice.index).or_default();
+        *parts.get_mut(usize::from(part))? = Some(value);
+        let found: Vec<_> = parts.iter().map_while(|part| *part).collect();
+        if found.len() < usize::from(part_count(len, slice.index)) {
+            return None;
+        }
+        self.parts.remove(&slice.index);
+        merge(&found)
+    }
+}
+
+/// A staged file that is ready for its slices, and what an interrupted run has left in it.
+struct Prepared {
+    staged: Staged,
+    found: Found,
+    key: [u8; 16],
+    in_place: bool,
+}
+
+impl Prepared {
+    /// Opens the existing file, if it is to be updated in place. Else makes the staged file of the entry, or resumes
+    /// the one of an interrupted run with the slices of its journal.
+    fn open(tree: &LocalTree, entry: &Entry, in_place: bool) -> Result<Self> {
+        let root = &tree.root;
+        let existing = if in_place { Staged::in_place(tree, &entry.path)? } else { None };
+        if let Some(staged) = existing {
+            sync_in_place(&root.ops, &staged.file);
+            return Ok(Self { staged, found: Found::default(), key: [0; 16], in_place: true });
+        }
+        let mut staged = Staged::open(tree, &entry.path)?;
+        let mut found = Found::default();
+        if staged.found {
+            found = journal::load(&journal_of(&staged.at), &entry.identity(), &staged.file);
+            if !found.slices.is_empty() && sync_and_drop(&root.ops, &staged.file).is_err() {
+                found = Found::default();
+            }
+        }
+        if !found.slices.is_empty() {
+            let key = mark::key_of(&staged.file);
+            return Ok(Self { staged, found, key, in_place: false });
+        }
+        // A journal without its file is removed before a file is made: inode numbers are reused.
+        journal_of(&staged.at).remove().map_err(|errno| root.error("stage", &entry.path, errno))?;
+        if staged.found {
+            // The old file is not reused: pages that could not be written to the disk would look clean.
+            remove_if(&staged.part, &staged.now);
+            drop(staged);
+            staged = Staged::open(tree, &entry.path)?;
+        }
+        root.ops.some(2);
+        staged.file.set_len(0).map_err(|e| stage_error(tree, entry, &e))?;
+        let key = mark::give_key(&staged.file);
+        Ok(Self { staged, found, key, in_place: false })
+    }
+}
+
+fn stage_error(tree: &LocalTree, entry: &Entry, error: &io::Error) -> Error {
+    Error::io(tree.root.side(), "stage", error).on(tree.root.shown(&entry.path))
+}
+
+impl LargeFile {
+    pub(crate) fn open(tree: &LocalTree, entry: &Arc<Entry>, options: &SinkOptions) -> Result<Self> {
+        let Prepared { mut staged, found, key, in_place } = Prepared::open(tree, entry, options.in_place)?;
+        staged.keyed = key != [0; 16];
+        let mut hashes = FileTree::new(entry.len);
+        for (index, value) in &found.slices {
+            hashes.set(*index, *value);
+        }
+        tree.root.ops.one();
+        staged.file.set_len(entry.len).map_err(|e| stage_error(tree, entry, &e))?;
+        let recheck = Recheck::new(&found, options);
+        // Slices that were not synced are recorded again once they were read back.
+        let durable = if found.synced { found.slices.clone() } else { Vec::new() };
+        Ok(Self {
+            entry: entry.clone(),
+            in_place,
+            shares: shares_blocks(&staged.file),
+            is_dirty: AtomicBool::new(in_place || !found.slices.is_empty()),
+            key,
+            staged,
+            progress: Mutex::new(Progress::new(hashes, durable)),
+            sealed: RwLock::new(false),
+            recheck,
+            ended: OnceLock::new(),
+            lock_stripes: Default::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
+    }
+
+    /// Locks a slice for writing.
+    pub(crate) fn lock_slice(&self, slice: Slice) -> MutexGuard<'_, ()> {
+        self.lock_stripes[slice.index as usize % LOCK_STRIPES].lock()
+    }
+
+    /// Puts the old content of the slice in its place if that costs nothing: the file system shares blocks, or the file
+    /// is updated in place. Never over a complete slice. The caller holds the lock of the slice.
+    pub(crate) fn adopt(&self, slice: Slice, old: &File) -> bool {
+        if self.in_place {
+            return true;
+        }
+        let whole = slice.len_in(self.entry.len) == SLICE_LEN;
+        if !self.shares || !whole || self.lock().tree.has(slice.index) {
+            return false;
+        }
+        self.is_dirty.store(true, Ordering::Relaxed);
+        share(&self.staged.at.dir.ops, old, &self.staged.file, slice.index)
+    }
+
+    /// Writes one slice, unless the file is sealed: a slice whose connection died is sent again, though it may have
+    /// arrived. The caller holds the lock of the slice.
+    pub(crate) fn write(&self, slice: Slice, data: &SliceData, content: &[u8], same: Same) -> io::Result<()> {
+        let sealed = self.sealed.read();
+        if *sealed {
+            return Ok(());
+        }
+        // A complete slice was verified, and its value may be merged into others by now.
+        if self.lock().tree.has(slice.index) {
+            return Ok(());
+        }
+        let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
+        let place = (slice.start(), slice.len_in(self.entry.len));
+        overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
+        let mut progress = self.lock();
+        if let Some(value) = progress.whole(slice, self.entry.len, data.value) {
+            progress.tree.set(slice.index, value);
+            progress.dirty.push((slice.index, value));
+        }
+        Ok(())
+    }
+
+    /// Takes the slices that are written and not yet synced.
+    pub(crate) fn take_dirty(&self) -> Vec<HashedSlice> {
+        std::mem::take(&mut self.lock().dirty)
+    }
+
+    /// Records slices as durable, after the caller has synced their data. With `sync`, the record is durable too.
+    pub(crate) fn record(&self, slices: Vec<HashedSlice>, sync: bool) -> io::Result<()> {
+        if self.in_place {
+            // An interrupted update in place is resumed by comparing the content.
+            return Ok(());
+        }
+        let mut progress = self.lock();
+        progress.durable.extend(slices);
+        let added = std::mem::take(&mut progress.durable);
+        match &mut progress.journal {
+            Some(journal) => journal.append(&added)?,
+            none => {
+                let header = self.header(sync);
+                *none = Some(Journal::create(&journal_of(&self.staged.at), &header, &added)?);
+            }
+        }
+        match &progress.journal {
+            Some(journal) if sync => journal.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    fn header(&self, synced: bool) -> Header {
+        let (identity, staged_ino) = (self.entry.identity(), self.staged.now.stx_ino);
+        Header { identity, staged_ino, boot: mark::boot(), key: self.key, synced }
+    }
+
+    /// Seals the file once all slices are written and verified, and gives its digest.
+    pub(crate) fn seal(&self) -> Option<Digest> {
+        let mut sealed = self.sealed.write();
+        let progress = self.lock();
+        if progress.tree.missing() > 0 || !self.recheck.is_passed() {
+            return None;
+        }
+        *sealed = true;
+        progress.tree.digest()
+    }
+
+    /// Discards content that may be lost. A staged file is removed with its journal: cached pages may differ from the
+    /// disk even after they were written again. A file that is updated in place is read from the disk from now on.
+    pub(crate) fn discard(&self) {
+        if self.in_place {
+            let _ = sync_and_drop(&self.staged.at.dir.ops, &self.staged.file);
+            return;
+        }
+        let _ = journal_of(&self.staged.at).remove();
+        remove_if(&self.staged.part, &self.staged.now);
+    }
+
+    /// Whether the file is complete, and only waits until the content of an interrupted run is read back.
+    pub(crate) fn waits_for_recheck(&self) -> bool {
+        self.recheck.is_awaited() && self.lock().tree.missing() == 0
+    }
+
+    /// Adds slices that were read back without a difference to the next record.
+    pub(crate) fn confirm(&self, slices: &[HashedSlice]) {
+        self.lock().durable.extend_from_slice(slices);
+    }
+
+    /// Removes slices that differ from the record out of the journal. They are sent again.
+    pub(crate) fn disown(&self, wrong: &[u32]) {
+        let at = journal_of(&self.staged.at);
+        let mut progress = self.lock();
+        let found = journal::load(&at, &self.entry.identity(), &self.staged.file);
+        let mut left = found.slices;
+        left.append(&mut progress.durable);
+        left.retain(|(index, _)| !wrong.contains(index));
+        progress.journal = Journal::create(&at, &self.header(found.synced), &left).ok();
+    }
+
+    /// The outcome of the file, once it is known.
+    pub(crate) fn ended(&self) -> Option<&Result<Digest>> {
+        self.ended.get()
+    }
+
+    /// Sets the outcome of the file.
+    pub(crate) fn end(&self, end: Result<Digest>) {
+        // The first outcome counts.
+        let _ = self.ended.set(end);
+    }
+}

@@ -1,0 +1,166 @@
+//! Whether the content that an interrupted run has left of a large file was verified.
+
+use haul_core::sync::{Mutex, MutexGuard};
+
+use haul_core::{ChainingValue, Error, ErrorKind, Retry, Side, SinkOptions};
+
+use super::journal::Found;
+use crate::ticket::Pending;
+
+/// The slices of one file that are to be read back.
+pub(crate) struct Recheck {
+    state: Mutex<State>,
+    /// The slices were synced when they were recorded.
+    pub(crate) synced: bool,
+    /// There were slices to be read back.
+    pub(crate) is_due: bool,
+}
+
+enum State {
+    /// All slices were as recorded.
+    Passed,
+    /// The slices that are left, and the written slices that wait for the end.
+    Running(Vec<(u32, ChainingValue)>, Vec<Pending>),
+    /// The number of slices that differ from the record.
+    Failed(usize),
+    Stopped,
+}
+
+/// How reading back ends.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Passed,
+    /// The number of slices that differ from the record.
+    Failed(usize),
+    Stopped,
+}
+
+impl Recheck {
+    /// Slices that were not synced are read back in any case.
+    pub(crate) fn new(found: &Found, options: &SinkOptions) -> Self {
+        let needless = found.synced && (!options.recheck || options.verify_disk);
+        let state = if found.slices.is_empty() || needless {
+            State::Passed
+        } else {
+            State::Running(found.slices.clone(), Vec::new())
+        };
+        let is_due = !matches!(state, State::Passed);
+        Self { state: Mutex::new(state), synced: found.synced, is_due }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(crate) fn is_passed(&self) -> bool {
+        matches!(*self.lock(), State::Passed)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(*self.lock(), State::Running(..))
+    }
+
+    /// Whether a complete file may have to wait for the end.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_due && !matches!(*self.lock(), State::Stopped)
+    }
+
+    /// The error of a file with slices that differ from the record.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let State::Failed(count) = *self.lock() else { return None };
+        let cause = format!("{count} slices that an interrupted run had left are not what they were");
+        let error = Error::new(ErrorKind::Corrupt, Side::Destination, "read back", cause);
+        Some(error.with_retry(Retry::Anew))
+    }
+
+    /// Takes the slices that are to be read back, once.
+    pub(crate) fn take_slices(&self) -> Vec<(u32, ChainingValue)> {
+        match &mut *self.lock() {
+            State::Running(slices, _) => std::mem::take(slices),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps a written slice until the end. Gives it back if that has come.
+    pub(crate) fn hold(&self, pending: Pending) -> Option<Pending> {
+        match &mut *self.lock() {
+            State::Running(_, held) => {
+                held.push(pending);
+                None
+            }
+            _ => Some(pending),
+        }
+    }
+
+    /// Ends reading back, unless it has ended. Gives the written slices that waited for the end.
+    pub(crate) fn end(&self, end: End) -> Vec<Pending> {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Running(_, held) => {
+                let held = std::mem::take(held);
+                *state = match end {
+                    End::Passed => State::Passed,
+                    End::Failed(count) => State::Failed(count),
+                    End::Stopped => State::Stopped,
+                };
+                held
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ticket::Ticket;
+
+    fn found(synced: bool) -> Found {
+        Found { slices: vec![(3, ChainingValue::default())], synced }
+    }
+
+    fn options(recheck: bool, verify_disk: bool) -> SinkOptions {
+        SinkOptions { recheck, verify_disk, ..SinkOptions::default() }
+    }
+
+    fn pending() -> Pending {
+        Pending { ticket: Ticket::new(1, Box::new(|_| ())), at: 0 }
+    }
+
+    #[test]
+    fn slices_are_read_back_if_unsynced_or_asked_for() {
+        for (synced, recheck, verify_disk, is_due) in [
+            (true, true, false, true),
+            (true, false, false, false),
+            (true, true, true, false),
+            (false, false, false, true),
+            (false, true, true, true),
+        ] {
+            let recheck = Recheck::new(&found(synced), &options(recheck, verify_disk));
+            assert_eq!((recheck.is_due, recheck.is_passed()), (is_due, !is_due));
+        }
+        assert!(Recheck::new(&Found::default(), &options(true, false)).is_passed());
+    }
+
+    #[test]
+    fn written_slices_wait_for_the_end_and_the_first_end_counts() {
+        let recheck = Recheck::new(&found(false), &options(true, false));
+        assert_eq!(recheck.take_slices().len(), 1);
+        assert_eq!(recheck.take_slices().len(), 0);
+        assert!(recheck.is_running() && recheck.is_awaited());
+        assert!(recheck.hold(pending()).is_none());
+        assert_eq!(recheck.end(End::Failed(2)).len(), 1);
+        assert_eq!(recheck.end(End::Passed).len(), 0);
+        assert!(recheck.hold(pending()).is_some() && !recheck.is_passed());
+        let error = recheck.failure().unwrap();
+        assert_eq!((error.kind(), error.retry()), (ErrorKind::Corrupt, Retry::Anew));
+        assert!(error.cause().starts_with("2 slices"));
+    }
+
+    #[test]
+    fn a_stopped_recheck_is_not_awaited() {
+        let recheck = Recheck::new(&found(true), &options(true, false));
+        recheck.end(End::Stopped);
+        assert!(!recheck.is_awaited() && !recheck.is_passed() && recheck.failure().is_none());
+    }
+}

@@ -1,0 +1,68 @@
+//! Staging small files, and the modes that new files begin with.
+
+use haul_core::{Entry, Error, Result, SliceData};
+use rustix::fs::Mode;
+
+use super::staged::Staged;
+use super::write::write_whole;
+use crate::path::at::At;
+use crate::path::xattrs::has_default_acl;
+use crate::tree::local_tree::LocalTree;
+
+/// Stages a whole small file. `None` if `exists` finds the entry itself.
+pub(crate) fn stage_small(
+    tree: &LocalTree,
+    entry: &Entry,
+    data: &SliceData,
+    content: &[u8],
+    exists: &dyn Fn(&At) -> bool,
+) -> Result<Option<Staged>> {
+    let mode = |at: &At| first_mode(entry, has_default_acl(&at.dir));
+    let Some(staged) = Staged::open_unless(tree, &entry.path, &mode, exists)? else { return Ok(None) };
+    match staged.clear().and_then(|()| write_whole(&tree.root.ops, &staged.file, entry, data, content)) {
+        Ok(()) => Ok(Some(staged)),
+        Err(e) => {
+            staged.abandon();
+            Err(Error::io(tree.root.side(), "write", &e).on(tree.root.shown(&entry.path)))
+        }
+    }
+}
+
+/// The mode of a new file. It must not allow more than the final mode, owner and attributes, which are set later, will.
+/// An inherited default ACL may allow others.
+pub(crate) fn first_mode(entry: &Entry, has_default_acl: bool) -> Mode {
+    let ours =
+        entry.uid == rustix::process::geteuid().as_raw() && entry.gid == rustix::process::getegid().as_raw();
+    let mode = entry.mode & 0o777;
+    Mode::from_raw_mode(if has_default_acl || !entry.xattrs.is_empty() {
+        0o600
+    } else if ours {
+        mode
+    } else {
+        // Bits that owner, group and others all have are allowed to everybody in the end.
+        let all = (mode >> 6) & (mode >> 3) & mode & 0o7;
+        (mode & 0o600) | all | all << 3 | all << 6
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_core::{EntryKind, RelPath};
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_let_in_before_the_owner_is_set() {
+        let uid = rustix::process::geteuid().as_raw() + 1;
+        let mut entry = Entry { uid, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
+        for (mode, first) in
+            [(0o644, 0o644), (0o755, 0o755), (0o640, 0o600), (0o604, 0o600), (0o4755, 0o755), (0o664, 0o644)]
+        {
+            entry.mode = mode;
+            assert_eq!(first_mode(&entry, false).as_raw_mode(), first, "{mode:o}");
+        }
+        assert_eq!(first_mode(&entry, true).as_raw_mode(), 0o600);
+        entry.xattrs = vec![Default::default()];
+        assert_eq!(first_mode(&entry, false).as_raw_mode(), 0o600);
+    }
+}

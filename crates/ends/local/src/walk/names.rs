@@ -1,0 +1,202 @@
+//! The state of a walk, and the lookup of the names in one directory.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haul_core::source::ScanVisit;
+use haul_core::{Entry, ErrorKind, Failure, RelPath, ScanBatch, ScanOptions, filter};
+use haul_index::Index;
+use rustix::io::Errno;
+
+use super::stack::{Folder, Part, Stack, Step};
+use crate::meta::entry::{Names, entry_and_stamp};
+use crate::path::at::At;
+use crate::path::descriptors;
+use crate::tree::local_tree::LocalTree;
+use haul_ends::thread_pool::ThreadPool;
+
+/// Entries that are handed over at a time.
+pub(super) const BATCH: usize = 512;
+/// Bytes of paths that are handed over at a time.
+const BATCH_BYTES: usize = 1024 * 1024;
+/// Names on the stack, in parts, at most. More are looked up by the thread that lists them.
+const MAX_PARTS: usize = 1024;
+
+/// One walk.
+pub(super) struct Walk<'a> {
+    pub(super) tree: &'a LocalTree,
+    pub(super) threads: &'a ThreadPool,
+    pub(super) options: &'a ScanOptions,
+    pub(super) names: Option<Names>,
+    /// The entries of an earlier run; this walk updates them.
+    pub(super) index: Option<&'a Index>,
+    visit: ScanVisit<'a>,
+    stack: Mutex<Stack<'a>>,
+    stopped: AtomicBool,
+    /// The most directories on the stack that hold a descriptor.
+    most_held: usize,
+    /// The file system to stay on, with `one_file_system`.
+    dev: Option<u64>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        tree: &'a LocalTree,
+        threads: &'a ThreadPool,
+        index: Option<&'a Index>,
+        options: &'a ScanOptions,
+        visit: ScanVisit<'a>,
+    ) -> Self {
+        Self {
+            tree,
+            threads,
+            options,
+            names: options.owner_names.then(Names::default),
+            index,
+            visit,
+            stack: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            most_held: descriptors::share(8).min(MAX_PARTS),
+            dev: None,
+        }
+    }
+
+    /// Adds a start of the walk, and hands over its entry.
+    pub(super) fn start(&mut self, start: &RelPath, batch: &mut ScanBatch) {
+        let found = self.tree.root.at(start).and_then(|at| {
+            let found = entry_and_stamp(self.tree, &at, start.clone(), self.names.as_ref())?;
+            Ok((at, found))
+        });
+        match found {
+            Err(errno) => batch.errors.push(self.failure("look at", start, errno)),
+            Ok((at, (entry, stamp))) => {
+                if self.dev.is_none() && self.options.one_file_system {
+                    self.dev = Some(entry.dev);
+                }
+                if filter::excludes(&self.options.rules, start, entry.is_dir()) && !start.is_root() {
+                    batch.leaves_out(self.options, start);
+                    return;
+                }
+                if entry.is_dir() {
+                    let most = self.most_held;
+                    self.lock().put(start.clone(), at, stamp, most);
+                }
+                batch.entries.push(entry);
+            }
+        }
+    }
+
+    pub(super) fn failure(&self, operation: &str, path: &RelPath, errno: Errno) -> Failure {
+        Failure { path: path.clone(), error: self.tree.root.error(operation, path, errno) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stack<'a>> {
+        self.stack.lock()
+    }
+
+    /// The next step, and whether there are more. Names go first: they hold memory, and handles.
+    pub(super) fn next(&self) -> Option<(Step<'a>, bool)> {
+        let mut stack = self.lock();
+        let step = match stack.names.pop() {
+            Some(part) => Step::Look(part),
+            None => stack.dirs.pop().map(Step::List)?,
+        };
+        Some((step, !stack.names.is_empty() || !stack.dirs.is_empty()))
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Hands over a batch of at least so many entries, or with long paths.
+    pub(super) fn hand_over(&self, batch: &mut ScanBatch, at_least: usize) {
+        // Paths in one directory have about the same length.
+        let longest = batch.entries.last().map_or(0, |entry| entry.path.as_bytes().len());
+        let is_light = longest.saturating_mul(batch.entries.len()) < BATCH_BYTES;
+        if batch.entries.len() + batch.errors.len() < at_least && is_light
+            || batch.entries.is_empty() && batch.errors.is_empty() && batch.excluded == 0
+        {
+            return;
+        }
+        self.visit(std::mem::take(batch));
+    }
+
+    pub(super) fn visit(&self, batch: ScanBatch) {
+        if let ControlFlow::Break(()) = (self.visit)(batch) {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Finds a directory of the stack.
+    pub(super) fn at(&self, folder: &Folder) -> rustix::io::Result<At> {
+        folder.at.clone().map_or_else(|| self.tree.root.at(&folder.path), Ok)
+    }
+
+    /// Looks up a name: later if that is a request to a server, unless too many wait already. `call` calls another
+    /// thread.
+    pub(super) fn meet(&self, part: &mut Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+        if self.tree.is_network_fs() && self.lock().names.len() < MAX_PARTS {
+            part.names.push(name.to_vec());
+            if part.names.len() == part.most {
+                let full = part.take();
+                self.lock().names.push(full);
+                call();
+            }
+        } else {
+            self.look_up(part, name, batch, call);
+            self.hand_over(batch, BATCH);
+        }
+    }
+
+    /// Puts the remaining names of a directory on the stack.
+    pub(super) fn put_off(&self, part: Part<'a>) {
+        if !part.names.is_empty() {
+            self.lock().names.push(part);
+        }
+    }
+
+    /// Looks up one name, and adds its entry to the batch.
+    pub(super) fn look_up(&self, part: &Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+        let path = match part.path.join(name) {
+            Ok(path) => path,
+            Err(bad) => {
+                let (root, parent) = (&self.tree.root, &part.path);
+                let error =
+                    root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
+                batch.errors.push(Failure { path: parent.clone(), error });
+                return;
+            }
+        };
+        let at = At { dir: part.dir.clone(), name: name.to_vec() };
+        let _doing = self.tree.doing("look at", &path);
+        let (entry, stamp) = match entry_and_stamp(self.tree, &at, path.clone(), self.names.as_ref()) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return,
+            Err(errno) => {
+                batch.errors.push(self.failure("look at", &path, errno));
+                return;
+            }
+        };
+        part.record.iter().for_each(|record| record.saw(&entry));
+        if self.excludes(&entry, batch) {
+            return;
+        }
+        if entry.is_dir() && self.dev.is_none_or(|dev| dev == entry.dev) {
+            self.lock().put(path, at, stamp, self.most_held);
+            call();
+        }
+        batch.entries.push(entry);
+    }
+
+    /// Whether the rules exclude the entry; then it is counted.
+    pub(super) fn excludes(&self, entry: &Entry, batch: &mut ScanBatch) -> bool {
+        let options = self.options;
+        let is_excluded =
+            options.is_wrong_size(entry) || filter::excludes(&options.rules, &entry.path, entry.is_dir());
+        if is_excluded {
+            batch.leaves_out(options, &entry.path);
+        }
+        is_excluded
+    }
+}

@@ -1,0 +1,222 @@
+//! A destination that is full: the run sends nothing more until a trial shows that there is space again.
+
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use haul_core::{Error, ErrorKind, Result};
+
+use crate::meter::Meter;
+use crate::options::OnFull;
+
+/// The time until the first trial. It doubles with each trial.
+const FIRST_TRIAL: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 1000 });
+/// The longest time between two trials.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// How often a waiting thread checks whether the run was stopped.
+const CHECK: Duration = Duration::from_millis(200);
+/// The shortest time between two warnings, for a disk that is full again and again.
+const WARN: Duration = Duration::from_secs(60);
+
+/// Makes senders wait while the destination is full.
+pub(crate) struct DiskFullGate {
+    on_full: OnFull,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    full: Option<Full>,
+    /// The time of the last warning.
+    warned: Option<Instant>,
+}
+
+struct Full {
+    error: Error,
+    since: Instant,
+    /// The user was warned, so the user is also told when it is over.
+    warned: bool,
+    /// A thread is trying whether there is space.
+    trying: bool,
+    pause: Duration,
+    next: Instant,
+}
+
+/// What a sender may do.
+pub(crate) enum Pass {
+    /// Send.
+    Go,
+    /// Stop, because the run was stopped.
+    Stopped,
+    /// End the run with this error, because there was no space for too long.
+    Over(Error),
+}
+
+impl DiskFullGate {
+    pub(crate) fn new(on_full: OnFull) -> Self {
+        Self { on_full, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Whether the run waits for space after this error.
+    pub(crate) fn waits_for(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::NoSpace && self.on_full != OnFull::Fail
+    }
+
+    /// Waits while the destination is full. One thread at a time passes for a trial; it must report the result with
+    /// [`Self::set_full`] or [`Self::set_not_full`].
+    pub(crate) fn pass(&self, stopped: impl Fn() -> bool) -> Pass {
+        let OnFull::Pause(longest) = self.on_full else { return Pass::Go };
+        let mut state = self.lock();
+        loop {
+            let Some(full) = &mut state.full else { return Pass::Go };
+            if stopped() {
+                return Pass::Stopped;
+            }
+            let now = Instant::now();
+            if now >= full.since + longest {
+                return Pass::Over(full.error.clone());
+            }
+            if !full.trying && now >= full.next {
+                full.trying = true;
+                return Pass::Go;
+            }
+            state = self.changed.wait_timeout(state, CHECK).0;
+        }
+    }
+
+    /// A write did not fit.
+    pub(crate) fn set_full(&self, error: &Error, meter: &Meter<'_>) {
+        let OnFull::Pause(longest) = self.on_full else { return };
+        let now = Instant::now();
+        let mut state = self.lock();
+        if let Some(full) = &mut state.full {
+            if std::mem::take(&mut full.trying) {
+                full.pause = (full.pause * 2).min(MAX_PAUSE);
+            }
+            full.next = now + full.pause;
+            return;
+        }
+        let warned = state.warned.is_none_or(|warned| now - warned >= WARN);
+        if warned {
+            state.warned = Some(now);
+        }
+        let (pause, next) = (FIRST_TRIAL, now + FIRST_TRIAL);
+        state.full = Some(Full { error: error.clone(), since: now, warned, trying: false, pause, next });
+        drop(state);
+        meter.set_full(true);
+        if warned {
+            let minutes = longest.as_secs().div_ceil(60);
+            meter.warn(&format!("the destination is full: {error}; waiting for room, {minutes} min at most"));
+        }
+    }
+
+    /// A write ended with another result than a full disk. `fits`: it succeeded; otherwise the trial proved nothing.
+    pub(crate) fn set_not_full(&self, fits: bool, meter: &Meter<'_>) {
+        let mut state = self.lock();
+        let Some(full) = &mut state.full else { return };
+        // A write that began before the disk was full proves nothing.
+        if !std::mem::take(&mut full.trying) || !fits {
+            return;
+        }
+        let warned = full.warned;
+        state.full = None;
+        drop(state);
+        self.changed.notify_all();
+        meter.set_full(false);
+        if warned {
+            meter.warn("there is room again: going on");
+        }
+    }
+
+    /// Asks the sink, and asks again about each question whose answer is a full disk. Before each further request it
+    /// calls `wait`, which is `false` when the run has ended.
+    ///
+    /// # Errors
+    /// The error of `ask`.
+    pub(crate) fn ask<Q: Clone, A>(
+        &self,
+        meter: &Meter<'_>,
+        questions: &[Q],
+        wait: impl Fn() -> bool,
+        ask: impl Fn(&[Q]) -> Result<Vec<Result<A>>>,
+    ) -> Result<Vec<Result<A>>> {
+        let waits = |answer: &Result<A>| answer.as_ref().is_err_and(|error| self.waits_for(error));
+        let mut answers = ask(questions)?;
+        loop {
+            let open: Vec<usize> = (0..answers.len()).filter(|at| waits(&answers[*at])).collect();
+            let Some(Err(error)) = open.first().map(|at| &answers[*at]) else { return Ok(answers) };
+            self.set_full(error, meter);
+            if !wait() {
+                return Ok(answers);
+            }
+            let again: Vec<Q> = open.iter().filter_map(|at| questions.get(*at).cloned()).collect();
+            let more = ask(&again).inspect_err(|_| self.set_not_full(false, meter))?;
+            if !more.iter().any(waits) {
+                self.set_not_full(true, meter);
+            }
+            for (at, answer) in open.into_iter().zip(more) {
+                answers[at] = answer;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use haul_core::{Event, Reporter, Side};
+
+    #[derive(Default)]
+    struct Warnings(AtomicUsize);
+
+    impl Reporter for Warnings {
+        fn event(&self, event: &Event<'_>) {
+            if matches!(event, Event::Warning(_)) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn error() -> Error {
+        Error::new(ErrorKind::NoSpace, Side::Destination, "write", "full")
+    }
+
+    #[test]
+    fn one_thread_at_a_time_tries_and_all_go_on_once_there_is_space() {
+        let warnings = Warnings::default();
+        let meter = Meter::new(&warnings);
+        let gate = DiskFullGate::new(OnFull::Pause(Duration::from_secs(600)));
+        assert!(matches!(gate.pass(|| false), Pass::Go), "not full");
+        gate.set_full(&error(), &meter);
+        gate.set_full(&error(), &meter);
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "one warning");
+        gate.set_not_full(true, &meter);
+        assert!(matches!(gate.pass(|| true), Pass::Stopped), "an older write proves nothing");
+        assert!(matches!(gate.pass(|| false), Pass::Go), "the first thread may try");
+        assert!(matches!(gate.pass(|| true), Pass::Stopped), "no other thread may try meanwhile");
+        gate.set_not_full(false, &meter);
+        assert!(matches!(gate.pass(|| false), Pass::Go), "the trial proved nothing: the next thread may try");
+        gate.set_not_full(true, &meter);
+        assert!(matches!(gate.pass(|| true), Pass::Go));
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn waiting_for_space_ends() {
+        let warnings = Warnings::default();
+        let gate = DiskFullGate::new(OnFull::Pause(Duration::from_millis(1)));
+        gate.set_full(&error(), &Meter::new(&warnings));
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(matches!(gate.pass(|| false), Pass::Over(_)));
+        let gate = DiskFullGate::new(OnFull::Fail);
+        assert!(!gate.waits_for(&error()));
+        gate.set_full(&error(), &Meter::new(&warnings));
+        assert!(matches!(gate.pass(|| false), Pass::Go));
+    }
+}

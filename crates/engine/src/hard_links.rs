@@ -1,0 +1,64 @@
+//! Files with several names. The first name that the scan finds is copied; the others become hard links to it at the end.
+
+use haul_core::sync::Mutex;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::sync::Arc;
+
+use haul_core::{Entry, Error, HardLink, RelPath, Result};
+use haul_spool::Spool;
+
+/// The names found so far. A file takes 100 to 200 bytes of memory until all of its names were found.
+#[derive(Default)]
+pub(crate) struct HardLinks {
+    /// By device and inode: the first name, and the number of names found.
+    first: Mutex<HashMap<(u64, u64), (RelPath, u32)>>,
+    further: Mutex<Spool<HardLink>>,
+}
+
+impl HardLinks {
+    /// Returns the entry if it is to be copied. A further name of a known file is kept for the end instead.
+    ///
+    /// # Errors
+    /// `Io` if the list of links cannot be written.
+    pub(crate) fn keep_further_name(&self, entry: Entry) -> Result<Option<Entry>> {
+        if entry.nlink < 2 || entry.is_dir() {
+            return Ok(Some(entry));
+        }
+        let to = {
+            let mut first = self.first.lock();
+            match first.entry((entry.dev, entry.ino)) {
+                Slot::Vacant(slot) => {
+                    slot.insert((entry.path.clone(), 1));
+                    return Ok(Some(entry));
+                }
+                // A list may name the same path twice.
+                Slot::Occupied(slot) if slot.get().0 == entry.path => return Ok(Some(entry)),
+                Slot::Occupied(mut slot) => {
+                    slot.get_mut().1 += 1;
+                    if slot.get().1 >= entry.nlink { slot.remove().0 } else { slot.get().0.clone() }
+                }
+            }
+        };
+        self.add(&HardLink { entry: Arc::new(entry), to })?;
+        Ok(None)
+    }
+
+    /// Adds a link to make.
+    ///
+    /// # Errors
+    /// `Io` if the list of links cannot be written.
+    pub(crate) fn add(&self, link: &HardLink) -> Result<()> {
+        self.further.lock().push(link).map_err(|e| list_error(&e))
+    }
+
+    /// Takes the links to make out.
+    pub(crate) fn take(&self) -> Spool<HardLink> {
+        std::mem::take(&mut *self.further.lock())
+    }
+}
+
+/// The error for a list that cannot be written or read.
+pub(crate) fn list_error(error: &std::io::Error) -> Error {
+    Error::list("hard links", error)
+}

@@ -1,0 +1,65 @@
+//! Makes the hard links, after all content is at the destination.
+
+use haul_core::event::Action;
+use haul_core::{Answer, Error, HardLink, Result, Side};
+
+use crate::chunks::chunks;
+use crate::hard_links::list_error;
+use crate::run::Run;
+
+/// The number of links in one request to the sink.
+const PER_REQUEST: usize = 2048;
+
+/// Makes all links.
+pub(crate) fn make_links(run: &Run<'_>) {
+    let made = run.links.take().forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
+        let ready: Vec<HardLink> = links.into_iter().filter(|link| !follows_deferred(run, link)).collect();
+        let weight = |link: &HardLink| link.entry.weight() + link.to.as_bytes().len();
+        for links in chunks(&ready, PER_REQUEST, weight) {
+            if run.stopped() {
+                break;
+            }
+            match run.ask_sink(links, |links| run.sink.link(links)) {
+                Ok(answers) => {
+                    for (link, answer) in links.iter().zip(answers) {
+                        count(run, link, answer);
+                    }
+                }
+                Err(error) => run.abort(error),
+            }
+        }
+        Ok(())
+    });
+    if let Err(e) = made {
+        run.abort(list_error(&e));
+    }
+}
+
+/// Whether the file itself is deferred; then the link is deferred too.
+fn follows_deferred(run: &Run<'_>, link: &HardLink) -> bool {
+    let Some(deferred) = run.deferred.as_ref().filter(|deferred| deferred.contains(&link.to)) else {
+        return false;
+    };
+    let error = Error::no_first_name(Side::Destination).on(link.entry.path.as_bytes());
+    deferred.add_link(link, &error).unwrap_or_else(|error| run.abort(error));
+    true
+}
+
+fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
+    let path = &link.entry.path;
+    match answer {
+        Err(error) => match run.deferred_for(&error) {
+            Some(deferred) => deferred.add_link(link, &error).unwrap_or_else(|error| run.abort(error)),
+            None => run.fail(path, error),
+        },
+        Ok(Answer::Same) => run.meter.totals().same(link.entry.len),
+        Ok(Answer::Left(_)) => {
+            run.meter.totals().left += 1;
+            run.meter.entry(Action::Left, path, link.entry.len);
+        }
+        Ok(_) => {
+            run.meter.totals().linked += 1;
+            run.meter.entry(Action::Linked, path, link.entry.len);
+        }
+    }
+}

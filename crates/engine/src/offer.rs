@@ -1,0 +1,257 @@
+//! Offers entries to the sink and queues the files whose content the sink needs.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use haul_core::event::Action;
+use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
+
+use crate::queue::is_large;
+use crate::run::Run;
+
+/// A file whose content the sink needs.
+struct Needed {
+    entry: Arc<Entry>,
+    /// It replaces nothing.
+    new: bool,
+    /// The slices that the destination has from an interrupted run.
+    have: Vec<Range<u32>>,
+}
+
+/// Offers entries as an earlier run saw them. An entry that the sink finds unchanged is done; every other entry is looked up
+/// and offered as it is now.
+///
+/// # Errors
+/// The error of an end that cannot answer.
+pub(crate) fn offer_from_index(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
+    let offers = without_digest(entries);
+    let answers = match run.preview {
+        Some(preview) => ask(run, preview, &offers)?.into_iter().map(Some).collect(),
+        None => vec![const { None }; offers.len()],
+    };
+    let mut changed = Vec::new();
+    for (offer, answer) in offers.into_iter().zip(answers) {
+        match answer {
+            Some(Ok(answer @ (Answer::Same | Answer::Left(_)))) => settle(run, &offer.entry, Ok(answer)),
+            _ => changed.push(offer.entry),
+        }
+    }
+    let paths: Vec<RelPath> = changed.iter().map(|entry| entry.path.clone()).collect();
+    let mut current = Vec::with_capacity(changed.len());
+    for (indexed, found) in changed.iter().zip(run.source.lookup(&paths)?) {
+        match found {
+            Ok(Some(found)) => {
+                // A lookup does not return the names of owners.
+                let names =
+                    indexed.names.clone().filter(|_| (indexed.uid, indexed.gid) == (found.uid, found.gid));
+                current.extend(run.admit(Entry { names, ..found }).map(Arc::new));
+            }
+            Ok(None) => {
+                let cause = "it went away while it was compared";
+                let error = Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause);
+                run.meter.fail(&indexed.path, error.on(indexed.path.as_bytes()));
+            }
+            Err(error) => run.meter.fail(&indexed.path, error),
+        }
+    }
+    offer(run, current)
+}
+
+/// Offers entries and queues the files that the sink needs.
+///
+/// # Errors
+/// The error of an end that cannot answer.
+pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
+    let offers = without_digest(entries);
+    let answers = ask(run, run.sink, &offers)?;
+    let mut needed = Vec::new();
+    let mut undecided = Vec::new();
+    for (offer, answer) in offers.into_iter().zip(answers) {
+        match answer {
+            Err(error) if sends_before_deletion(run, &offer.entry, &error) => {
+                needed.push(Needed { entry: offer.entry, new: false, have: Vec::new() });
+            }
+            // A new file needs no digest; an existing file may be unchanged.
+            Ok(Answer::Need { new: false, .. }) if run.checksum => undecided.push(offer),
+            Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
+            other => settle(run, &offer.entry, other),
+        }
+    }
+    if !undecided.is_empty() {
+        needed.extend(compare_digests(run, undecided)?);
+    }
+    let small = needed.into_iter().filter_map(|file| begin(run, file)).collect();
+    run.queue.add_small(small);
+    Ok(())
+}
+
+fn without_digest(entries: Vec<Arc<Entry>>) -> Vec<Offer> {
+    entries.into_iter().map(|entry| Offer { entry, digest: None }).collect()
+}
+
+/// Sends one request, and checks that there is one answer for each offer.
+fn ask(run: &Run<'_>, sink: &dyn Sink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+    run.ask_sink(offers, |offers| {
+        let answers = sink.offer(offers)?;
+        if answers.len() == offers.len() {
+            return Ok(answers);
+        }
+        let cause = "the answer is not as long as the question";
+        Err(Error::new(ErrorKind::Protocol, Side::Destination, "compare", cause))
+    })
+}
+
+/// Whether a file is sent and staged although a directory is in its place. The directory is emptied later.
+fn sends_before_deletion(run: &Run<'_>, entry: &Entry, error: &Error) -> bool {
+    run.deferred_for(error).is_some() && entry.is_file() && !run.dry_run && run.sink.stages()
+}
+
+/// Offers files again with their digests. Returns those that the sink needs.
+fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> {
+    let paths: Vec<RelPath> = undecided.iter().map(|offer| offer.entry.path.clone()).collect();
+    let mut offers = Vec::with_capacity(undecided.len());
+    for (offer, digest) in undecided.into_iter().zip(run.source.digest(&paths)?) {
+        match digest {
+            Ok(digest) => offers.push(Offer { digest: Some(digest), ..offer }),
+            Err(error) => run.meter.fail(&offer.entry.path, error),
+        }
+    }
+    let answers = ask(run, run.sink, &offers)?;
+    let mut needed = Vec::new();
+    for (offer, answer) in offers.into_iter().zip(answers) {
+        match answer {
+            Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
+            other => settle(run, &offer.entry, other),
+        }
+    }
+    Ok(needed)
+}
+
+/// Begins the copy of a file: clones it if the file system can, otherwise queues it. A small file is returned, so that the
+/// caller can queue many at once.
+fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
+    run.meter.count_needed(file.entry.len);
+    run.guard.count_sent(file.new);
+    if run.dry_run {
+        would_copy(run, &file.entry, file.new);
+        return None;
+    }
+    if may_clone(run, &file) {
+        let is_done = clone_file(run, &file);
+        if is_done {
+            return None;
+        }
+    }
+    if is_large(&file.entry) && !run.open.add_large(&file.entry.path) {
+        // A list names it twice.
+        run.meter.totals().same += 1;
+        return None;
+    }
+    run.open.add();
+    if !file.new {
+        run.open.set_replacing(&file.entry.path);
+    }
+    if !is_large(&file.entry) {
+        return Some(file.entry);
+    }
+    run.meter.totals().resumed_bytes += resumed_bytes(&file);
+    let compare = run.delta.load(Ordering::Relaxed) && !file.new;
+    run.queue.add_large(file.entry, file.have, compare);
+    None
+}
+
+/// The content that an interrupted run has left at the destination, in bytes.
+fn resumed_bytes(file: &Needed) -> u64 {
+    let start = |slice: u32| file.entry.len.min(u64::from(slice) * SLICE_LEN);
+    file.have.iter().map(|range| start(range.end).saturating_sub(start(range.start))).sum()
+}
+
+/// Reports a file that a dry run would copy, or another entry that it would make.
+pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
+    let mut totals = run.meter.totals();
+    let action = if entry.is_file() {
+        totals.copied(entry.len);
+        copy_action(new)
+    } else {
+        totals.made += 1;
+        Action::Made
+    };
+    drop(totals);
+    run.meter.entry(action, &entry.path, entry.len);
+}
+
+fn copy_action(new: bool) -> Action {
+    if new { Action::Copied } else { Action::Replaced }
+}
+
+/// Counts an entry of which no content is sent.
+fn settle(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
+    let mut totals = run.meter.totals();
+    let action = match answer {
+        Err(error) => {
+            drop(totals);
+            if !run.defer(entry, &error) {
+                run.fail(&entry.path, error);
+            }
+            return;
+        }
+        Ok(Answer::Same) => {
+            totals.same(entry.len);
+            return;
+        }
+        Ok(Answer::Updated) => {
+            totals.updated += 1;
+            totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
+            Action::Updated
+        }
+        Ok(Answer::Made) => {
+            totals.made += 1;
+            Action::Made
+        }
+        Ok(Answer::Left(_)) => {
+            totals.left += 1;
+            Action::Left
+        }
+        Ok(Answer::Need { .. }) => return,
+    };
+    drop(totals);
+    run.meter.entry(action, &entry.path, entry.len);
+}
+
+/// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a file
+/// that is written in place keeps its inode.
+fn may_clone(run: &Run<'_>, file: &Needed) -> bool {
+    let stays_in_place = run.in_place && !file.new && is_large(&file.entry);
+    file.entry.len > 0 && file.have.is_empty() && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
+}
+
+/// Asks the file system to clone the file, by sharing its blocks. `true` if the file is done: copied, failed or deferred.
+fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
+    let entry = &file.entry;
+    let cloned = match run.source.local_file(entry) {
+        None => Ok(None),
+        Some(Ok(local)) => run
+            .ask_sink(&[()], |_| Ok(vec![run.sink.clone_file(entry, &local)]))
+            .and_then(|mut answers| answers.pop().unwrap_or(Ok(None))),
+        // Reading meets the same error and handles it.
+        Some(Err(_)) => return false,
+    };
+    match cloned {
+        Ok(Some(_)) => {
+            run.meter.totals().copied(entry.len);
+            run.meter.entry(copy_action(file.new), &entry.path, entry.len);
+            true
+        }
+        Ok(None) => {
+            run.try_clone.store(false, Ordering::Relaxed);
+            false
+        }
+        Err(error) => {
+            if !run.defer(entry, &error) {
+                run.fail(&entry.path, error);
+            }
+            true
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The files that were queued and are neither committed nor failed.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use haul_core::RelPath;
+use haul_core::sync::Mutex;
+
+/// Counts open files. Large files are also known by name, because several outcomes can end one.
+#[derive(Default)]
+pub(crate) struct OpenFiles {
+    count: AtomicU64,
+    large: Mutex<HashSet<RelPath>>,
+    /// Open files that replace a file.
+    replacing: Mutex<HashSet<RelPath>>,
+}
+
+impl OpenFiles {
+    /// Counts one more open file.
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One open file is committed or failed.
+    pub(crate) fn remove(&self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The number of open files.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Remembers a large file that is about to be queued. `false` if it is open already: a list may name it twice.
+    pub(crate) fn add_large(&self, path: &RelPath) -> bool {
+        self.large.lock().insert(path.clone())
+    }
+
+    /// Forgets a large file. `false` if it was not open any more.
+    pub(crate) fn remove_large(&self, path: &RelPath) -> bool {
+        self.large.lock().remove(path)
+    }
+
+    /// The open large files.
+    pub(crate) fn large(&self) -> Vec<RelPath> {
+        self.large.lock().iter().cloned().collect()
+    }
+
+    /// Remembers that the file replaces a file, for the event of its commit.
+    pub(crate) fn set_replacing(&self, path: &RelPath) {
+        self.replacing.lock().insert(path.clone());
+    }
+
+    /// Whether the file replaced a file; forgets it.
+    pub(crate) fn take_replacing(&self, path: &RelPath) -> bool {
+        self.replacing.lock().remove(path)
+    }
+}

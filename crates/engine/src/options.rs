@@ -1,0 +1,83 @@
+//! How a caller describes a copy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::{RelPath, Result, ScanOptions, Sink, Source};
+
+use crate::trust::Trust;
+
+/// One source and its destination.
+pub struct Part {
+    /// The end to read from.
+    pub source: Arc<dyn Source>,
+    /// The end to write to.
+    pub sink: Arc<dyn Sink>,
+    /// The same destination as `sink`, opened for a dry run. Entries that come from an index are compared through it.
+    pub preview: Option<Arc<dyn Sink>>,
+    /// The same destination as `sink`, opened for reading. Deletion lists it.
+    pub view: Option<Arc<dyn Source>>,
+    /// Other sources with the same destination, in their order.
+    pub other_sources: Vec<OtherSource>,
+}
+
+/// Another source with the same destination.
+pub struct OtherSource {
+    /// The source.
+    pub source: Arc<dyn Source>,
+    /// Whether it comes before the source of this part.
+    pub is_earlier: bool,
+}
+
+/// How `sync` deletes extraneous entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delete {
+    /// Delete nothing if there are more extraneous entries than this.
+    pub max: Option<u64>,
+    /// Delete even if the scan of the source had errors.
+    pub ignore_errors: bool,
+    /// Delete even if the source is empty, or if more than half of the destination is extraneous. `max` implies this.
+    pub force: bool,
+}
+
+/// The paths of a list, read one at a time.
+pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
+
+/// The action when the destination is full or over quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFull {
+    /// End the run.
+    Fail,
+    /// Wait for space, at most this long each time. Then end the run.
+    Pause(Duration),
+}
+
+/// How to copy.
+pub struct CopyOptions {
+    /// Which entries to scan.
+    pub scan: ScanOptions,
+    /// Scan only these paths and the entries below them. The list is read while the run goes on.
+    pub files_from: Option<Paths>,
+    /// Compare by digest: the source hashes the files that may be unchanged. The sinks must have been opened with
+    /// [`haul_core::Compare::Checksum`].
+    pub checksum: bool,
+    /// Report what a run would do, and change nothing. The sinks must have been opened with the same option.
+    pub dry_run: bool,
+    /// Delete extraneous entries after the copy.
+    pub delete: Option<Delete>,
+    /// Compare a large file with the file that it replaces and send only the differences, where the sink supports it
+    /// ([`haul_core::SinkOptions::delta`]).
+    pub delta: bool,
+    /// Write into existing large files instead of replacing them. The sinks must have been opened with the same option.
+    pub in_place: bool,
+    /// Which entries and attributes to accept from the source.
+    pub trust: Trust,
+    /// Skip entries that exist at the destination. The sinks must have been opened with the same option.
+    pub ignore_existing: bool,
+    /// The action when the destination is full.
+    pub on_full: OnFull,
+    /// Warn about a file system that does not answer for this long.
+    pub timeout: Duration,
+    /// The number of batches in flight; 0 lets the engine choose.
+    pub workers: usize,
+}

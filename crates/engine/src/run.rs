@@ -1,0 +1,225 @@
+//! The state that all threads of one pass of a copy share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use haul_core::event::Action;
+use haul_core::filter::Rule;
+use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, Source};
+use haul_threads::caught;
+
+use crate::cancel::Cancel;
+use crate::deferred::Deferred;
+use crate::delete_guard::DeleteGuard;
+use crate::disk_full::{DiskFullGate, Pass};
+use crate::hard_links::HardLinks;
+use crate::in_flight::InFlight;
+use crate::meter::{Connections, Meter};
+use crate::open_files::OpenFiles;
+use crate::options::{CopyOptions, OtherSource, Part};
+use crate::queue::Queue;
+use crate::scan_budget::ScanBudget;
+use crate::trust::TrustFilter;
+
+/// The largest number of worker threads, and of comparer threads.
+const MAX_WORKERS: usize = 40;
+
+/// The state of one pass.
+pub(crate) struct Run<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) sink: &'a dyn Sink,
+    pub(crate) preview: Option<&'a dyn Sink>,
+    pub(crate) other_sources: &'a [OtherSource],
+    /// The filter rules of every source.
+    pub(crate) rules: &'a [Rule],
+    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) queue: Queue,
+    pub(crate) in_flight: InFlight,
+    pub(crate) open: OpenFiles,
+    pub(crate) links: HardLinks,
+    pub(crate) scan_budget: ScanBudget,
+    pub(crate) disk_full: DiskFullGate,
+    pub(crate) guard: DeleteGuard<'a>,
+    pub(crate) trust: TrustFilter,
+    /// Entries that wait for a directory to be emptied; `None` in a pass that no deletion follows.
+    pub(crate) deferred: Option<Deferred>,
+    pub(crate) timeout: Duration,
+    pub(crate) checksum: bool,
+    pub(crate) dry_run: bool,
+    pub(crate) in_place: bool,
+    pub(crate) ignore_existing: bool,
+    /// Whether large files are compared with the files that they replace. Cleared if no comparer thread can be started.
+    pub(crate) delta: AtomicBool,
+    /// Whether to ask the file system to clone files. Cleared once it cannot.
+    pub(crate) try_clone: AtomicBool,
+    /// The scan and the feeders have ended: only files that are sent again are queued.
+    pub(crate) fed: AtomicBool,
+    /// Whether the scan had errors.
+    pub(crate) scan_failed: AtomicBool,
+    aborted: AtomicBool,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        part: &'a Part,
+        options: &CopyOptions,
+        rules: &'a [Rule],
+        meter: &'a Meter<'a>,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self {
+            source: &*part.source,
+            sink: &*part.sink,
+            preview: part.preview.as_deref(),
+            other_sources: &part.other_sources,
+            rules,
+            meter,
+            cancel,
+            queue: Queue::default(),
+            in_flight: InFlight::default(),
+            open: OpenFiles::default(),
+            links: HardLinks::default(),
+            scan_budget: ScanBudget::default(),
+            disk_full: DiskFullGate::new(options.on_full),
+            guard: DeleteGuard::new(options.delete, part.view.as_deref()),
+            trust: TrustFilter::new(options.trust),
+            deferred: (options.delete.is_some() && part.view.is_some()).then(Deferred::default),
+            timeout: options.timeout,
+            checksum: options.checksum,
+            dry_run: options.dry_run,
+            in_place: options.in_place,
+            ignore_existing: options.ignore_existing,
+            delta: AtomicBool::new(options.delta),
+            try_clone: AtomicBool::new(!options.dry_run),
+            fed: AtomicBool::new(false),
+            scan_failed: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
+        }
+    }
+
+    /// The state of a second pass, after the deletion: it defers nothing and deletes nothing.
+    pub(crate) fn second(
+        part: &'a Part,
+        options: &CopyOptions,
+        rules: &'a [Rule],
+        meter: &'a Meter<'a>,
+        cancel: &'a Cancel,
+    ) -> Self {
+        let guard = DeleteGuard::new(None, None);
+        Self { guard, deferred: None, ..Self::new(part, options, rules, meter, cancel) }
+    }
+
+    /// Does the work of a thread. A panic in it ends the run.
+    pub(crate) fn guarded(&self, work: impl FnOnce()) {
+        if let Err(error) = caught(work) {
+            self.abort(error);
+        }
+    }
+
+    /// Whether no new work may begin.
+    pub(crate) fn stopped(&self) -> bool {
+        self.cancel.is_cancelled() || self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run because of an error that concerns all of it.
+    pub(crate) fn abort(&self, error: Error) {
+        self.meter.abort(error);
+        self.stop();
+    }
+
+    /// Ends the run without an error of its own.
+    pub(crate) fn stop(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        self.queue.close();
+    }
+
+    /// Counts and reports a failed entry. A full disk ends the run: if the run waited for space, the error would not have
+    /// come this far.
+    pub(crate) fn fail(&self, path: &RelPath, error: Error) {
+        if error.kind() == ErrorKind::NoSpace {
+            self.abort(error.clone());
+        }
+        self.meter.fail(path, error);
+    }
+
+    /// The list of deferred entries, if this error defers an entry.
+    pub(crate) fn deferred_for(&self, error: &Error) -> Option<&Deferred> {
+        self.deferred.as_ref().filter(|_| error.kind() == ErrorKind::NotEmpty)
+    }
+
+    /// Defers the entry if a directory that is not empty is in its place. A deferred entry is neither copied nor failed
+    /// yet.
+    pub(crate) fn defer(&self, entry: &Entry, error: &Error) -> bool {
+        let Some(deferred) = self.deferred_for(error) else { return false };
+        if let Err(error) = deferred.add(entry, error) {
+            self.abort(error);
+        }
+        true
+    }
+
+    /// The entry as it may be copied. `None` if it was rejected; then it has been counted.
+    pub(crate) fn admit(&self, entry: Entry) -> Option<Entry> {
+        if let Err(why) = entry.check() {
+            let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", why);
+            self.meter.fail(&entry.path, error.on(entry.path.as_bytes()));
+            return None;
+        }
+        let (path, len) = (entry.path.clone(), entry.len);
+        let admitted = self.trust.admit(entry);
+        if admitted.is_none() {
+            self.meter.totals().left += 1;
+            self.meter.entry(Action::Left, &path, len);
+        }
+        admitted
+    }
+
+    /// Waits while the destination is full. `false` if the run has ended.
+    pub(crate) fn wait_for_space(&self) -> bool {
+        match self.disk_full.pass(|| self.stopped()) {
+            Pass::Go => true,
+            Pass::Stopped => false,
+            Pass::Over(error) => {
+                self.abort(error);
+                false
+            }
+        }
+    }
+
+    /// Asks the sink, and asks again about each question that met a full disk.
+    ///
+    /// # Errors
+    /// The error of `ask`.
+    pub(crate) fn ask_sink<Q: Clone, A>(
+        &self,
+        questions: &[Q],
+        ask: impl Fn(&[Q]) -> Result<Vec<Result<A>>>,
+    ) -> Result<Vec<Result<A>>> {
+        self.disk_full.ask(self.meter, questions, || self.wait_for_space(), ask)
+    }
+
+    /// The number of workers that keeps the connections busy: while a worker sends one batch another one reads the next,
+    /// and requests to a remote source overlap.
+    pub(crate) fn workers(&self, wanted: usize) -> usize {
+        let (from, to) = (self.source.streams() as usize, self.sink.writers() as usize);
+        let auto = if from + to == 0 { 4 } else { 2 * from + to + 2 };
+        if wanted == 0 { auto.min(MAX_WORKERS) } else { wanted.min(MAX_WORKERS) }
+    }
+
+    /// The state of the connections, if there are any.
+    pub(crate) fn connections(&self) -> Connections {
+        let (from, to) = (self.source.streams(), self.sink.streams());
+        let (received, sent) = (self.source.traffic(), self.sink.traffic());
+        Connections {
+            streams: from + to,
+            reads: from > 0,
+            writes: to > 0,
+            wire_bytes: received.wire_bytes + sent.wire_bytes,
+            matched_bytes: received.matched_bytes + sent.matched_bytes,
+            resumed_bytes: sent.resumed_bytes,
+            relayed_bytes: if to > 0 { received.wire_bytes } else { 0 },
+            method: sent.method.or(received.method),
+            tcp: sent.tcp.or(received.tcp),
+        }
+    }
+}

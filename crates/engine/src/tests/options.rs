@@ -1,0 +1,224 @@
+//! What the options of a copy change.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use haul_core::event::Action;
+use haul_core::sync::Mutex;
+use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, Timestamp};
+
+use super::faults::{Call, error, path};
+use super::memory::{MemorySink, MemorySource, content, dir, file, older, symlink, tree};
+use super::runs::{Setup, counted, options};
+use crate::{CopyOptions, OtherSource, Trust};
+
+fn all_kinds() -> Vec<Entry> {
+    vec![dir(""), dir("d"), file("d/new", 10), file("d/old", 10), file("d/same", 10), symlink("l", "d")]
+}
+
+fn old() -> Vec<Entry> {
+    let touched = Entry { mode: 0o600, ..file("d/mode", 5) };
+    vec![dir(""), older(file("d/old", 10)), file("d/same", 10), touched]
+}
+
+#[test]
+fn every_entry_gets_the_action_that_it_needs() {
+    let mut setup = Setup::new(all_kinds().into_iter().chain([file("d/mode", 5)]), old());
+    let totals = setup.copy();
+    assert_eq!((totals.copied, totals.made, totals.updated, totals.same), (2, 2, 1, 2));
+    assert_eq!((totals.copied_bytes, totals.sent_bytes, totals.same_bytes), (20, 20, 15));
+    let named = |action, at: &str| (action, at.to_owned());
+    assert_eq!(
+        setup.actions(),
+        [
+            named(Action::Made, "d"),
+            named(Action::Updated, "d/mode"),
+            named(Action::Copied, "d/new"),
+            named(Action::Replaced, "d/old"),
+            named(Action::Made, "l"),
+        ]
+    );
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_counts_the_same() {
+    let sink = MemorySink { tree: Mutex::new(tree(old())), dry_run: true, ..MemorySink::default() };
+    let mut setup = Setup::with_sink(all_kinds(), sink);
+    let totals = setup.run(CopyOptions { dry_run: true, ..options() }).totals;
+    assert_eq!((totals.copied, totals.made, totals.same, counted(&totals)), (2, 2, 2, totals.found));
+    assert_eq!(setup.old(), tree(old()));
+    assert!(setup.actions().contains(&(Action::Replaced, "d/old".to_owned())));
+}
+
+#[test]
+fn the_digest_decides_with_checksum() {
+    let source = [file("same", 10), file("other", 10), file("new", 10), file("gone", 10)];
+    let old = [older(file("same", 10)), older(file("other", 10)), older(file("gone", 10))];
+    let old = old.map(|entry| if entry.path == path("same") { content(entry, 0) } else { entry });
+    let mut setup = Setup::new(source, old.map(|entry| Entry { mtime: Timestamp::default(), ..entry }));
+    setup.faults.plan(Call::Digest, "gone", 1, &error(ErrorKind::NotFound, Retry::Never));
+    let report = setup.run(CopyOptions { checksum: true, ..options() });
+    assert_eq!((report.totals.copied, report.totals.failed, counted(&report.totals)), (3, 1, 4));
+    assert_eq!(setup.faults.calls(Call::Digest, "new"), 0, "a new file needs no digest");
+    assert_eq!(setup.faults.calls(Call::Offer, "other"), 2);
+}
+
+#[test]
+fn existing_entries_are_left_with_ignore_existing() {
+    let sink = MemorySink { tree: Mutex::new(tree(old())), ignore_existing: true, ..MemorySink::default() };
+    let mut setup = Setup::with_sink(all_kinds(), sink);
+    let totals = setup.run(CopyOptions { ignore_existing: true, ..options() }).totals;
+    assert_eq!((totals.left, totals.copied), (2, 1));
+}
+
+#[test]
+fn a_list_names_the_entries() {
+    let mut setup = Setup::new(all_kinds(), []);
+    let list = ["d/new", "l", "absent"].map(|at| Ok(path(at)));
+    let report = setup.run(CopyOptions { files_from: Some(Box::new(list.into_iter())), ..options() });
+    assert_eq!((report.totals.found, report.totals.copied, report.totals.made), (2, 1, 1));
+}
+
+#[test]
+fn a_large_file_that_a_list_names_twice_is_sent_once() {
+    let mut setup = Setup::new([file("g", 30 * SLICE_LEN)], []);
+    let list = (0..2000).map(|_| Ok(path("g")));
+    let report = setup.run(CopyOptions { files_from: Some(Box::new(list)), ..options() });
+    assert_eq!((report.totals.found, counted(&report.totals)), (2, 2));
+    assert_eq!(report.totals.failed, 0);
+}
+
+#[test]
+fn entries_of_an_index_are_compared_and_looked_up_only_if_they_differ() {
+    for with_preview in [false, true] {
+        let mut setup = Setup::new(all_kinds(), old());
+        setup.source.from_index.store(true, Ordering::Relaxed);
+        setup.faults.plan(Call::Lookup, "l", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
+        setup.source.now.lock().insert(path("d/old"), None);
+        if with_preview {
+            let tree = Mutex::new(tree(old()));
+            setup.preview = Some(Arc::new(MemorySink { tree, dry_run: true, ..MemorySink::default() }));
+        }
+        let totals = setup.copy();
+        assert_eq!((totals.copied, totals.failed, totals.same, totals.made), (1, 2, 2, 1));
+        assert_eq!(setup.faults.calls(Call::Lookup, "d/same"), u32::from(!with_preview));
+        let failures =
+            [("d/old".to_owned(), ErrorKind::SourceChanged), ("l".to_owned(), ErrorKind::PermissionDenied)];
+        assert_eq!(setup.failures(), failures);
+    }
+}
+
+#[test]
+fn an_entry_of_several_sources_is_copied_from_one_of_them() {
+    let source = [dir(""), dir("d"), file("f", 1), file("x", 1), file("only", 1)];
+    let mut setup = Setup::new(source, []);
+    let other = |entries: Vec<Entry>, is_earlier| {
+        let source = MemorySource { tree: Mutex::new(tree(entries)), ..MemorySource::default() };
+        OtherSource { source: Arc::new(source) as Arc<dyn Source>, is_earlier }
+    };
+    let first = Entry { mode: 0o700, ..dir("d") };
+    setup.other_sources = vec![other(vec![first, file("f", 9)], true), other(vec![dir("x")], false)];
+    let totals = setup.copy();
+    assert_eq!((totals.left, totals.copied, totals.made), (2, 1, 2));
+    assert_eq!(setup.old()[&path("d")].mode, 0o700);
+}
+
+#[test]
+fn another_source_that_cannot_answer_ends_the_run() {
+    let faults = Arc::new(super::faults::Faults::default());
+    let mut setup = Setup::new([file("f", 1)], []);
+    let source = MemorySource { faults, ..MemorySource::default() };
+    setup.other_sources = vec![OtherSource { source: Arc::new(Unreachable(source)), is_earlier: true }];
+    let report = setup.run(options());
+    assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Unreachable));
+}
+
+/// A source of which no lookup succeeds.
+struct Unreachable(MemorySource);
+
+impl Source for Unreachable {
+    fn root(&self) -> haul_core::Result<Option<Entry>> {
+        self.0.root()
+    }
+
+    fn scan(
+        &self,
+        options: &haul_core::ScanOptions,
+        visit: haul_core::source::ScanVisit<'_>,
+    ) -> haul_core::Result<()> {
+        self.0.scan(options, visit)
+    }
+
+    fn lookup(&self, _: &[haul_core::RelPath]) -> haul_core::Result<Vec<haul_core::Result<Option<Entry>>>> {
+        Err(error(ErrorKind::Unreachable, Retry::Never))
+    }
+
+    fn read(&self, batch: &Arc<haul_core::Batch>) -> haul_core::Result<haul_core::BatchData> {
+        self.0.read(batch)
+    }
+
+    fn digest(
+        &self,
+        paths: &[haul_core::RelPath],
+    ) -> haul_core::Result<Vec<haul_core::Result<haul_core::Digest>>> {
+        self.0.digest(paths)
+    }
+}
+
+#[test]
+fn impossible_and_untrusted_entries_are_not_copied() {
+    let impossible = Entry { uid: u32::MAX, ..file("impossible", 1) };
+    let device = Entry::new(path("device"), EntryKind::CharDevice(259), 0);
+    let mut setup = Setup::new([impossible, device, file("f", 1)], []);
+    let trust = Trust { devices: false, ..Trust::default() };
+    let report = setup.run(CopyOptions { trust, ..options() });
+    assert_eq!((report.totals.copied, report.totals.failed, report.totals.left), (1, 1, 1));
+    assert_eq!(report.left_out.len(), 1);
+    assert_eq!(setup.failures(), [("impossible".to_owned(), ErrorKind::Unsupported)]);
+}
+
+#[test]
+fn files_are_cloned_where_both_ends_can() {
+    let clone = |source: bool, sink: bool, in_place: bool| {
+        let entries = [file("empty", 0), file("f", 10), file("g", 2 * SLICE_LEN), file("bad", 10)];
+        let mut setup = Setup::new(entries, [older(file("g", 2 * SLICE_LEN))]);
+        setup.source.can_clone.store(source, Ordering::Relaxed);
+        setup.sink.can_clone.store(sink, Ordering::Relaxed);
+        setup.faults.plan(Call::Clone, "bad", 1, &error(ErrorKind::Io, Retry::Never));
+        let report = setup.run(CopyOptions { in_place, ..options() });
+        assert_eq!(counted(&report.totals), 4);
+        let written = ["empty", "f", "g", "bad"].map(|at| setup.faults.calls(Call::Write, at));
+        (written, report.totals.failed)
+    };
+    assert_eq!(clone(true, true, false), ([1, 0, 0, 0], 1));
+    assert_eq!(clone(true, true, true), ([1, 0, 2, 0], 1), "a file in place keeps its inode");
+    assert_eq!(clone(false, true, false), ([1, 1, 2, 1], 0));
+}
+
+#[test]
+fn a_sink_that_cannot_clone_is_asked_once() {
+    let mut setup = Setup::new([file("a", 10), file("b", 10)], []);
+    setup.source.can_clone.store(true, Ordering::Relaxed);
+    assert_eq!(setup.copy().copied, 2);
+    assert_eq!(setup.faults.calls(Call::Clone, "a") + setup.faults.calls(Call::Clone, "b"), 1);
+}
+
+#[test]
+fn slices_of_an_interrupted_run_are_not_sent_again() {
+    let mut setup = Setup::new([file("g", 5 * SLICE_LEN)], []);
+    *setup.sink.have.lock() = vec![0..2, 3..4];
+    let totals = setup.copy();
+    assert_eq!((totals.resumed_bytes, totals.sent_bytes, totals.copied), (3 * SLICE_LEN, 2 * SLICE_LEN, 1));
+}
+
+#[test]
+fn only_a_large_file_that_replaces_a_file_is_compared() {
+    let compared = |delta: bool, has_old: bool| {
+        let old = has_old.then(|| older(file("g", 6 * SLICE_LEN)));
+        let mut setup = Setup::new([file("g", 6 * SLICE_LEN), file("s", 1)], old);
+        let report = setup.run(CopyOptions { delta, ..options() });
+        assert_eq!(report.totals.copied, 2);
+        setup.sink.compared.lock().iter().map(ExactSizeIterator::len).sum::<usize>()
+    };
+    assert_eq!([compared(true, true), compared(true, false), compared(false, true)], [6, 0, 0]);
+}

@@ -1,0 +1,115 @@
+//! How often a slice is sent again, by the retry that its error allows.
+
+use haul_core::{ErrorKind, Retry, SLICE_LEN};
+
+use super::faults::{Call, error};
+use super::memory::file;
+use super::runs::{Setup, options};
+
+/// Copies one small file whose writes fail `times` times. Returns copied, failed, resent, and the number of writes.
+fn small(kind: ErrorKind, retry: Retry, times: usize) -> (u64, u64, u64, u32) {
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::Write, "f", times, &error(kind, retry));
+    let totals = setup.copy();
+    assert_eq!(setup.has("f"), totals.copied == 1);
+    (totals.copied, totals.failed, totals.resent, setup.faults.calls(Call::Write, "f"))
+}
+
+#[test]
+fn a_slice_that_does_not_verify_is_sent_again_three_times() {
+    assert_eq!(small(ErrorKind::Corrupt, Retry::Again, 3), (1, 0, 3, 4));
+    assert_eq!(small(ErrorKind::Corrupt, Retry::Again, 4), (0, 1, 3, 4));
+}
+
+#[test]
+fn a_slice_of_a_lost_connection_is_sent_again_fifty_times() {
+    assert_eq!(small(ErrorKind::Io, Retry::OtherStream, 50), (1, 0, 50, 51));
+    assert_eq!(small(ErrorKind::Io, Retry::OtherStream, 51), (0, 1, 50, 51));
+}
+
+#[test]
+fn an_error_without_retry_fails_at_once() {
+    assert_eq!(small(ErrorKind::PermissionDenied, Retry::Never, 1), (0, 1, 0, 1));
+}
+
+#[test]
+fn a_file_that_the_destination_lost_is_sent_again_once() {
+    assert_eq!(small(ErrorKind::Io, Retry::Anew, 1), (1, 0, 1, 2));
+    assert_eq!(small(ErrorKind::Io, Retry::Anew, 2), (0, 1, 1, 2));
+}
+
+#[test]
+fn the_two_kinds_of_retries_are_counted_apart() {
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::Write, "f", 3, &error(ErrorKind::Corrupt, Retry::Again));
+    setup.faults.plan(Call::Write, "f", 3, &error(ErrorKind::Io, Retry::OtherStream));
+    let totals = setup.copy();
+    assert_eq!((totals.copied, totals.resent), (1, 6));
+}
+
+#[test]
+fn a_corrupt_file_is_counted_as_corrupt() {
+    let mut setup = Setup::new([file("f", 10), file("g", 10)], []);
+    setup.faults.plan(Call::Write, "f", 9, &error(ErrorKind::Corrupt, Retry::Again));
+    let report = setup.run(options());
+    assert_eq!((report.corrupt, report.totals.failed, report.totals.copied), (1, 1, 1));
+    assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::Corrupt)]);
+}
+
+#[test]
+fn the_slices_of_a_large_file_are_sent_again_one_by_one() {
+    let mut setup = Setup::new([file("g", 5 * SLICE_LEN)], []);
+    setup.faults.plan(Call::Write, "g", 2, &error(ErrorKind::Corrupt, Retry::Again));
+    let totals = setup.copy();
+    assert_eq!((totals.copied, totals.resent, totals.sent_bytes), (1, 2, 5 * SLICE_LEN));
+    assert_eq!(setup.faults.calls(Call::Write, "g"), 7);
+}
+
+#[test]
+fn a_large_file_with_a_failed_slice_fails_once() {
+    let mut setup = Setup::new([file("g", 50 * SLICE_LEN), file("s", 1)], []);
+    setup.faults.plan(Call::Write, "g", 50, &error(ErrorKind::Io, Retry::Never));
+    let totals = setup.copy();
+    assert_eq!((totals.copied, totals.failed), (1, 1));
+    assert_eq!(setup.failures(), [("g".to_owned(), ErrorKind::Io)]);
+}
+
+#[test]
+fn a_large_file_that_the_destination_lost_is_offered_again() {
+    let lost = |times| {
+        let mut setup = Setup::new([file("g", 3 * SLICE_LEN)], []);
+        setup.faults.plan(Call::Write, "g", times, &error(ErrorKind::Io, Retry::Anew));
+        let totals = setup.copy();
+        (totals.copied, totals.failed, setup.faults.calls(Call::Offer, "g"))
+    };
+    assert_eq!(lost(1), (1, 0, 2));
+    assert_eq!(lost(9), (0, 1, 2));
+}
+
+#[test]
+fn a_lost_connection_without_retry_ends_the_run() {
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::Write, "f", 1, &error(ErrorKind::Unreachable, Retry::Never));
+    let report = setup.run(options());
+    assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Unreachable));
+}
+
+#[test]
+fn a_batch_that_cannot_be_read_is_read_again_or_ends_the_run() {
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::ReadBatch, "f", 2, &error(ErrorKind::Io, Retry::OtherStream));
+    assert_eq!(setup.copy().resent, 2);
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::ReadBatch, "f", 1, &error(ErrorKind::Protocol, Retry::Never));
+    let report = setup.run(options());
+    assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Protocol));
+    assert_eq!(report.totals.copied, 0);
+}
+
+#[test]
+fn an_error_of_the_sink_at_the_end_ends_the_run() {
+    let mut setup = Setup::new([file("f", 10)], []);
+    setup.faults.plan(Call::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
+    let report = setup.run(options());
+    assert_eq!((report.totals.copied, report.fatal.map(|error| error.kind())), (1, Some(ErrorKind::Io)));
+}
