@@ -1,18 +1,31 @@
-//! Memory for content: a budget that is enforced by the type that holds it.
+//! Memory for content, with a fixed budget: the type that holds the memory enforces it.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// Bytes of content that one buffer holds at most; also the most that one batch carries.
+/// The capacity of a buffer in bytes; also the most content in one batch.
 pub const BUFFER_LEN: usize = crate::digest::SLICE_LEN as usize;
 
-/// A fixed number of buffers of [`BUFFER_LEN`] bytes. Taking one when all are out waits: that is the
-/// back-pressure of the whole program.
+/// A fixed number of buffers of [`BUFFER_LEN`] bytes. [`BufferPool::take`] blocks while all buffers are in use: this is
+/// the back-pressure of the whole program.
+///
+/// ```
+/// use haul_core::BufferPool;
+///
+/// let pool = BufferPool::new(64 << 20);
+/// let mut buffer = pool.take();
+/// if let Some(space) = buffer.grow(5) {
+///     space.copy_from_slice(b"hello");
+/// }
+/// assert_eq!(buffer.bytes(), b"hello");
+/// // Dropping the buffer returns it to the pool.
+/// drop(buffer);
+/// ```
 #[derive(Clone)]
 pub struct BufferPool(Arc<Shared>);
 
 struct Shared {
-    /// Buffers that there may be at most.
+    /// The most buffers in existence.
     count: usize,
     state: Mutex<State>,
     returned: Condvar,
@@ -20,12 +33,12 @@ struct Shared {
 
 struct State {
     free: Vec<Vec<u8>>,
-    /// Buffers that may still be made.
+    /// How many buffers may still be allocated.
     unmade: usize,
 }
 
 impl BufferPool {
-    /// A pool that never holds more than `bytes` in buffers, at least two of them.
+    /// A pool of at most `bytes`, but of at least two buffers.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes / BUFFER_LEN as u64).unwrap_or(usize::MAX).max(2);
@@ -36,7 +49,7 @@ impl BufferPool {
         }))
     }
 
-    /// An empty buffer; waits until there is one.
+    /// An empty buffer. Blocks until one is free.
     #[must_use]
     pub fn take(&self) -> Buffer {
         let mut state = self.lock();
@@ -47,21 +60,21 @@ impl BufferPool {
             if state.unmade > 0 {
                 state.unmade -= 1;
                 drop(state);
-                // Zeroed memory comes from the system untouched: pages cost nothing until they are filled.
+                // The system gives zeroed pages lazily: they take no memory until they are written.
                 return Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
             }
             state = self.0.returned.wait(state);
         }
     }
 
-    /// Buffers that there may be at most.
+    /// The most buffers in existence.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.count
     }
 
-    /// Up to `count` buffers to be kept for good, as long as half of the pool, and two, are left. Never waits; none of them was
-    /// filled before, so they take no memory until they are.
+    /// Up to `count` buffers for the caller to keep, so that half of the pool, and at least two buffers, remain. Never
+    /// blocks. The buffers are new, so they take no memory until they are written.
     #[must_use]
     pub fn reserve(&self, count: usize) -> Vec<Buffer> {
         let mut state = self.lock();
@@ -76,7 +89,7 @@ impl BufferPool {
     }
 }
 
-/// Bytes that go back to their pool when dropped.
+/// Memory for content that returns to its pool when dropped.
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -85,25 +98,25 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The bytes that it holds.
+    /// The content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// The same, to be changed.
+    /// The content, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[..self.len]
     }
 
-    /// How many bytes fit in still.
+    /// The free space in bytes.
     #[must_use]
     pub fn room(&self) -> usize {
         self.bytes.len() - self.len
     }
 
-    /// Makes it `len` bytes longer and gives these to be filled; what is in them before is unspecified.
-    /// `None` if they do not fit ([`Buffer::room`]).
+    /// Extends the content by `len` bytes and returns them to be overwritten; their values are unspecified. `None` if
+    /// they do not fit ([`Buffer::room`]).
     pub fn grow(&mut self, len: usize) -> Option<&mut [u8]> {
         if len > self.room() {
             return None;
@@ -113,23 +126,23 @@ impl Buffer {
         Some(&mut self.bytes[start..start + len])
     }
 
-    /// Moves `len` bytes from `from` to `to`, both within what it holds.
+    /// Moves `len` bytes of the content from offset `from` to offset `to`.
     ///
     /// # Panics
-    /// If they are not.
+    /// If a range is not within the content.
     pub fn shift(&mut self, from: usize, to: usize, len: usize) {
         if from != to {
             self.bytes[..self.len].copy_within(from..from + len, to);
         }
     }
 
-    /// Exchanges what both hold. Each still goes back to its own pool.
+    /// Exchanges the memory of two buffers. Each still returns to its own pool.
     pub fn exchange(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.bytes, &mut other.bytes);
         std::mem::swap(&mut self.len, &mut other.len);
     }
 
-    /// Forgets all bytes from `len` on.
+    /// Shortens the content to `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
@@ -168,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_leaves_half_of_the_pool() {
+    fn reserving_leaves_half_of_the_pool() {
         let pool = BufferPool::new(8 * BUFFER_LEN as u64);
         let first = pool.reserve(3);
         assert_eq!((pool.count(), first.len(), pool.reserve(3).len(), pool.reserve(3).len()), (8, 3, 1, 0));

@@ -1,63 +1,62 @@
-//! Big files that changed a little: what is there is compared with what is to be, page by page at fixed places.
+//! Delta transfer: large files of source and destination are compared page by page, at fixed offsets.
 //!
-//! A page is a subtree of its file's BLAKE3 tree, as a slice is, only smaller. So who hashes pages has hashed the
-//! slice too: their chaining values merge into its proof.
+//! Like a slice, a page is a subtree of the BLAKE3 tree of its file, so the chaining values of the pages merge into the
+//! proof of their slice, and no byte is hashed twice.
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{ChainingValue, SLICE_LEN, SliceHasher};
 
-/// Bytes in a page: small, as a database changes pages of 4 to 16 KiB; and what is told of it is a thousandth of it.
+/// The bytes in a page: databases change pages of 4 to 16 KiB, and the hash that is sent is a two-thousandth of it.
 pub const PAGE_LEN: usize = 16 * 1024;
-/// Pages in a slice.
+/// The pages in a slice.
 pub const SLICE_PAGES: usize = SLICE_LEN as usize / PAGE_LEN;
-/// Bytes that are told of a page's chaining value. Two pages that agree in so much and differ, one in 10¹⁹, are found when
-/// the whole slice is verified. More would be round trips: what is told is what a comparison begins with.
+/// The bytes of a chaining value that are sent. Two different pages agree in them once in 10¹⁹; the verification of the
+/// whole slice finds that. A longer prefix would delay every comparison, which begins when the hashes have arrived.
 const DIGEST_LEN: usize = 8;
 
-/// When a file that is there is compared by pages with what is to replace it. Only files of more than
-/// [`SLICE_LEN`] bytes are.
+/// Which existing files are compared page by page with their replacements, of those longer than [`SLICE_LEN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum Delta {
-    /// Never.
+    /// None.
     #[default]
     Never,
-    /// Where it is of like size, and saves writing: its file system shares blocks, or it is changed in place.
+    /// Files of similar size, where that saves writing: the file system shares blocks, or the file is modified in
+    /// place.
     Sharing,
-    /// Where it is of like size.
+    /// Files of similar size.
     Alike,
-    /// Wherever one is.
+    /// All existing files.
     Always,
 }
 
-/// What a destination tells of the pages of one slice of a file that it has, from the slice's beginning; only of whole
-/// pages.
+/// The hashes of the pages of one slice that the destination has, from the beginning of the slice; whole pages only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct PageHashes(#[serde(with = "serde_bytes")] Vec<u8>);
 
 impl PageHashes {
-    /// Bytes that are told of a slice, at most.
+    /// The most bytes for one slice.
     pub const MAX_LEN: usize = SLICE_PAGES * DIGEST_LEN;
 
-    /// Adds the next page.
+    /// Adds the hash of the next page.
     pub fn push(&mut self, value: &ChainingValue) {
         self.0.extend_from_slice(&value.0[..DIGEST_LEN]);
     }
 
-    /// Whether page `at` is there and has this chaining value.
+    /// Whether there is a hash of page `at`, and it is that of this chaining value.
     #[must_use]
     pub fn has(&self, at: usize, value: &ChainingValue) -> bool {
-        let told = at.checked_mul(DIGEST_LEN).and_then(|from| self.0.get(from..from + DIGEST_LEN));
-        told == Some(&value.0[..DIGEST_LEN])
+        let hash = at.checked_mul(DIGEST_LEN).and_then(|from| self.0.get(from..from + DIGEST_LEN));
+        hash == Some(&value.0[..DIGEST_LEN])
     }
 
-    /// How many pages are told of.
+    /// The number of pages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len() / DIGEST_LEN
     }
 
-    /// Whether they are whole ones, and no more than a slice has. What comes from a wire may be anything.
+    /// Whether all hashes are whole, and not more than a slice has pages: a peer may send anything.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.0.len().is_multiple_of(DIGEST_LEN) && self.count() <= SLICE_PAGES
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_by_a_part_of_their_value() {
+    fn pages_are_identified_by_a_prefix_of_their_value() {
         let mut pages = PageHashes::default();
         pages.push(&ChainingValue([1; 32]));
         pages.push(&ChainingValue([2; 32]));

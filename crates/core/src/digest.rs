@@ -10,30 +10,49 @@ use std::fmt;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root};
 use serde::{Deserialize, Serialize};
 
-/// Bytes in a slice, the unit of digest, retry and resume. A power of two, so that a slice is one BLAKE3 subtree.
+/// The bytes in a slice, the unit of digest, retry and resume: a power of two, so that a slice is one BLAKE3 subtree.
 pub const SLICE_LEN: u64 = 4 * 1024 * 1024;
-/// Bytes in a part of a slice: a subtree of the file's hash tree too, so that parts merge into the slice's proof.
+/// The bytes in a part of a slice. A part is a BLAKE3 subtree too, so that parts merge into the proof of their slice.
 pub const PART_LEN: u64 = SLICE_LEN / 4;
 
 /// The BLAKE3 digest of a whole file, as `b3sum` prints it.
+///
+/// Slices can be hashed in any order, also on different machines, and merge into the digest of the file:
+///
+/// ```
+/// use haul_core::digest::{SLICE_LEN, SliceHasher, slice_count, slice_len};
+/// use haul_core::{Digest, FileTree};
+///
+/// let content = vec![7; SLICE_LEN as usize + 1000];
+/// let len = content.len() as u64;
+/// let mut tree = FileTree::new(len);
+/// for index in (0..slice_count(len)).rev() {
+///     let start = u64::from(index) * SLICE_LEN;
+///     let end = start + slice_len(len, index);
+///     let mut hasher = SliceHasher::new(len, start);
+///     hasher.update(&content[start as usize..end as usize]);
+///     tree.set(index, hasher.finish());
+/// }
+/// assert_eq!(tree.digest(), Some(Digest::of(&content)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of bytes in memory.
+    /// The digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
         blake3::Hash::from_hex(hex).ok().map(|hash| Self(*hash.as_bytes()))
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// The bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -51,20 +70,19 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The proof of one slice: the chaining value of its subtree, or, where the slice is the whole file, the file's
-/// root hash.
+/// The proof of one slice: the chaining value of its subtree, or the digest of the file if the slice is the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 pub struct ChainingValue(pub [u8; 32]);
 
-/// Hashes one slice piece by piece, holes included.
+/// Hashes one slice incrementally, holes included.
 pub struct SliceHasher {
     hasher: blake3::Hasher,
     whole_file: bool,
 }
 
 impl SliceHasher {
-    /// Begins the slice at `offset` (a multiple of [`SLICE_LEN`]) of a file of `file_len` bytes, or, where that is longer
-    /// than a slice, a part of it at a multiple of [`PART_LEN`].
+    /// Begins the slice at `offset`, a multiple of [`SLICE_LEN`], of a file of `file_len` bytes. In a file of several
+    /// slices it may also be a part of a slice, at a multiple of [`PART_LEN`].
     #[must_use]
     pub fn new(file_len: u64, offset: u64) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -75,17 +93,17 @@ impl SliceHasher {
         Self { hasher, whole_file }
     }
 
-    /// Begins a smaller part, at a multiple of its own size, of a file of more than one slice.
+    /// Begins a smaller subtree, at a multiple of its own size, of a file of several slices.
     pub(crate) fn part(offset: u64) -> Self {
         Self::new(u64::MAX, offset)
     }
 
-    /// The next bytes of the slice.
+    /// Adds the next bytes of the slice.
     pub fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }
 
-    /// The next `len` bytes of the slice are zero: a hole.
+    /// Adds a hole: the next `len` bytes of the slice are zero.
     pub fn update_zeros(&mut self, mut len: u64) {
         static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         while len > 0 {
@@ -95,10 +113,14 @@ impl SliceHasher {
         }
     }
 
-    /// The slice's proof.
+    /// The proof of the slice. A slice beyond the end of its file has no bytes and no place in the hash tree: its proof
+    /// is all zeros, which no content has.
     #[must_use]
     pub fn finish(&self) -> ChainingValue {
-        if self.whole_file {
+        if !self.whole_file && self.hasher.count() == 0 {
+            // BLAKE3 panics here.
+            ChainingValue::default()
+        } else if self.whole_file {
             ChainingValue(*self.hasher.finalize().as_bytes())
         } else {
             ChainingValue(self.hasher.finalize_non_root())
@@ -106,20 +128,20 @@ impl SliceHasher {
     }
 }
 
-/// The longest file whose slices can be numbered, in bytes: 16 PiB. Longer ones are refused by name
-/// ([`crate::Entry::check`]) before anything counts their slices.
+/// The longest file whose slices can be numbered, in bytes: 16 PiB. [`crate::Entry::check`] refuses longer files before
+/// any code counts their slices.
 pub const MAX_FILE_LEN: u64 = u32::MAX as u64 * SLICE_LEN;
 
-/// How many slices a file of `len` bytes, at most [`MAX_FILE_LEN`], has; an empty file has one, which is empty.
+/// The number of slices of a file of `len` bytes, at most [`MAX_FILE_LEN`]. An empty file has one empty slice.
 #[must_use]
 pub fn slice_count(len: u64) -> u32 {
     u32::try_from(len.div_ceil(SLICE_LEN).max(1)).unwrap_or(u32::MAX)
 }
 
-/// How many parts slice `index` of a file of `len` bytes has.
+/// The number of parts of slice `index` of a file of `len` bytes.
 #[must_use]
 pub fn part_count(len: u64, index: u32) -> u8 {
-    // No slice is longer than four of them.
+    // A slice is at most four parts long, so the number fits.
     slice_len(len, index).div_ceil(PART_LEN) as u8
 }
 
@@ -129,15 +151,16 @@ pub fn slice_len(len: u64, index: u32) -> u64 {
     len.saturating_sub(u64::from(index) * SLICE_LEN).min(SLICE_LEN)
 }
 
-/// The proof of a slice from the chaining values of the equal parts that it consists of, whose size is a power of two
-/// of BLAKE3's chunks; the last part may be shorter. `None` if there are none. Not for the only slice of a file.
+/// Merges the chaining values of the equal parts of a slice into its proof. The size of a part is a power of two of
+/// BLAKE3's chunks; the last part may be shorter. `None` if there are no parts. Not for the only slice of a file, whose
+/// proof is a root hash.
 #[must_use]
 pub fn merge(parts: &[ChainingValue]) -> Option<ChainingValue> {
     let values: Vec<[u8; 32]> = parts.iter().map(|part| part.0).collect();
     (!values.is_empty()).then(|| ChainingValue(subtree(&values)))
 }
 
-/// A BLAKE3 parent's left side is the largest power of two of leaves that leaves something for the right.
+/// The left child of a BLAKE3 parent has the largest power of two of leaves that leaves at least one for the right.
 fn halves(values: &[[u8; 32]]) -> (&[[u8; 32]], &[[u8; 32]]) {
     values.split_at(values.len().next_power_of_two() / 2)
 }
@@ -194,8 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_zeros_differ_by_their_place() {
-        // So what a hole proves has to be hashed: the number of each chunk is part of its value.
+    fn a_slice_beyond_the_end_has_a_proof_that_no_content_has() {
+        assert_eq!(SliceHasher::new(2 * SLICE_LEN, 2 * SLICE_LEN).finish(), ChainingValue::default());
+    }
+
+    #[test]
+    fn slices_of_zeros_differ_by_their_offset() {
+        // The number of each chunk is part of its value, so the proof of a hole cannot be a constant.
         let proof = |index: u64| {
             let mut hasher = SliceHasher::new(u64::MAX, index * SLICE_LEN);
             hasher.update_zeros(SLICE_LEN);

@@ -1,4 +1,4 @@
-//! What a scan finds: one name and everything about it but its content.
+//! The results of a scan: a name and its metadata.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::digest::MAX_FILE_LEN;
 use crate::path::RelPath;
 use crate::staging::has_staging_name;
 
-/// A point in time as file systems keep it: whole seconds since 1970 and nanoseconds.
+/// A point in time as file systems store it: seconds since 1970 and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01 UTC; negative before it.
@@ -16,21 +16,21 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Whether the seconds of both differ by no more than `window`. Below 0, both have to be the same to the nanosecond.
+    /// Whether the seconds of both differ by at most `window`. A negative `window` means equal to the nanosecond.
     #[must_use]
     pub fn is_within(self, window: i64, other: Self) -> bool {
         if window < 0 { self == other } else { self.sec.abs_diff(other.sec) <= window.unsigned_abs() }
     }
 }
 
-/// What kind of thing a name stands for.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A regular file; [`Entry::len`] is its length in bytes.
     File,
     /// A directory.
     Dir,
-    /// A symbolic link and where it points, byte for byte. It is never followed.
+    /// A symbolic link with its target, byte for byte. It is never followed.
     Symlink(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A named pipe.
     Fifo,
@@ -60,41 +60,42 @@ pub type Xattr = (serde_bytes::ByteBuf, serde_bytes::ByteBuf);
 /// One name below a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it is below the root of its end. It has the same path at both ends.
+    /// The path below the root, the same at both ends.
     pub path: RelPath,
-    /// What it is.
+    /// The kind.
     pub kind: EntryKind,
-    /// Length of the content in bytes; 0 for what is no file.
+    /// The length of the content in bytes; 0 for entries that are not files.
     pub len: u64,
-    /// When the content was last modified.
+    /// The time of the last modification of the content.
     pub mtime: Timestamp,
-    /// When it was last read, before haul read it.
+    /// The time of the last access, before haul read the content.
     pub atime: Timestamp,
-    /// When its inode was last changed, in content or metadata. Nobody can set it. `None` where its end does not tell.
+    /// The time of the last change of the inode, in content or metadata. No program can set it. `None` if the end does
+    /// not report it.
     pub ctime: Option<Timestamp>,
-    /// Permission bits with set-user-ID, set-group-ID and sticky: `st_mode & 0o7777`.
+    /// The permission bits with set-user-ID, set-group-ID and sticky: `st_mode & 0o7777`.
     pub mode: u32,
     /// Numeric owner.
     pub uid: u32,
     /// Numeric group.
     pub gid: u32,
-    /// Owner and group by name, where the scan was asked for them.
+    /// The names of owner and group, if the scan was asked for them.
     pub names: Option<Box<OwnerNames>>,
-    /// Device of the file system it lives on (`st_dev`); tells hard links together with `ino`.
+    /// The device of its file system (`st_dev`); identifies hard links together with `ino`.
     pub dev: u64,
-    /// Inode number at its own end.
+    /// The inode number at its own end.
     pub ino: u64,
-    /// How many names the inode has.
+    /// The number of names (hard links) of the inode.
     pub nlink: u32,
-    /// Bytes that the file system has allocated; below `len` the file is sparse (or compressed on disk).
+    /// The bytes that the file system has allocated; fewer than `len` if the file is sparse or compressed on disk.
     pub allocated: u64,
-    /// Extended attributes, sorted by name.
+    /// The extended attributes, sorted by name.
     pub xattrs: Vec<Xattr>,
 }
 
 impl Entry {
-    /// One of which no more is known than its name, kind and length: both times at 1970-01-01, no permissions, owner
-    /// and group 0, one name, no holes, no inode.
+    /// An entry with these fields and defaults for all others: times 1970-01-01, no permissions, owner and group 0, one
+    /// name, no holes, no inode.
     #[must_use]
     pub fn new(path: RelPath, kind: EntryKind, len: u64) -> Self {
         Self {
@@ -116,11 +117,12 @@ impl Entry {
         }
     }
 
-    /// Checks what no file system can have told: a peer or a store made it up, to be taken for something else by the system
-    /// calls that set it. (An ID of all ones means "leave it", and so do numbers of nanoseconds beyond a second.)
+    /// Checks for values that no file system reports. A peer or a store may send them, and the system calls that set
+    /// them would take them for something else: an ID of all ones means "do not change", and so do some numbers of
+    /// nanoseconds beyond a second.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The reason, if a value is invalid.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.uid == u32::MAX || self.gid == u32::MAX {
             return Err("its owner or group is 4294967295, which is nobody's number");
@@ -158,13 +160,13 @@ impl Entry {
         self.is_file() && self.allocated < self.len
     }
 
-    /// What ties staged slices to one state of one source file.
+    /// The state of the source file that its slices belong to.
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { len: self.len, mtime: self.mtime, ctime: self.ctime, ino: self.ino }
     }
 
-    /// A rough size of this entry in memory and on the wire, in bytes; queues are bounded by it.
+    /// The approximate size of this entry in memory and on the wire, in bytes, by which queues are bounded.
     #[must_use]
     pub fn weight(&self) -> usize {
         let target = if let EntryKind::Symlink(to) = &self.kind { to.len() } else { 0 };
@@ -173,15 +175,14 @@ impl Entry {
     }
 }
 
-/// What ties staged slices to one state of one source file: a resumed file goes on only if all of it is equal.
+/// One state of a source file. A file is resumed only if all fields are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Length in bytes.
     pub len: u64,
     /// Modification time.
     pub mtime: Timestamp,
-    /// Change time, which tells of content that was changed and had its modification time set back; `None` where the
-    /// source has none.
+    /// Change time, which reveals changed content whose modification time was set back; `None` if the source has none.
     pub ctime: Option<Timestamp>,
     /// Inode number at the source.
     pub ino: u64,
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_no_file_system_tells() {
+    fn values_that_no_file_system_reports_are_refused() {
         let path = |of: &str| RelPath::new(of.as_bytes()).unwrap();
         let good = Entry::new(path("a/b"), EntryKind::File, MAX_FILE_LEN);
         assert_eq!(good.check(), Ok(()));

@@ -1,4 +1,4 @@
-//! What a front end may see of a run while it goes on.
+//! Events of a run, for front ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use crate::packing::{Method, Tcp};
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
 
-/// What holds the run back, as measured over the last seconds.
+/// The bottleneck of the run, measured over the last seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Finding the entries.
+    /// The scan.
     Scan,
-    /// Comparing with the destination.
+    /// The comparison with the destination.
     Compare,
     /// Reading and hashing at the source.
     Source,
@@ -20,79 +20,79 @@ pub enum Limit {
     Link,
     /// Writing at the destination.
     Destination,
-    /// The rate that was allowed.
+    /// The bandwidth limit.
     Rate,
-    /// Room at the destination, which is full.
+    /// The destination is full.
     Room,
 }
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The counts so far.
     pub totals: Totals,
-    /// Whether the scan has ended, so that `found` is all there is.
+    /// Whether the scan has ended, so that `found` is final.
     pub scan_done: bool,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// Bytes of content done per second over the last seconds.
+    /// The rate over the last seconds, in bytes of content per second.
     pub rate: f64,
-    /// Connections that are up, over both ends; 0 where both ends are local.
+    /// The number of open connections of both ends; 0 if both are local.
     pub streams: u32,
-    /// How content is packed on its way at the moment; `None` where it travels as it is.
+    /// The current compression; `None` if content is sent uncompressed.
     pub method: Option<Method>,
-    /// What the kernel here knows of the connections, where they are haul's own.
+    /// The TCP statistics of the local kernel, for direct connections.
     pub tcp: Option<Tcp>,
-    /// What holds the run back.
+    /// The bottleneck.
     pub limit: Limit,
-    /// Seconds left; `None` while nothing can be said. Before `scan_done` it is a lower bound.
+    /// The estimated seconds left; `None` if unknown. Before `scan_done` it is a lower bound.
     pub eta_seconds: Option<f64>,
 }
 
-/// What was done, or with `-n` would be done, to one entry.
+/// The action on one entry; with `-n`, the action that a real run would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Content copied and committed; it was not there before.
+    /// A new file was copied.
     Copied,
-    /// Content copied and committed over something older.
+    /// A file was copied and replaced an existing entry.
     Replaced,
-    /// Directory, symbolic link or special file made.
+    /// A directory, symbolic link or special file was created.
     Made,
-    /// Further name made.
+    /// A hard link was created.
     Linked,
-    /// Metadata set.
+    /// Only metadata was set.
     Updated,
-    /// Left as it is, by an option.
+    /// An option excluded the entry.
     Left,
-    /// Removed at the destination.
+    /// The entry was deleted at the destination.
     Removed,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// Where the run stands; several times a second.
+    /// The progress; several times a second.
     Progress(Progress),
-    /// One entry was dealt with. Entries that were the same already are not announced.
+    /// An entry is done. Up-to-date entries are not reported.
     Entry {
-        /// What was done.
+        /// The action.
         action: Action,
-        /// To which entry.
+        /// The entry.
         path: &'a RelPath,
-        /// Bytes of content in it.
+        /// Its length in bytes.
         len: u64,
     },
-    /// One entry failed.
+    /// An entry failed.
     Failed(&'a Failure),
-    /// Something a person should know: a sentence without a full stop.
+    /// Information for the user: a sentence without a full stop.
     Note(&'a str),
-    /// The same of something that stands in the way: to be told also where nothing but errors is.
+    /// As a note, but about a problem: printed also when only errors are.
     Warning(&'a str),
 }
 
-/// Sees what happens. Called from any thread; must not block for long.
+/// Receives events, from any thread. It must not block for long.
 pub trait Reporter: Send + Sync {
-    /// Something happened.
+    /// An event occurred.
     fn event(&self, event: &Event<'_>);
 }

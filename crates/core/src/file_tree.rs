@@ -1,4 +1,4 @@
-//! The hash tree of one file, collected slice by slice.
+//! The hash tree of one file, built slice by slice.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,20 +9,33 @@ use crate::digest::{ChainingValue, Digest, slice_count};
 
 /// Collects the chaining values of a file's slices, in any order, into the file's digest.
 ///
-/// It keeps a value for each finished subtree, not for each slice: two neighbours of one size become their parent as
-/// soon as both are known. So it takes memory for the gaps between the slices that arrived, never for the length that
-/// somebody claims: slices in order take a few dozen values, whatever the length of the file.
+/// It stores one value for each complete subtree, not for each slice: two neighbours of the same size merge into their
+/// parent as soon as both are known. Its memory depends on the gaps between the known slices, and not on the claimed
+/// length of the file: slices in order take a few dozen values.
+///
+/// ```
+/// use haul_core::digest::SLICE_LEN;
+/// use haul_core::{ChainingValue, FileTree};
+///
+/// let mut tree = FileTree::new(3 * SLICE_LEN);
+/// tree.set(2, ChainingValue([2; 32]));
+/// tree.set(0, ChainingValue([0; 32]));
+/// assert_eq!(tree.known(), [0..1, 2..3]);
+/// assert_eq!((tree.missing(), tree.digest()), (1, None));
+/// tree.set(1, ChainingValue([1; 32]));
+/// assert!(tree.digest().is_some());
+/// ```
 #[derive(Clone, Debug)]
 pub struct FileTree {
     count: u32,
     missing: u32,
-    /// Finished subtrees by their first slice. They do not overlap.
+    /// Complete subtrees by their first slice. They do not overlap.
     done: BTreeMap<u32, Subtree>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Subtree {
-    /// It covers `1 << level` slices.
+    /// The subtree covers `1 << level` slices.
     level: u8,
     value: [u8; 32],
 }
@@ -35,15 +48,15 @@ impl Subtree {
 }
 
 impl FileTree {
-    /// For a file of `len` bytes, nothing known yet.
+    /// The tree of a file of `len` bytes, of which no slice is known.
     #[must_use]
     pub fn new(len: u64) -> Self {
         let count = slice_count(len);
         Self { count, missing: count, done: BTreeMap::new() }
     }
 
-    /// Records the value of one slice. Out of range is ignored. The last value of a slice counts until its subtree is
-    /// finished, the first one after that: whoever writes content must not write a slice again that is known
+    /// Records the value of one slice. An index out of range is ignored. A later value replaces an earlier one only
+    /// until the slice is merged into a larger subtree, so a writer must not write a slice again that is known
     /// ([`Self::has`]).
     pub fn set(&mut self, index: u32, value: ChainingValue) {
         if index >= self.count {
@@ -57,7 +70,7 @@ impl FileTree {
         }
         self.missing -= 1;
         let (mut first, mut level, mut value) = (index, 0_u8, value.0);
-        // The two halves of the whole file stay apart: their parent is the root, which is made in another way.
+        // The two halves of the file do not merge here: their parent is the root, which is hashed in another way.
         while 2_u64 << level < u64::from(self.count) {
             let other = first ^ (1 << level);
             let Some(beside) = self.done.get(&other).filter(|beside| beside.level == level) else { break };
@@ -69,7 +82,7 @@ impl FileTree {
         self.done.insert(first, Subtree { level, value });
     }
 
-    /// The finished subtree that slice `index` is in.
+    /// The complete subtree that covers slice `index`.
     fn covering(&self, index: u32) -> Option<(u32, Subtree)> {
         let (first, subtree) = self.done.range(..=index).next_back()?;
         (u64::from(index) < subtree.end(*first)).then_some((*first, *subtree))
@@ -81,14 +94,14 @@ impl FileTree {
         self.covering(index).is_some()
     }
 
-    /// How many slices are not known yet.
+    /// The number of slices that are not known.
     #[must_use]
     pub fn missing(&self) -> u32 {
         self.missing
     }
 
-    /// The slices that are known, as ranges; one is left out if it were all of them, so that there is something to be sent
-    /// that completes the file.
+    /// The known slices as ranges. If all slices are known, the last one is omitted, so that one slice has to be sent,
+    /// which completes the file.
     #[must_use]
     pub fn resumable(&self) -> Vec<Range<u32>> {
         let mut ranges = self.known();
@@ -103,12 +116,12 @@ impl FileTree {
         ranges
     }
 
-    /// The slices that are known, as ascending ranges with gaps between them.
+    /// The known slices, as ascending ranges with gaps between them.
     #[must_use]
     pub fn known(&self) -> Vec<Range<u32>> {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for (first, subtree) in &self.done {
-            // No slice has a higher number than `u32::MAX - 1`.
+            // The highest number of a slice is `u32::MAX - 1`.
             let end = u32::try_from(subtree.end(*first)).unwrap_or(u32::MAX);
             match ranges.last_mut() {
                 Some(range) if range.end == *first => range.end = end,
@@ -118,13 +131,13 @@ impl FileTree {
         ranges
     }
 
-    /// The file's digest, once every slice is known.
+    /// The digest of the file; `None` until every slice is known.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         if self.missing > 0 {
             return None;
         }
-        // What is left are subtrees that become smaller to the right: each is the left side of what follows.
+        // The remaining subtrees become smaller to the right; each is the left child of a parent of all that follow.
         let mut all = self.done.values().rev();
         let mut right = all.next()?.value;
         let Some(first) = self.done.values().next().filter(|_| self.done.len() > 1) else {
@@ -147,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_claimed_takes_no_memory() {
+    fn a_claimed_length_takes_no_memory() {
         for len in [1 << 50, MAX_FILE_LEN, u64::MAX] {
             let mut tree = FileTree::new(len);
             tree.set(7, value(7));
@@ -168,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn any_order_gives_the_same_tree_and_tells_what_is_known() {
+    fn any_order_gives_the_same_tree_and_the_known_slices() {
         for count in [1_u32, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 100] {
             let len = u64::from(count) * SLICE_LEN - 1;
             let mut digests = Vec::new();

@@ -1,50 +1,49 @@
-//! Which slices of a staged file are durable: the form of the journal beside it.
+//! The journal of a staged file: which of its slices are durable.
 //!
-//! One journal stands beside each staged large file. It is appended to only after the slices that it names were
-//! synced, so a record is never ahead of the data; or it says that they were not ([`Header::synced`]). Layout,
-//! little-endian:
+//! Each staged large file has one journal beside it. A record is appended after its slice is synced, so a record never
+//! precedes the data, unless the header says that slices were not synced ([`Header::synced`]). Layout, little-endian:
 //!
 //! * header, [`HEADER_LEN`] bytes: magic `HAULJNL2`, length of the file (u64), its modification time at the source
 //!   (i64 seconds, u32 nanoseconds), its inode at the source (u64), the inode of the staged file (u64), the length
-//!   of a slice (u32), the change time at the source (i64 seconds, u32 nanoseconds, 0xffffffff of them if there is none),
-//!   the boot in which the journal was written (16 bytes), the key of the staged file (16 bytes), whether its slices
-//!   were synced (u32), CRC-32C of all before;
-//! * records of [`RECORD_LEN`] bytes: index of the slice (u32), its BLAKE3 chaining value (32 bytes), CRC-32C of
-//!   the header's CRC and all before in the record (u32), so that no record of another journal is taken for one.
+//!   of a slice (u32), the change time at the source (i64 seconds, u32 nanoseconds, which are 0xffffffff if there is
+//!   no change time), the boot ID when the journal was written (16 bytes), the key of the staged file (16 bytes),
+//!   whether its slices were synced (u32), CRC-32C of all previous bytes;
+//! * records of [`RECORD_LEN`] bytes: index of the slice (u32), its BLAKE3 chaining value (32 bytes), CRC-32C of the
+//!   CRC of the header and all previous bytes of the record (u32), so that a record of another journal is invalid.
 //!
-//! Reading stops at the first record that does not check out: a torn or damaged journal costs the slices after
-//! that point, which are sent again, never correctness.
+//! Decoding stops at the first invalid record: the slices after a torn or damaged record are sent again, and a damaged
+//! journal is never believed.
 
 use crate::digest::{ChainingValue, SLICE_LEN};
 use crate::entry::{Identity, Timestamp};
 
-/// Bytes of the header.
+/// The length of the header in bytes.
 pub const HEADER_LEN: usize = 100;
-/// Bytes of one record.
+/// The length of a record in bytes.
 pub const RECORD_LEN: usize = 40;
 
 const MAGIC: &[u8; 8] = b"HAULJNL2";
 
-/// The nanoseconds of a time that is not known.
+/// The nanoseconds that stand for an unknown time.
 const NONE: u32 = u32::MAX;
 
-/// What a journal is about.
+/// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The state of the source file that the slices are of.
+    /// The state of the source file that the slices belong to.
     pub identity: Identity,
     /// The inode of the staged file that holds them.
     pub staged_ino: u64,
-    /// The boot of the machine in which they were written; zeros if that is not known.
+    /// The boot ID of the machine when the journal was written; zeros if unknown.
     pub boot: [u8; 16],
-    /// What the staged file is marked with, and nobody else knows; zeros where files cannot be marked.
+    /// The secret key that is also stored in the staged file; zeros if the file system cannot store it.
     pub key: [u8; 16],
-    /// Whether slices were synced before they were recorded. If not, a crash of the machine may have taken them.
+    /// Whether slices were synced before they were recorded. If not, a crash of the machine may have lost them.
     pub synced: bool,
 }
 
 impl Header {
-    /// Its bytes on disk.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
@@ -71,14 +70,14 @@ impl Header {
         bytes
     }
 
-    /// What its records are tied to it by: the checksum at its end.
+    /// The checksum of the header, which seeds the checksums of its records.
     #[must_use]
     pub fn seed(&self) -> u32 {
         crc32c::crc32c(&self.encode()[..HEADER_LEN - 4])
     }
 }
 
-/// The bytes of one record in the journal whose header has this [`Header::seed`].
+/// Encodes a record of the journal whose header has this [`Header::seed`].
 #[must_use]
 pub fn encode_record(seed: u32, index: u32, value: &ChainingValue) -> [u8; RECORD_LEN] {
     let mut bytes = [0; RECORD_LEN];
@@ -89,7 +88,7 @@ pub fn encode_record(seed: u32, index: u32, value: &ChainingValue) -> [u8; RECOR
     bytes
 }
 
-/// Reads a journal as far as it is whole. `None` if not even the header is.
+/// Decodes the header and all records before the first invalid one. `None` if the header is invalid.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
     let (head, records) = bytes.split_first_chunk::<HEADER_LEN>()?;
@@ -115,7 +114,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
         key: *head[76..].first_chunk()?,
         synced: u32_at(92)? == 1,
     };
-    // A header has one spelling: what says the same in other bytes was not written by haul.
+    // Each header has one encoding: haul did not write other bytes that decode to the same header.
     if header.encode() != *head {
         return None;
     }
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_back_what_was_written() {
+    fn a_journal_decodes_to_what_was_encoded() {
         let (header, bytes) = sample();
         let (read, records) = decode(&bytes).unwrap();
         assert_eq!(read, header);

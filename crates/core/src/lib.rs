@@ -1,10 +1,10 @@
-//! What moves, and the contracts of the two ends.
+//! The data model of haul, and the contracts of its two ends.
 //!
-//! This crate is plain data: it opens nothing, starts no thread and prints nothing. Everything that moves is a
-//! [`Batch`] of [`Slice`]s; every pair of ends is a [`Source`] and a [`Sink`]. Read the modules in the order of
-//! the data: [`path`] and [`entry`] (what a scan finds), [`slice`](mod@slice) (what moves), [`digest`] (how it is
-//! proved), [`source`] and [`sink`] (who reads and who writes), [`event`] and [`report`] (what is said of it), [`probe`]
-//! (what is measured ahead of a copy).
+//! This crate is plain data: it opens no file, starts no thread and prints nothing. All content moves as a [`Batch`] of
+//! [`Slice`]s from a [`Source`] to a [`Sink`]. Read the modules in the order of the data: [`path`] and [`entry`] (the
+//! results of a scan), [`slice`](mod@slice) (the unit of transfer), [`digest`] (its proof), [`source`] and [`sink`]
+//! (the contracts), [`policy`] (whether the destination is up to date), [`event`] and [`report`] (progress and
+//! results), [`probe`] (measurements before a copy).
 
 pub mod buffer;
 pub mod delta;
@@ -21,9 +21,11 @@ pub mod ops;
 pub mod options;
 pub mod packing;
 pub mod path;
+pub mod policy;
 pub mod pressure;
 pub mod probe;
 pub mod report;
+pub mod retry;
 pub mod sink;
 pub mod slice;
 pub mod source;
@@ -35,7 +37,7 @@ pub use buffer::{Buffer, BufferPool};
 pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
-pub use error::{Error, ErrorKind, Result, Retry, Side};
+pub use error::{Error, ErrorKind, Result, Side};
 pub use event::{Event, Limit, Progress, Reporter};
 pub use file_tree::FileTree;
 pub use limit::{Limiter, Pace};
@@ -46,6 +48,7 @@ pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;
 pub use pressure::Pressure;
 pub use report::{Failure, HungOperation, MetaNote, Report, Totals};
+pub use retry::Retry;
 pub use sink::{Answer, FinishReport, HardLink, Left, Offer, Outcome, Sink, WriteDone};
 pub use slice::{Batch, BatchData, Extent, Slice, SliceData};
 pub use source::{ScanBatch, Source};

@@ -1,4 +1,4 @@
-//! A limit on bytes per second, shared by all threads that move them.
+//! A limit on bytes per second, shared by all threads of a run.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::fmt;
@@ -6,22 +6,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds of the rate that may be made up for after a pause.
+/// The most that may move at once after a pause, in seconds of the rate.
 const BURST: f64 = 0.1;
-/// Steps in a second: what is taken at once is so small a part of the rate that several threads share it evenly.
+/// Steps in a second. A step is a small part of the rate, so that several threads share the rate evenly.
 const STEPS: u64 = 20;
-/// The smallest and the largest step, in bytes: below it costs more than it smooths, above it is not smooth.
+/// The smallest and the largest step, in bytes: smaller steps cost too much, larger ones are not smooth.
 const STEP: std::ops::RangeInclusive<u64> = 1024..=256 * 1024;
-/// How long a wait goes on without looking whether it is still wanted.
+/// The longest wait between two checks whether the caller has given up.
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes per second that make one connection worth while. With fewer connections each batch is done sooner, so less
-/// is lost when a run is interrupted.
+/// The rate in bytes per second for which one connection is enough. With fewer connections each batch completes sooner,
+/// so an interrupted run loses less.
 const PER_STREAM: u64 = 4 * 1024 * 1024;
 
-/// Lets bytes through at a rate that can be changed at any time. Threads are served in the order in which they ask.
-/// Without a rate it costs two atomic operations.
+/// Limits a rate that can be changed at any time. Threads are served in the order of their calls. Without a limit, a
+/// call costs two atomic operations.
+///
+/// ```
+/// use haul_core::Limiter;
+///
+/// let limiter = Limiter::default();
+/// assert_eq!(limiter.take(1_000_000, &|| false), Some(1_000_000), "no limit yet");
+/// limiter.set(Some(10_000_000));
+/// let mut left = 300_000;
+/// while let Some(taken) = limiter.take(left, &|| false).filter(|_| left > 0) {
+///     left -= taken; // One step, after the wait that the rate asks for.
+/// }
+/// assert_eq!(limiter.taken(), 1_300_000);
+/// ```
 pub struct Limiter {
-    /// As in the bucket, to be read without its lock; 0 is no limit.
+    /// The rate of the bucket, to be read without its lock; 0 is no limit.
     rate: AtomicU64,
     taken: AtomicU64,
     origin: Instant,
@@ -48,7 +61,7 @@ impl fmt::Debug for Limiter {
 }
 
 impl Limiter {
-    /// Sets the rate in bytes per second; `None` is no limit. Who waits goes on at the new rate.
+    /// Sets the rate in bytes per second; `None` is no limit. Waiting threads continue at the new rate.
     pub fn set(&self, rate: Option<u64>) {
         let rate = rate.map_or(0, |rate| rate.max(1));
         if self.rate.load(Ordering::Relaxed) == rate {
@@ -65,14 +78,14 @@ impl Limiter {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
     }
 
-    /// Bytes that were let through so far, limited or not.
+    /// The bytes taken so far, limited or not.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Waits until some of `bytes` may move and tells how many: all of them where there is no limit, else a step
-    /// that is small against the rate. `None` if `give_up` said so, which is asked several times a second.
+    /// Blocks until some of `bytes` may move, and returns how many: all of them without a limit, else one step, which
+    /// is small compared to the rate. `None` if `give_up`, which is called several times a second, returns `true`.
     pub fn take(&self, bytes: usize, give_up: &dyn Fn() -> bool) -> Option<usize> {
         let Some(rate) = self.rate() else {
             self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -95,8 +108,8 @@ impl Limiter {
         }
     }
 
-    /// Counts bytes that move in any case, such as what is said about the content: the next who asks waits for them
-    /// too.
+    /// Counts bytes that move without waiting, such as messages about the content. Later calls of [`Self::take`] wait
+    /// for them.
     pub fn count(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.rate().is_some() {
@@ -109,13 +122,13 @@ impl Limiter {
     }
 }
 
-/// The limits of one run: what comes over its links, and what goes. A link carries both ways at once, so what passes
+/// The limits of one run, one for each direction. A link carries both directions at once, so content that passes
 /// through this machine does not count twice against one limit.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// Bytes that are read from links.
+    /// The bytes received from links.
     pub inbound: Arc<Limiter>,
-    /// Bytes that are written to links, and content that is copied on this machine.
+    /// The bytes sent to links, and the content copied on this machine.
     pub outbound: Arc<Limiter>,
 }
 
@@ -126,13 +139,13 @@ impl Pace {
         self.outbound.set(rate);
     }
 
-    /// Bytes that moved either way.
+    /// The bytes in both directions.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.inbound.taken() + self.outbound.taken()
     }
 
-    /// Connections that are worth while at this rate.
+    /// The most connections that are useful at this rate.
     #[must_use]
     pub fn streams(&self) -> u32 {
         let rate = self.outbound.rate();
@@ -140,9 +153,9 @@ impl Pace {
     }
 }
 
-/// The arithmetic of a limit, at times that are given to it. Bytes are reserved in turn; a turn has come once so many
-/// bytes as were reserved before it have been served. It is counted in bytes, not in time, so that a change of the
-/// rate is one for those who wait already.
+/// The arithmetic of a limit, with the time as an argument. Threads reserve bytes in order; a thread may go on once all
+/// bytes that were reserved before are served. The order is kept in bytes and not in time, so that a new rate also
+/// holds for threads that wait already.
 #[derive(Debug, Default)]
 struct Bucket {
     rate: u64,
@@ -168,7 +181,7 @@ impl Bucket {
         };
     }
 
-    /// Reserves bytes; gives the turn to wait for.
+    /// Reserves bytes; returns the turn to wait for.
     fn reserve(&mut self, bytes: u64, now: Duration) -> f64 {
         self.advance(now);
         let turn = self.reserved;
@@ -176,7 +189,7 @@ impl Bucket {
         turn
     }
 
-    /// How long it takes until a turn comes, if the rate stays as it is.
+    /// The time until a turn comes at the current rate.
     fn wait(&mut self, turn: f64, now: Duration) -> Duration {
         self.advance(now);
         if self.served >= turn || self.rate == 0 {
@@ -266,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_can_be_told_to_give_up_or_let_go() {
+    fn a_waiting_thread_can_give_up_or_be_released() {
         let limiter = Limiter::default();
         limiter.set(Some(1));
         limiter.count(1 << 40);

@@ -1,4 +1,4 @@
-//! The words for an end on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
+//! Locations of ends, as given on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
 //! `sftp://[user@]host[:port]/PATH`, `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://CONTAINER/KEY`.
 
 use std::fmt;
@@ -8,35 +8,34 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result, Side};
 use crate::path::printable;
 
-/// Where an end is. Parsed and printed here, never opened.
+/// The location of an end. This type parses and prints locations; it does not open them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A path on this machine, as given.
     Local(Vec<u8>),
-    /// A path on another machine, reached by ssh. An empty path is the home directory there; a path that begins
-    /// with neither `/` nor `~` is below it.
+    /// A path on a remote host, reached by ssh. A path that begins with neither `/` nor `~` is relative to the home
+    /// directory on that host; an empty path is the home directory.
     Ssh {
-        /// Whom ssh is to log in to.
+        /// The host to log in to.
         host: SshHost,
-        /// The path there, as given: no shell sees it.
+        /// The path on that host, as given. No shell interprets it.
         path: Vec<u8>,
     },
-    /// A path on another machine, reached by ssh, where nothing but its SFTP server is used. The path means the same
-    /// as in [`Location::Ssh`].
+    /// A path on a remote host, reached by ssh through its SFTP server alone. The path is as in [`Location::Ssh`].
     Sftp {
-        /// Whom ssh is to log in to.
+        /// The host to log in to.
         host: SshHost,
-        /// The path there, as given.
+        /// The path on that host, as given.
         path: Vec<u8>,
     },
-    /// An object in a store, or a prefix of several.
+    /// An object in a store, or the common prefix of several.
     Object(ObjectPlace),
 }
 
-/// Which store.
+/// The kind of an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
-    /// S3, and what speaks like it.
+    /// Amazon S3 and compatible stores.
     S3,
     /// Google Cloud Storage.
     Gs,
@@ -45,7 +44,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// The scheme of its locations.
+    /// The URL scheme of its locations.
     #[must_use]
     pub fn scheme(self) -> &'static str {
         match self {
@@ -60,14 +59,14 @@ impl ObjectKind {
     }
 }
 
-/// An object, or the prefix of several.
+/// An object, or the common prefix of several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectPlace {
-    /// Which store.
+    /// The kind of store.
     pub kind: ObjectKind,
-    /// The bucket; at Azure the container.
+    /// The bucket; the container at Azure.
     pub bucket: String,
-    /// The name in the bucket; empty for all that is in it.
+    /// The key in the bucket; empty for the whole bucket.
     pub key: String,
 }
 
@@ -77,12 +76,12 @@ impl fmt::Display for ObjectPlace {
     }
 }
 
-/// A login on another machine, as ssh is told of it.
+/// A host to log in to, as passed to ssh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SshHost {
-    /// `[user@]host`, or an alias of ssh_config.
+    /// `[user@]host`, or an alias from ssh_config(5).
     pub destination: String,
-    /// The port, where the location gave one.
+    /// The port, if the location has one.
     pub port: Option<u16>,
 }
 
@@ -93,37 +92,36 @@ impl fmt::Display for SshHost {
     }
 }
 
-/// Which root an end is to open, as the remote end resolves it too.
+/// The root that an end is to open. A remote end resolves it on its host.
 ///
-/// A path that is empty or begins with neither `/` nor `~` is below the working directory, which for a remote end is
-/// the home directory. A leading `~` or `~user` is a home directory at a remote end only; here the shell has seen it.
+/// A path that begins with neither `/` nor `~` is relative to the working directory, which for a remote end is the home
+/// directory. A remote end expands a leading `~` or `~user`; locally the shell has done so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The path as given.
     #[serde(with = "serde_bytes")]
     pub path: Vec<u8>,
-    /// Where the root is, seen from the path.
+    /// How the root is found from the path.
     pub root: PlaceRoot,
 }
 
-/// Where the root of an end is, seen from the path that was given for it.
+/// How the root of an end is found from the given path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlaceRoot {
-    /// The path itself. A symbolic link there is followed if the path ends in a slash (or `.` or `..`).
+    /// The root is the path. A symbolic link is followed if the path ends in a slash (or `.` or `..`).
     Exactly,
-    /// The entry of this name in the directory at the path.
+    /// The root is the entry of this name in the directory at the path.
     Inside(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// The entry of this name in the directory at the path if there is a directory, else the path itself.
+    /// The root is the entry of this name in the directory at the path, or the path itself if it is no directory.
     InsideIfDir(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
-/// URL schemes that other ends bear; a location with one of them is refused by name instead of being taken for a
-/// host.
+/// URL schemes that are refused by name, so that they are not taken for a host.
 const OTHER_SCHEMES: [&str; 2] = ["smb", "rsync"];
 
 impl Location {
-    /// Reads a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local
-    /// file with a colon in its name. An IPv6 address stands in brackets.
+    /// Parses a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local file
+    /// with a colon in its name. IPv6 addresses are in brackets.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] if it is empty, the host is missing or unsafe to hand to ssh, the port is no number,
@@ -184,8 +182,8 @@ impl Location {
         }
     }
 
-    /// Whether it ends in a slash, or is such that the folder itself has no name of its own (`.`, `..`, `~`,
-    /// nothing): then what is *in* it is meant.
+    /// Whether the location means the contents of a directory: it ends in a slash, or in a component that is no name
+    /// (`.`, `..`, `~`, nothing).
     #[must_use]
     pub fn means_contents(&self) -> bool {
         let path = self.path();
@@ -193,7 +191,7 @@ impl Location {
         matches!(last, b"" | b"." | b"..") || path == b"~"
     }
 
-    /// The last component of the path: the name that a folder without trailing slash gets at the destination.
+    /// The last component of the path: the name at the destination of a directory without trailing slash.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.path().rsplit(|b| *b == b'/').next().unwrap_or_default()
@@ -219,8 +217,8 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-/// A bucket's name goes into the name of a host, so what could lead to another one is refused. A component `.` or `..`
-/// would be taken away by whatever handles addresses on the way.
+/// The name of a bucket becomes part of a host name, so characters that could lead to another host are refused. HTTP
+/// clients and proxies remove components `.` and `..` from URLs, so these are refused too.
 fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlace, &'static str> {
     let Ok(text) = std::str::from_utf8(rest) else { return Err("the name of an object is text in UTF-8") };
     let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
@@ -242,8 +240,7 @@ fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlac
     Ok(ObjectPlace { kind, bucket: bucket.to_owned(), key: key.to_owned() })
 }
 
-/// ssh takes a destination that begins with `-` for an option, so such a host is refused (CVE-2017-1000117 was
-/// this in git).
+/// A host that begins with `-` is refused, as ssh takes it for an option (compare CVE-2017-1000117 in git).
 fn ssh_host(authority: &[u8], port_allowed: bool) -> std::result::Result<SshHost, &'static str> {
     let Ok(text) = std::str::from_utf8(authority) else { return Err("the host is no text") };
     let (mut destination, mut port) = (text, None);
@@ -279,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_people_write() {
+    fn parses_locations_of_all_kinds() {
         let read = |text: &str| Location::parse(text.as_bytes()).unwrap();
         assert_eq!(read("/a b/c"), Location::Local(b"/a b/c".to_vec()));
         assert_eq!(read("./a:b"), Location::Local(b"./a:b".to_vec()));
@@ -299,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_mean() {
+    fn refuses_invalid_locations() {
         for bad in [
             "",
             ":/x",
@@ -322,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_objects() {
+    fn parses_objects() {
         let read = |text: &str| Location::parse(text.as_bytes()).unwrap();
         let Location::Object(place) = read("s3://my.bucket/a b//c:d@e/") else { panic!() };
         assert_eq!((&place.bucket[..], &place.key[..]), ("my.bucket", "a b//c:d@e/"));
@@ -333,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_contents_from_folder() {
+    fn a_trailing_slash_means_the_contents() {
         let contents = |text: &str| Location::parse(text.as_bytes()).unwrap().means_contents();
         assert!(contents("a/") && contents(".") && contents("a/..") && contents("h:") && contents("h:~"));
         assert!(!contents("a") && !contents("h:x/y") && !contents(".hidden"));

@@ -1,21 +1,21 @@
-//! A limit on the file-system operations of one end in a second.
+//! A limit on the file system operations per second of one end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limit::Limiter;
 
-/// Lets file-system operations through at a rate. Without one it costs one atomic load.
+/// Limits the rate of file system operations. Without a limit, a call costs one atomic load.
 #[derive(Debug, Default)]
 pub struct Ops {
     limiter: Limiter,
-    /// Who waits for a turn.
+    /// How many threads wait.
     waiting: AtomicUsize,
     over: OnceLock<Arc<AtomicBool>>,
 }
 
 impl Ops {
-    /// Operations per second from now on; `None` is no limit.
+    /// Sets the limit in operations per second; `None` is no limit.
     pub fn limit(&self, rate: Option<u64>) {
         self.limiter.set(rate);
     }
@@ -26,24 +26,24 @@ impl Ops {
         self.limiter.rate().is_some()
     }
 
-    /// Whether somebody waits because of the limit.
+    /// Whether any thread waits because of the limit.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Once `over` is set, nothing waits any more: the run is to end.
+    /// No call blocks any more once `over` is set, so that the run can end.
     pub fn until(&self, over: Arc<AtomicBool>) {
-        // Who says it first is who runs it all.
+        // The first caller is the owner of the run; later flags are ignored.
         let _ = self.over.set(over);
     }
 
-    /// Waits until one more operation may be made. Who asks first is served first.
+    /// Blocks until one operation is allowed. Threads are served in the order of their calls.
     pub fn one(&self) {
         self.some(1);
     }
 
-    /// The same for several that follow each other.
+    /// Blocks until `count` successive operations are allowed.
     pub fn some(&self, count: u32) {
         if !self.is_limited() {
             return;
@@ -66,7 +66,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn operations_come_no_faster_than_they_may() {
+    fn operations_keep_to_the_limit() {
         let ops = Ops::default();
         ops.some(1_000_000);
         ops.limit(Some(1000));
@@ -76,12 +76,12 @@ mod tests {
                 scope.spawn(|| (0..50).for_each(|_| ops.one()));
             }
         });
-        // The first hundred may come at once: a tenth of a second is made up for.
+        // The first hundred come at once: a burst of a tenth of a second is allowed.
         assert!(begun.elapsed().as_millis() >= 295, "{:?}", begun.elapsed());
     }
 
     #[test]
-    fn a_run_that_is_over_waits_for_nothing() {
+    fn nothing_waits_once_the_run_is_over() {
         let (ops, over) = (Ops::default(), Arc::new(AtomicBool::new(false)));
         ops.until(Arc::clone(&over));
         ops.limit(Some(1));

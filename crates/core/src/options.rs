@@ -1,4 +1,4 @@
-//! What the two ends are told to do. These travel to the remote end as they are.
+//! The options of the two ends. They are sent to a remote end unchanged.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use crate::entry::{Entry, Timestamp};
 use crate::filter::Rule;
 use crate::path::RelPath;
 
-/// What a scan looks at.
+/// The options of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct ScanOptions {
-    /// Where to begin; empty means the root. Directories above a start are listed too, as they must exist.
+    /// The paths to begin at; empty means the root. Directories above a start are listed too, as they must exist.
     pub starts: Vec<RelPath>,
-    /// Include and exclude rules, first match wins.
+    /// Include and exclude rules; the first matching rule decides.
     pub rules: Vec<Rule>,
-    /// Leave out files of fewer bytes.
+    /// Exclude smaller files, in bytes.
     pub min_size: Option<u64>,
-    /// Leave out files of more bytes.
+    /// Exclude larger files, in bytes.
     pub max_size: Option<u64>,
     /// Do not cross into other file systems (`-x`).
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
     pub owner_names: bool,
-    /// Tell the paths that the rules leave out ([`crate::ScanBatch::left_out`]).
+    /// Report the paths that the rules exclude ([`crate::ScanBatch::left_out`]).
     pub tells_left_out: bool,
 }
 
 impl ScanOptions {
-    /// Whether it is a file of a size that is left out.
+    /// Whether the entry is a file that its size excludes.
     #[must_use]
     pub fn is_wrong_size(&self, entry: &Entry) -> bool {
         entry.is_file()
@@ -37,13 +37,13 @@ impl ScanOptions {
                 || self.max_size.is_some_and(|max| entry.len > max))
     }
 
-    /// The same from the root, with files of all sizes.
+    /// The same options for the whole tree and files of all sizes.
     #[must_use]
     pub fn whole_tree(&self) -> Self {
         Self { starts: Vec::new(), min_size: None, max_size: None, ..self.clone() }
     }
 
-    /// The directories above the starts that are no starts themselves, in order.
+    /// The directories above the starts, without those that are starts themselves, in order.
     #[must_use]
     pub fn above_starts(&self) -> Vec<RelPath> {
         let starts: BTreeSet<&RelPath> = self.starts.iter().collect();
@@ -59,52 +59,52 @@ impl ScanOptions {
     }
 }
 
-/// When a file at the destination counts as the same.
+/// Which files at the destination count as up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum Compare {
-    /// Same size and modification time, to the nanosecond.
+    /// Files of the same size and modification time, to the nanosecond.
     #[default]
     SizeAndTime,
-    /// Same size.
+    /// Files of the same size.
     SizeOnly,
-    /// Same size and BLAKE3 digest.
+    /// Files of the same size and BLAKE3 digest.
     Checksum,
 }
 
-/// What a sink does with what it is offered.
+/// The options of a sink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkOptions {
-    /// When a file counts as the same.
+    /// Which files count as up to date.
     pub compare: Compare,
-    /// Leave alone what exists, whatever it is (`--ignore-existing`).
+    /// Skip entries that exist, of whatever kind (`--ignore-existing`).
     pub ignore_existing: bool,
-    /// Make nothing new (`--existing`).
+    /// Create no new entries (`--existing`).
     pub existing: bool,
-    /// Leave alone what is newer at the destination (`--update`).
+    /// Skip files that are newer at the destination (`--update`).
     pub update: bool,
-    /// Modification times that differ by at most so many seconds are the same (`--modify-window`); below 0 they have to
-    /// be equal. `None`: they are compared as precisely as the destination keeps them.
+    /// Modification times that differ by at most this many seconds are equal (`--modify-window`); a negative value
+    /// means exactly equal. `None`: times are compared with the precision of the destination.
     pub modify_window: Option<i64>,
-    /// Change nothing; answer as if (`-n`).
+    /// Change nothing, but answer as a real run (`-n`).
     pub dry_run: bool,
-    /// Sync data before it is recorded as done; off with `--no-fsync`.
+    /// Sync data before reporting it as done; off with `--no-fsync`.
     pub durable: bool,
-    /// Read back what an interrupted run has left of a large file; off with `--no-recheck`.
+    /// Verify the slices that an interrupted run has stored of a large file; off with `--no-recheck`.
     pub recheck: bool,
-    /// Read back what was written, past the page cache, before it is committed (`--verify disk`).
+    /// Read written files back from disk, bypassing the page cache, before the commit (`--verify disk`).
     pub verify_disk: bool,
-    /// Map owners by name where the source gave names (`--owner-by-name`).
+    /// Map owners by name if the source sent names (`--owner-by-name`).
     pub owner_by_name: bool,
-    /// Give every file its name by renaming it when it is complete, also where that costs round trips (`--atomic`).
+    /// Write every file to a temporary file and rename it, also on network file systems (`--atomic`).
     pub atomic: bool,
-    /// When files that are there are compared by pages with what is to replace them (`--delta`).
+    /// Which existing files are compared page by page with their replacements (`--delta`).
     pub delta: Delta,
-    /// Change large files that are there where they are, instead of replacing them (`--inplace`).
+    /// Modify existing large files in place instead of replacing them (`--inplace`).
     pub in_place: bool,
 }
 
 impl SinkOptions {
-    /// Whether two modification times count as the same where the destination keeps both.
+    /// Whether two modification times count as equal, on a destination that keeps both exactly.
     #[must_use]
     pub fn is_same_time(&self, one: Timestamp, other: Timestamp) -> bool {
         one.is_within(self.modify_window.unwrap_or(-1), other)

@@ -1,15 +1,15 @@
-//! How content is packed on its way between two machines. Digests are always those of the plain bytes.
+//! Compression of content in transit, and statistics of connections. Digests are always of the uncompressed bytes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A way to make bytes fewer.
+/// A compression method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Method {
-    /// LZ4 blocks: quick, and not very small.
+    /// LZ4 blocks: fast, with a low compression ratio.
     Lz4,
-    /// A zstd frame, made at this level.
+    /// A zstd frame of this level.
     Zstd(i8),
 }
 
@@ -22,54 +22,54 @@ impl fmt::Display for Method {
     }
 }
 
-/// What the person asked for (`--compress`).
+/// The compression that the user asked for (`--compress`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum Compress {
-    /// As the link and the processors suggest, batch by batch.
+    /// Chosen for each batch by the speed of the link and the CPUs.
     #[default]
     Auto,
-    /// Content travels as it is.
+    /// No compression.
     Never,
-    /// Always this; what does not get smaller by it travels as it is.
+    /// Always this method; batches that do not become smaller are sent uncompressed.
     Always(Method),
 }
 
-/// How the content of one batch is packed, as one piece.
+/// The compression of one batch, which is compressed as one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packing {
-    /// The way.
+    /// The method.
     pub method: Method,
-    /// Bytes before packing: more than after it, and at most [`crate::buffer::BUFFER_LEN`].
+    /// The uncompressed length in bytes: more than the compressed length, and at most [`crate::buffer::BUFFER_LEN`].
     pub plain_len: u32,
 }
 
-/// What has passed between two machines.
+/// The traffic between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Bytes of content as they travelled, packed or not.
+    /// The bytes of content as sent, compressed or not.
     pub wire_bytes: u64,
-    /// Bytes of content that did not travel between two remote ends because they were there.
+    /// The bytes of content that were not sent between two remote ends because the destination had them.
     pub matched_bytes: u64,
-    /// Bytes of content that did not travel because an interrupted run had sent them.
+    /// The bytes of content that were not sent because an interrupted run had sent them.
     pub resumed_bytes: u64,
-    /// How the last batch was packed; `None` if it was not, or if none has travelled yet.
+    /// The compression of the last batch; `None` if it was not compressed, or if none was sent yet.
     pub method: Option<Method>,
-    /// What the kernel here knows of the connections, where they are haul's own.
+    /// The TCP statistics of the local kernel, for direct connections.
     pub tcp: Option<Tcp>,
 }
 
-/// What the kernel knows of TCP connections.
+/// TCP statistics of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tcp {
-    /// The round-trip time, in microseconds; the mean over the connections.
+    /// The mean round-trip time of the connections, in microseconds.
     pub rtt_micros: u32,
-    /// Segments that this end had to send again.
+    /// The segments that this end retransmitted.
     pub retransmits: u64,
-    /// What held this end's sending back for most of the time, besides the network itself.
+    /// The limit that held back sending for most of the time, besides the network.
     pub held_by: Option<HeldBy>,
 }
 
-/// What holds a connection back, besides the network.
+/// The limit of a connection, besides the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldBy {

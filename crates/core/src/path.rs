@@ -1,4 +1,4 @@
-//! Names below a root, as bytes.
+//! Paths below a root, as bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,29 +7,41 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::push_escaped;
 
-/// The longest path that is accepted, in bytes: 262,144 folders in each other, if their names are short. Linux limits one
-/// system call to 4,096; a tree that is walked by directory handles can be deeper, so the bound is generous and only keeps
-/// a hostile peer from taking memory.
+/// The longest valid path in bytes: up to 262,144 nested directories. Linux limits a path in one system call to 4,096
+/// bytes, but a tree that is walked with directory handles can be deeper. The bound keeps a hostile peer from taking
+/// memory.
 pub const MAX_PATH_LEN: usize = 512 * 1024;
 
-/// A path below a root: components joined by `/`, any byte but NUL in them, never absolute, never with an empty,
-/// `.` or `..` component. The empty path is the root itself.
+/// A path below a root: components of any bytes except NUL, joined by `/`. It is not absolute and has no empty, `.` or
+/// `..` component. The empty path is the root.
 ///
-/// The type cannot hold a path that leaves its root by its spelling; that no symbolic link leads outside is the
-/// business of who opens it (see `haul-local`).
+/// So no value of this type leads out of the root by its components. Code that opens a path makes sure that no symbolic
+/// link does (see `haul-local`).
+///
+/// ```
+/// use haul_core::RelPath;
+///
+/// let path = RelPath::new(b"dir/file\n")?;
+/// assert_eq!(path.name(), b"file\n");
+/// assert_eq!(path.to_string(), r"dir/file\x0a", "printed on one line");
+/// assert_eq!(path.parent(), Some(RelPath::root().join(b"dir")?));
+/// assert!(RelPath::new(b"../etc").is_err() && RelPath::new(b"/etc").is_err());
+/// assert_eq!(RelPath::tidy(b"./dir//sub/")?, RelPath::new(b"dir/sub")?);
+/// # Ok::<(), haul_core::path::BadPath>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct RelPath(Arc<[u8]>);
 
 /// Why bytes are not a [`RelPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPath {
-    /// It begins with `/`.
+    /// The path begins with `/`.
     Absolute,
     /// A component is empty, `.` or `..`.
     Component,
-    /// It holds a NUL byte.
+    /// The path has a NUL byte.
     Nul,
-    /// It is longer than [`MAX_PATH_LEN`].
+    /// The path is longer than [`MAX_PATH_LEN`].
     TooLong,
 }
 
@@ -47,16 +59,16 @@ impl fmt::Display for BadPath {
 impl std::error::Error for BadPath {}
 
 impl RelPath {
-    /// The root itself.
+    /// The root.
     #[must_use]
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Checks bytes and takes them as a path.
+    /// Checks `bytes` and converts them to a path.
     ///
     /// # Errors
-    /// Says which rule of [`RelPath`] the bytes break.
+    /// The rule of [`RelPath`] that the bytes break.
     pub fn new(bytes: &[u8]) -> Result<Self, BadPath> {
         if bytes.len() > MAX_PATH_LEN {
             return Err(BadPath::TooLong);
@@ -73,10 +85,10 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The path as a person or a list gives it: `./`, doubled and trailing slashes are dropped first.
+    /// Converts a path from a user or a list: removes `./`, repeated and trailing slashes first.
     ///
     /// # Errors
-    /// As [`RelPath::new`]; `..` is never resolved.
+    /// As [`RelPath::new`]; `..` is not resolved.
     pub fn tidy(bytes: &[u8]) -> Result<Self, BadPath> {
         if bytes.first() == Some(&b'/') {
             return Err(BadPath::Absolute);
@@ -85,7 +97,7 @@ impl RelPath {
         Self::new(&parts.join(&b'/'))
     }
 
-    /// The path of `name` in the directory that this path names.
+    /// The path of `name` in this directory.
     ///
     /// # Errors
     /// If `name` is not one valid component.
@@ -109,7 +121,7 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The directory that holds it; `None` for the root.
+    /// The directory that contains it; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         if self.0.is_empty() {
@@ -119,7 +131,7 @@ impl RelPath {
         Some(Self(self.0[..end].into()))
     }
 
-    /// The path that its first `len` bytes are, if that is the root, a directory on the way to it, or itself.
+    /// The first `len` bytes of the path, if they are the root, a directory above the path, or the path.
     #[must_use]
     pub fn ancestor(&self, len: usize) -> Option<Self> {
         match self.0.get(len) {
@@ -136,26 +148,26 @@ impl RelPath {
         &self.0[start..]
     }
 
-    /// Whether it is the root itself.
+    /// Whether it is the root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its bytes.
+    /// The bytes of the path.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its components, outermost first.
+    /// The components, from the root downwards.
     pub fn components(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|b| *b == b'/').filter(|c| !c.is_empty())
     }
 }
 
-/// Whether a component is `.`, `..` or, but for the first, empty. Paths can be long, and most have none: what could be
-/// one is searched for, and not each component looked at.
+/// Whether a component is `.`, `..` or, except the first, empty. Paths can be long and most have no such component, so
+/// this searches for candidates and does not split the path.
 fn has_bad_component(path: &[u8]) -> bool {
     let ends = |at: usize| path.get(at).is_none_or(|byte| *byte == b'/');
     let is_dots = |at: usize| {
@@ -166,8 +178,8 @@ fn has_bad_component(path: &[u8]) -> bool {
         || memchr::memchr_iter(b'.', path).any(is_dots)
 }
 
-/// Bytes as a person reads them: UTF-8 stays, control characters and other bytes are shown as `\xNN`, marks that turn
-/// the direction of writing as `\u{NNNN}`, so that a name can neither break a line nor move the cursor.
+/// The bytes as printable text. UTF-8 is kept; control characters and other bytes become `\xNN`, and characters that
+/// change the direction of text `\u{NNNN}`, so that a name can neither break a line nor move the cursor.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
@@ -212,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_could_leave_the_root() {
+    fn paths_that_could_leave_the_root_are_refused() {
         for bad in [
             &b"/etc"[..],
             b"..",
@@ -236,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn joins_and_splits() {
+    fn paths_join_and_split() {
         let p = RelPath::root().join(b"a").and_then(|p| p.join(b"b")).unwrap();
         assert_eq!(p.as_bytes(), b"a/b");
         assert_eq!(p.name(), b"b");
@@ -250,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_any_name_on_one_line() {
+    fn any_name_is_printed_on_one_line() {
         assert_eq!(printable(b"a\nb\xff\xc3\xa9\x1b"), "a\\x0ab\\xffé\\x1b");
         assert_eq!(printable("a\u{202e}b\u{9b}".as_bytes()), "a\\u{202e}b\\xc2\\x9b");
     }

@@ -1,33 +1,33 @@
-//! How much others on a machine have to wait.
+//! Pressure stall information (PSI): how long tasks on a host have to wait.
 
 use serde::{Deserialize, Serialize};
 
-/// What the kernel tells of waiting (PSI) over about a second, in thousandths of that time.
+/// Pressure stall information of the kernel over about a second, in thousandths of that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// At least one task waited for input or output.
+    /// The time in which at least one task waited for I/O.
     pub io: u16,
-    /// At least one task waited for a processor.
+    /// The time in which at least one task waited for a CPU.
     pub cpu: u16,
-    /// Whether haul's own waiting is in it, because the kernel does not tell it apart.
+    /// Whether the figures include haul's own waiting, because the kernel does not separate it.
     pub own: bool,
 }
 
-/// What to make of it.
+/// The conclusion from a [`Pressure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strain {
-    /// Nobody is held up.
+    /// Other tasks are not held up.
     None,
-    /// Not worth a change either way.
+    /// No reason to change the load.
     Some,
-    /// Others are held up: give way.
+    /// Other tasks are held up: haul yields.
     High,
 }
 
 impl Pressure {
-    /// Others are held up if they wait for more than a tenth of the time; nobody is below a twentieth. Where haul's
-    /// own waiting is in the figures, that for processors says nothing, as haul's threads have the lowest priority
-    /// and wait first, and that for input and output counts from 80 % and 60 % on.
+    /// Tasks are held up if they wait for more than a tenth of the time, and not held up below a twentieth. If the
+    /// figures include haul's own waiting, the CPU figure is ignored, as the threads of haul have the lowest priority
+    /// and wait first, and the thresholds for I/O are 80 % and 60 %.
     #[must_use]
     pub fn strain(&self) -> Strain {
         let (waited, low, high) =
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worse_of_both_decides() {
+    fn the_worse_figure_decides() {
         let strain = |io, cpu, own| Pressure { io, cpu, own }.strain();
         assert_eq!(strain(0, 49, false), Strain::None);
         assert_eq!(strain(50, 0, false), Strain::Some);

@@ -1,4 +1,4 @@
-//! What a probe asks of an end, and the figures that come back.
+//! Tasks of `haul probe` for an end, and their results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,76 +10,76 @@ use crate::location::Place;
 use crate::path::RelPath;
 use crate::text::shown;
 
-/// Parts of files in one task at most.
+/// The most samples in one task.
 pub const MAX_SAMPLES: usize = 1024;
 
-/// A part of a file that is read for a measurement.
+/// A range of a file to read for a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// The file.
     pub path: RelPath,
-    /// Where the part begins, in bytes.
+    /// The offset in bytes.
     pub offset: u64,
-    /// Bytes to read at most.
+    /// The most bytes to read.
     pub len: u32,
-    /// Whether it is a whole small file: those are counted, of others bytes are.
+    /// Whether the sample is a whole small file, which counts as a file and not by its bytes.
     pub small: bool,
 }
 
-/// Something to be measured or looked up where an end is. Each is done within a few seconds and leaves nothing behind.
+/// A measurement or lookup on the host of an end. Each takes a few seconds and leaves nothing behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProbeTask {
-    /// Reads parts of files from the disk, and tries the processor on what is in them.
+    /// Reads samples from disk, and measures hashing, encryption and compression of their content.
     Read {
         /// The source.
         place: Place,
-        /// What is read, at most [`MAX_SAMPLES`].
+        /// The samples, at most [`MAX_SAMPLES`].
         samples: Vec<Sample>,
     },
-    /// Writes and syncs in the folder that the destination will be in, in files without a name.
+    /// Writes and syncs unnamed files in the directory of the destination.
     Write {
         /// The destination.
         place: Place,
     },
-    /// Looks at the machine and at the file system of an end.
+    /// Collects facts about the host and the file system of an end.
     Facts {
         /// The end.
         place: Place,
-        /// The address of the machine at the other end of the link, where it is known.
+        /// The address of the host at the other end of the link, if known.
         other: Option<String>,
     },
-    /// What time it is there.
+    /// Reads the clock of the host.
     Clock,
-    /// How long its processors have worked.
+    /// Reads the CPU times of the host.
     Work,
 }
 
-/// What came of a [`ProbeTask`].
+/// The result of a [`ProbeTask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProbeResult {
-    /// To [`ProbeTask::Read`].
+    /// Of [`ProbeTask::Read`].
     Read(ReadFigures),
-    /// To [`ProbeTask::Write`].
+    /// Of [`ProbeTask::Write`].
     Write(WriteFigures),
-    /// To [`ProbeTask::Facts`].
+    /// Of [`ProbeTask::Facts`].
     Facts(Box<Facts>),
-    /// To [`ProbeTask::Clock`].
+    /// Of [`ProbeTask::Clock`].
     Clock(Timestamp),
-    /// To [`ProbeTask::Work`].
+    /// Of [`ProbeTask::Work`].
     Work(Work),
 }
 
-/// How long the processors of a machine have worked since it was started, in ticks of its clock.
+/// The CPU times of a host since it booted, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// All that they did, and what a hypervisor kept from them.
+    /// The busy time, with the time that a hypervisor took (steal).
     pub busy: u64,
-    /// The same and the time in which they had nothing to do.
+    /// The busy and the idle time.
     pub total: u64,
 }
 
 impl Work {
-    /// The share of the time since `before` in which they were busy, 0 to 1.
+    /// The busy share of the time since `before`, 0 to 1.
     #[must_use]
     pub fn share_since(&self, before: &Self) -> f64 {
         let total = self.total.saturating_sub(before.total).max(1);
@@ -87,60 +87,60 @@ impl Work {
     }
 }
 
-/// How fast a source gives its content.
+/// The read speed of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadFigures {
-    /// Bytes that were read for it.
+    /// The bytes read for the measurement.
     pub sampled_bytes: u64,
-    /// Bytes per second of large files; `None` where there were none to read.
+    /// The read rate of large files in bytes per second; `None` if there were none.
     pub bytes_per_second: Option<u64>,
-    /// Small files per second, opened and read; `None` where there were none.
+    /// Small files opened and read per second; `None` if there were none.
     pub files_per_second: Option<u64>,
-    /// What the processor does with the content.
+    /// The CPU figures for the content.
     pub cpu: CpuFigures,
 }
 
-/// How fast a destination takes content.
+/// The write speed of a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteFigures {
-    /// Why nothing was written, if nothing was.
+    /// The reason why nothing was written, if so.
     #[serde(deserialize_with = "shown")]
     pub skipped: Option<String>,
-    /// Bytes per second, written and synced.
+    /// The rate of writing and syncing in bytes per second.
     pub bytes_per_second: Option<u64>,
-    /// Small files per second, made, written and given up, not synced one by one.
+    /// Small files created and written per second, without a sync for each.
     pub files_per_second: Option<u64>,
-    /// Microseconds that it takes to sync a few bytes.
+    /// The duration of a sync of a few bytes, in microseconds.
     pub sync_micros: Option<u64>,
-    /// What the processor does; nothing about compression.
+    /// The CPU figures, without compression.
     pub cpu: CpuFigures,
 }
 
-/// What one core of a machine does in a second.
+/// The speed of one core of a host, per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuFigures {
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub cores: u32,
     /// Bytes hashed with BLAKE3.
     pub hash: u64,
     /// Bytes encrypted with AES-128-GCM.
     pub aes: u64,
-    /// What compression does to the sample.
+    /// The compression of the sample.
     pub compress: Vec<CompressFigures>,
 }
 
-/// What one way to compress does to a sample.
+/// The result of one compression method on a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompressFigures {
-    /// The way.
+    /// The method.
     pub method: Method,
-    /// Bytes per second that one core takes in.
+    /// The input rate of one core in bytes per second.
     pub bytes_per_second: u64,
-    /// Bytes that come out for each thousand that go in.
+    /// The compressed size in thousandths of the input.
     pub permille: u32,
 }
 
-/// A way to compress.
+/// A compression method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// LZ4, block format.
@@ -158,83 +158,83 @@ impl fmt::Display for Method {
     }
 }
 
-/// What an end is like. What could not be found out is empty.
+/// Facts about the host of an end. Unknown fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The system's name and release.
+    /// The name and release of the operating system.
     #[serde(deserialize_with = "shown")]
     pub system: String,
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub cores: u32,
-    /// Whether the processor has instructions for AES.
+    /// Whether the CPU has AES instructions.
     pub aes: bool,
-    /// How the first core's frequency is governed, and by which driver.
+    /// The frequency governor of the first core, and its driver.
     #[serde(deserialize_with = "shown")]
     pub governor: Option<(String, String)>,
-    /// Files that this process may have open at once.
+    /// The limit of open files of this process.
     pub open_files: u64,
-    /// Settings of the network, under their names below `net`: `ipv4.tcp_rmem` and others.
+    /// Network settings by their names below `net`, such as `ipv4.tcp_rmem`.
     #[serde(deserialize_with = "shown")]
     pub network: BTreeMap<String, String>,
-    /// The way to the machine at the other end.
+    /// The route to the host at the other end.
     pub route: Option<Route>,
-    /// The addresses that the ssh login came from and to.
+    /// The source and destination address of the ssh login.
     #[serde(deserialize_with = "shown")]
     pub ssh: Option<(String, String)>,
-    /// Settings of sshd, where they may be read.
+    /// The settings of sshd, if readable.
     #[serde(deserialize_with = "shown")]
     pub sshd: BTreeMap<String, String>,
-    /// The folder that was looked at: the end's own, or the nearest one above it that exists.
+    /// The examined directory: the root of the end, or the nearest existing directory above it.
     #[serde(deserialize_with = "shown")]
     pub folder: String,
-    /// Whether this user may write into the folder.
+    /// Whether the user may write to the directory.
     pub writable: bool,
-    /// The mount that it is on.
+    /// The mount of the directory.
     pub mount: Option<Mount>,
-    /// What fits in still.
+    /// The free space.
     pub space: Option<Space>,
 }
 
 /// A mounted file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// The mount point.
     #[serde(deserialize_with = "shown")]
     pub point: String,
-    /// Its type, as `ext4` or `nfs4`.
+    /// The file system type, such as `ext4` or `nfs4`.
     #[serde(deserialize_with = "shown")]
     pub kind: String,
-    /// Its options, of the mount and of the file system.
+    /// The options of the mount and of the file system.
     #[serde(deserialize_with = "shown")]
     pub options: Vec<String>,
 }
 
-/// What fits into a file system.
+/// The space of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
-    /// Bytes that this user may still write.
+    /// The bytes that this user may still write.
     pub free_bytes: u64,
-    /// Bytes in all.
+    /// The total size in bytes.
     pub bytes: u64,
-    /// Files that may still be made.
+    /// The free inodes.
     pub free_inodes: u64,
-    /// Files in all; 0 where the file system does not count them.
+    /// The total number of inodes; 0 if the file system does not count them.
     pub inodes: u64,
 }
 
-/// The way that packets to another machine take, as this one knows it.
+/// The route to another host, as this host knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// The other machine's address.
+    /// The address of the other host.
     #[serde(deserialize_with = "shown")]
     pub to: String,
-    /// The interface.
+    /// The network interface.
     #[serde(deserialize_with = "shown")]
     pub interface: String,
-    /// Bytes in its packets at most.
+    /// The MTU of the interface.
     pub interface_mtu: u32,
-    /// Bytes in packets on the whole way, as far as the kernel has learned.
+    /// The path MTU, as far as the kernel has discovered it.
     pub path_mtu: u32,
-    /// The interface's speed in Mbit/s, where it tells.
+    /// The speed of the interface in Mbit/s, if known.
     pub megabits: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What a run did: totals, failures, and what could not be kept.
+//! The results of a run: totals, failures, and metadata that could not be set.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,77 +6,77 @@ use crate::error::Error;
 use crate::path::RelPath;
 use crate::text::shown;
 
-/// An operation that a file system does not answer.
+/// An operation that the file system has not answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HungOperation {
-    /// What is being done, as in "read".
+    /// The operation, such as "read".
     #[serde(deserialize_with = "shown")]
     pub operation: String,
-    /// With what: a path as the person may know it.
+    /// The path, as the user knows it.
     #[serde(with = "serde_bytes")]
     pub path: Vec<u8>,
 }
 
-/// Counts of a run. Every entry that the scan found is in exactly one of `copied`, `made`, `updated`, `same`,
-/// `left`, `linked` and `failed`, or was never reached because the run was interrupted.
+/// The counts of a run. Every entry that the scan found is in exactly one of `copied`, `made`, `updated`, `same`,
+/// `left`, `linked` and `failed`, unless the run was interrupted before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Totals {
     /// Entries that the scan found.
     pub found: u64,
-    /// Bytes of content in the files that the scan found.
+    /// The bytes of content in the files that the scan found.
     pub found_bytes: u64,
-    /// Entries that the rules left out.
+    /// Entries that the rules excluded.
     pub excluded: u64,
     /// Files whose content was sent, verified and committed.
     pub copied: u64,
-    /// Bytes of content in those files.
+    /// The bytes of content in those files.
     pub copied_bytes: u64,
-    /// Bytes of content that were read and sent: less than `copied_bytes` with resumed and changed files.
+    /// The bytes of content that were read and sent: less than `copied_bytes` if files were resumed or sent as deltas.
     pub sent_bytes: u64,
-    /// Bytes of content as they went over connections, packed or not, those that were sent again too; those that
-    /// passed through this machine, between two others, both ways. 0 where both ends are on one machine.
+    /// The bytes of content as sent over connections, compressed or not, with retransmissions. Bytes that are relayed
+    /// between two remote hosts count twice. 0 if both ends are on one host.
     pub wire_bytes: u64,
-    /// Of these, those that came here only to go on to another machine.
+    /// Of these, the bytes that this host relayed between two remote hosts.
     pub relayed_bytes: u64,
-    /// Bytes of content that an interrupted run had left at the destination, and were not sent again.
+    /// The bytes of content that were resumed: an interrupted run had sent them.
     pub resumed_bytes: u64,
-    /// Bytes of content that were not sent because they were the same in files that were there.
+    /// The bytes of content that were not sent because files at the destination had them.
     pub matched_bytes: u64,
-    /// Directories, symbolic links and special files that were made.
+    /// Directories, symbolic links and special files that were created.
     pub made: u64,
-    /// Further names of files that were linked.
+    /// Hard links that were created.
     pub linked: u64,
-    /// Entries whose metadata alone was set.
+    /// Entries of which only metadata was set.
     pub updated: u64,
-    /// Entries that were the same already.
+    /// Entries that were up to date.
     pub same: u64,
-    /// Bytes of content in the files that were the same already.
+    /// The bytes of content in the files that were up to date.
     pub same_bytes: u64,
-    /// Entries that an option said to leave.
+    /// Entries that an option excluded.
     pub left: u64,
-    /// Entries that were removed at the destination.
+    /// Entries that were deleted at the destination.
     pub removed: u64,
     /// Entries that failed, each reported by name.
     pub failed: u64,
-    /// Slices that were sent again because they did not verify or their stream died.
+    /// Slices that were sent again, because they did not verify, could not be read, or their connection was lost.
     pub resent: u64,
 }
 
-/// Something that failed, with the entry that it concerns.
+/// An entry that failed, and its error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The entry, below the root of its source.
+    /// The path of the entry below the root of the source.
     pub path: RelPath,
-    /// What happened.
+    /// The error.
     pub error: Error,
 }
 
 impl Failure {
-    /// What is tried in vain with a key of a store that no file can have: the operation of such an error.
+    /// The operation of an error about an object key that cannot be the name of a file.
     pub const NO_FILE: &'static str = "take as a file";
 
-    /// Whether it concerns something that has no path below the root, and is called what its error is about.
+    /// Whether it has no path below the root, so that the subject of the error names it.
     #[must_use]
     pub fn has_no_path(&self) -> bool {
         self.error.operation() == Self::NO_FILE
@@ -84,22 +84,22 @@ impl Failure {
     }
 }
 
-/// A kind of metadata that could not be set, how often, and the first example.
+/// A kind of metadata that could not be set, with the count and the first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetaNote {
-    /// What could not be set: `owner`, `mode`, `times`, `xattr user.x` …
+    /// The kind of metadata: `owner`, `mode`, `times`, `xattr user.x` …
     #[serde(deserialize_with = "shown")]
     pub what: String,
-    /// Why, in the system's words.
+    /// The cause, as the system words it.
     #[serde(deserialize_with = "shown")]
     pub cause: String,
-    /// On how many entries.
+    /// The number of entries.
     pub count: u64,
-    /// The first of them.
+    /// The first of these entries.
     pub example: RelPath,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Default)]
 #[must_use]
 pub struct Report {
@@ -107,24 +107,25 @@ pub struct Report {
     pub totals: Totals,
     /// Metadata that could not be set.
     pub notes: Vec<MetaNote>,
-    /// What was left out because the source is not trusted with it, once for each kind.
+    /// Metadata that was not set because the source is not trusted with it, once for each kind.
     pub left_out: Vec<MetaNote>,
-    /// What ended the run before its end, if something did.
+    /// The error that aborted the run, if any.
     pub fatal: Option<Error>,
-    /// Whether the run was interrupted; it can be resumed by running it again.
+    /// Whether the run was interrupted; running it again resumes it.
     pub interrupted: bool,
-    /// Entries whose content did not verify, also after it was sent again.
+    /// Entries whose content did not verify even after retransmission.
     pub corrupt: u64,
-    /// Why nothing was removed though it was asked for, if so.
+    /// Why a requested deletion was not done, if so.
     pub not_removed: Option<String>,
-    /// Nothing was removed because the command is probably a mistake: it ends as one that makes no sense.
+    /// Whether the deletion was refused because the command is probably a mistake; the exit code is that of a usage
+    /// error.
     pub refused: bool,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
 impl Report {
-    /// Whether everything that was found is accounted for.
+    /// Whether the run did everything that was asked for.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.fatal.is_none() && !self.interrupted && self.totals.failed == 0 && self.not_removed.is_none()
@@ -132,25 +133,25 @@ impl Report {
 }
 
 impl Totals {
-    /// An entry of so many bytes is there already. Lengths are what the other end says: their sum may be none.
+    /// Counts an up-to-date entry of `len` bytes. The peer claims the lengths, so their sum saturates.
     pub fn same(&mut self, len: u64) {
         self.same += 1;
         self.same_bytes = self.same_bytes.saturating_add(len);
     }
 
-    /// The content of a file of so many bytes was copied.
+    /// Counts a copied file of `len` bytes.
     pub fn copied(&mut self, len: u64) {
         self.copied += 1;
         self.copied_bytes = self.copied_bytes.saturating_add(len);
     }
 
-    /// So many bytes that were counted as sent did not have to be.
+    /// Counts bytes as matched that were counted as sent.
     pub fn matched(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
         self.matched_bytes += bytes;
     }
 
-    /// So many bytes that were counted as sent were there from an interrupted run.
+    /// Counts bytes as resumed that were counted as sent.
     pub fn resumed(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
         self.resumed_bytes += bytes;

@@ -1,4 +1,4 @@
-//! The contract of the writing end.
+//! The contract of the end that is written to.
 
 use std::fs::File;
 use std::ops::Range;
@@ -16,16 +16,16 @@ use crate::path::RelPath;
 use crate::report::{HungOperation, MetaNote};
 use crate::slice::{Batch, BatchData};
 
-/// An entry of the source, offered ahead of its data.
+/// An entry of the source, offered before its content is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// Its digest, where [`crate::Compare::Checksum`] needs it.
+    /// The digest of the file, if [`crate::Compare::Checksum`] is set.
     pub digest: Option<Digest>,
 }
 
-/// Why an entry is left as it is.
+/// Why an entry is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Left {
     /// It exists, and `--ignore-existing` was given.
@@ -34,155 +34,158 @@ pub enum Left {
     Missing,
     /// It is newer, and `--update` was given.
     Newer,
-    /// The destination cannot hold a thing of this kind, which it has noted.
+    /// The destination cannot store this kind of entry; [`Sink::finish`] reports it.
     Unsupported,
 }
 
-/// What a sink says to an offer.
+/// The answer of a sink to an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is there already, content and metadata.
+    /// The destination is up to date: content and metadata.
     Same,
-    /// Its metadata differed and has been set.
+    /// Only the metadata differed, and has been set.
     Updated,
-    /// It was not there, or something else was, and it has been made (directories, links, special files).
+    /// The entry has been created, or has replaced another kind of entry (directories, symbolic links, special files).
     Made,
-    /// Its content must be sent.
+    /// The content has to be sent.
     Need {
-        /// Whether nothing was there under its name.
+        /// Whether the destination had no entry of that name.
         new: bool,
-        /// Slices that an interrupted run left here, verified and durable.
+        /// Slices that an interrupted run has stored, verified and durable.
         have: Vec<Range<u32>>,
     },
-    /// An option says to leave it.
+    /// An option excludes the entry.
     Left(Left),
 }
 
-/// A further name of a file that is at the destination.
+/// Another name of a file that the destination has (hard link).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardLink {
-    /// The entry of the further name, for its path and for comparing.
+    /// The entry of the new name.
     pub entry: Arc<Entry>,
-    /// The name that the file was committed under.
+    /// The existing name of the file.
     pub to: RelPath,
 }
 
-/// What became of one slice.
+/// The outcome of one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Written, verified and durable; other slices of the file are still to come.
+    /// The slice is written, verified and durable; other slices of the file are missing.
     Stored,
-    /// The whole file has its final name. The digest is the file's own; a file that the file system cloned was
-    /// not read and has none.
+    /// The whole file has been renamed into place. The digest is that of the file; a file that the file system cloned
+    /// was not read and has no digest.
     Committed(Option<Digest>),
 }
 
-/// Called once for each write, from any thread, with one outcome for each slice in order.
+/// Called exactly once for each write, from any thread, with one outcome for each slice, in order.
 pub type WriteDone = Box<dyn FnOnce(Vec<Result<Outcome>>) + Send>;
 
-/// What a sink has to say at the end.
+/// The results that a sink reports at the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct FinishReport {
-    /// Metadata that could not be set, once for each kind.
+    /// Metadata that could not be set: one note for each kind and cause.
     pub notes: Vec<MetaNote>,
 }
 
-/// An end that data is written to. It may be used from many threads at once; calls block.
+/// An end that data is written to. Any number of threads may call it at once; calls block.
 ///
-/// Every call may be repeated with the same arguments after an error with a retry: the outcome is the same.
+/// Every call is idempotent: the engine repeats it with the same arguments after an error that allows a retry. The
+/// promises of a sink are the cases of `haul_testkit::conformance`, which every sink runs.
 pub trait Sink: Send + Sync {
-    /// Compares entries with what is there, makes what has no content (directories, symbolic links, special
-    /// files), and says which content it needs. One answer for each offer, in order.
+    /// Compares entries with the destination, creates entries without content (directories, symbolic links, special
+    /// files), and answers which content it needs: one answer for each offer, in order. [`crate::policy::decide`] has
+    /// the rules.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>>;
 
-    /// Takes the content of a batch: checks each slice against its proof, stages it, and commits each file that
-    /// is complete. Returns when the content has been taken; `done` is called when it is durable.
-    /// Slices that could not be read come back with their error.
+    /// Accepts the content of a batch: verifies each slice against its proof, stages it, and commits each file that is
+    /// complete. Returns once the content is accepted; `done` is called when it is durable. A slice that could not be
+    /// read is answered with the error of its read.
     fn write(&self, data: BatchData, done: WriteDone);
 
-    /// Does the same with content that it fetches from the source by itself, where it can: then that never passes this
-    /// process. `done` comes back where it cannot (now), and [`Sink::write`] has to do.
+    /// As [`Sink::write`], but the sink fetches the content from the source itself, so that it does not pass through
+    /// this process. A sink that cannot do that now returns `done`, and the caller reads and writes the batch.
     fn fetch(&self, _batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         Some(done)
     }
 
-    /// What is at an entry's place, to be compared with it: the pages of these slices. Fewer than were asked for where
-    /// it ends; none where there is nothing to compare with, or comparing has turned out to be of no use.
+    /// The page hashes of these slices of the file that the destination has under the name of `entry`. Fewer than asked
+    /// for if the file is shorter; none if there is no such file, or if comparing has not saved traffic so far.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn pages(&self, _entry: &Arc<Entry>, _slices: Range<u32>) -> Result<Vec<PageHashes>> {
         Ok(Vec::new())
     }
 
-    /// Whether slices of large files may be written in parts ([`crate::Slice::part`]).
+    /// Whether [`Sink::write`] accepts parts of slices of large files ([`crate::Slice::part`]).
     fn has_parts(&self) -> bool {
         false
     }
 
-    /// Makes durable and commits now what was taken so far, instead of in a while: nothing more will be written than
-    /// what is being written. Said again and again until the end.
+    /// Makes the accepted content durable and commits it now, without waiting for more: no writes will follow those in
+    /// flight. Called repeatedly until the run ends.
     fn flush(&self);
 
-    /// What has been under way for so long, or longer, that the file system may never answer.
+    /// Operations that have been in flight for at least `patience`: the file system may never answer them.
     fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 
-    /// Lets go of what is staged of files that will not be completed.
+    /// Deletes the staged slices of files that will not be completed.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn discard(&self, paths: &[RelPath]) -> Result<()>;
 
-    /// Makes further names of files that are there.
+    /// Creates hard links to files that the destination has.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails. A single link fails with [`crate::ErrorKind::NotFound`] if its target does not exist.
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>>;
 
-    /// Removes entries: files, links, empty directories. What is not there counts as removed. A directory that is not
-    /// empty stays ([`crate::ErrorKind::NotEmpty`]), as does a name that stands for an entry of this run under another
-    /// case ([`crate::ErrorKind::InUse`]). A sink that was opened for a dry run says what it would say.
+    /// Removes entries: files, symbolic links, empty directories. A missing entry counts as removed. Not removed are a
+    /// directory that is not empty ([`crate::ErrorKind::NotEmpty`]) and, on a file system that ignores case, a name
+    /// that differs only in case from an entry of this run ([`crate::ErrorKind::InUse`]). A dry run answers as a real
+    /// run would.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>>;
 
-    /// Whether content is staged: then what takes the place of a folder is complete before anything in the folder is
-    /// removed.
+    /// Whether content is staged. Then a file that replaces a directory is complete before the contents of the
+    /// directory are removed.
     fn stages(&self) -> bool {
         true
     }
 
-    /// Sets the times and modes of directories, syncs everything, and reports. Nothing is written after it.
+    /// Sets the times and modes of directories, syncs everything, and reports. No writes may follow.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer, or the sync failed.
+    /// If the whole call or the sync fails.
     fn finish(&self) -> Result<FinishReport>;
 
-    /// Connections that are up; 0 for an end on this machine.
+    /// The number of open connections; 0 for an end on this machine.
     fn streams(&self) -> u32 {
         0
     }
 
-    /// What has gone over connections so far; nothing for an end on this machine.
+    /// The bytes sent over connections so far; zeros for an end on this machine.
     fn traffic(&self) -> Traffic {
         Traffic::default()
     }
 
-    /// Batches that it takes at once with profit: each write that waits for a remote end to say something keeps one busy.
+    /// How many batches should be written at once, so that the sink always has work while writes wait for answers.
     fn writers(&self) -> u32 {
         self.streams()
     }
 
-    /// Copies a local file without reading it, where the file system can share its blocks. `None`: it cannot.
+    /// Copies a local file by sharing its blocks (reflink), without reading it. `None` if the file system cannot.
     ///
     /// # Errors
-    /// If it can, and it failed.
+    /// If the file system can share blocks and the copy failed.
     fn clone_file(&self, _entry: &Entry, _file: &File) -> Result<Option<Outcome>> {
         Ok(None)
     }

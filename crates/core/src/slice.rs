@@ -1,4 +1,4 @@
-//! What moves: batches of slices.
+//! The unit of transfer: batches of slices.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use crate::digest::{ChainingValue, PART_LEN, SLICE_LEN, SliceHasher};
 use crate::entry::Entry;
 use crate::error::Result;
 
-/// Slices in one batch at most; bounds the memory that a batch's description takes.
+/// The most slices in one batch; it bounds the memory for the description of a batch.
 pub const MAX_BATCH_SLICES: usize = 1024;
 
-/// A contiguous part of one file: the unit of digest, retry and resume. A whole small file is one slice.
+/// A contiguous range of one file: the unit of digest, retry and resume. A whole small file is one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Which of [`Batch::entries`] it belongs to.
+    /// The position of its file in [`Batch::entries`].
     pub entry: u32,
-    /// Which slice of the file: it begins at `index` × [`crate::SLICE_LEN`].
+    /// The number of the slice: it begins at `index` × [`crate::SLICE_LEN`].
     pub index: u32,
-    /// Which part of it alone, of [`crate::digest::PART_LEN`] bytes; only of a large file. At the end of a run there are
-    /// fewer slices than streams, and parts keep all of them busy.
+    /// The number of a part of [`crate::digest::PART_LEN`] bytes, if only that part is meant; large files only. At the
+    /// end of a run there are fewer slices than connections, and parts keep all connections busy.
     pub part: Option<u8>,
 }
 
 impl Slice {
-    /// All of a slice.
+    /// A whole slice.
     #[must_use]
     pub fn whole(entry: u32, index: u32) -> Self {
         Self { entry, index, part: None }
     }
 
-    /// Where it begins in its file, in bytes.
+    /// The offset in its file, in bytes.
     #[must_use]
     pub fn start(self) -> u64 {
         u64::from(self.index) * SLICE_LEN + u64::from(self.part.unwrap_or_default()) * PART_LEN
     }
 
-    /// How long it is in a file of `file_len` bytes.
+    /// Its length in a file of `file_len` bytes; 0 beyond the end.
     #[must_use]
     pub fn len_in(self, file_len: u64) -> u64 {
         let most = if self.part.is_some() { PART_LEN } else { SLICE_LEN };
@@ -45,14 +45,14 @@ impl Slice {
     }
 }
 
-/// What one stream takes at a time: one slice of a large file, or hundreds of whole small files.
+/// The content of one request: one slice of a large file, or hundreds of whole small files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// The files, with all that the destination needs to commit them.
+    /// The files, with all metadata that the destination needs to commit them.
     pub entries: Vec<Arc<Entry>>,
-    /// The slices, in the order in which their bytes follow each other.
+    /// The slices, in the order of their bytes in the content.
     pub slices: Vec<Slice>,
-    /// Whether they were sent before, and what became of that is not known: they may be there.
+    /// Whether they were sent before without an answer, so that the destination may have them.
     pub again: bool,
 }
 
@@ -64,55 +64,55 @@ impl Batch {
         Some((self.entries.get(slice.entry as usize)?, slice))
     }
 
-    /// Its slices with their entries. A slice that names no entry ends it; decoders check that there is none.
+    /// The slices with their entries. A slice without an entry ends the iteration; decoders refuse such a batch.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<Entry>, Slice)> {
         (0..self.slices.len()).map_while(|at| self.get(at))
     }
 }
 
-/// A run of bytes that are no hole.
+/// A run of data: bytes that are not in a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Where it begins, in bytes from the beginning of the slice.
+    /// The offset in the slice, in bytes.
     pub start: u32,
-    /// How long it is, in bytes.
+    /// The length in bytes.
     pub len: u32,
-    /// The destination has it, in the file that is to be replaced ([`crate::delta`]): it was not sent. Only of a slice
-    /// of a large file that is alone in its batch.
+    /// The destination has these bytes in the file that is to be replaced ([`crate::delta`]), so they were not sent.
+    /// Only in a batch of one slice of a large file.
     pub same: bool,
 }
 
 impl Extent {
-    /// A run of data that is sent.
+    /// A run of data that was sent.
     #[must_use]
     pub fn data(start: u32, len: u32) -> Self {
         Self { start, len, same: false }
     }
 }
 
-/// What was read of one slice: where its data lies, and the proof of all of it, holes included.
+/// The result of reading one slice: its runs of data, and the proof of the whole slice, holes included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceData {
-    /// The runs of data, ascending, not overlapping; what is between them is a hole.
+    /// The runs of data, ascending and not overlapping; the gaps are holes.
     pub extents: Vec<Extent>,
-    /// The proof of the slice, taken at the source.
+    /// The proof of the slice, computed at the source.
     pub value: ChainingValue,
 }
 
 impl SliceData {
-    /// Bytes of data of it that are sent.
+    /// The bytes of data that were sent.
     #[must_use]
     pub fn data_len(&self) -> u64 {
         self.len_of(false)
     }
 
-    /// Bytes of data of it that the destination has.
+    /// The bytes of data that the destination has.
     #[must_use]
     pub fn same_len(&self) -> u64 {
         self.len_of(true)
     }
 
-    /// Whether `content`, the data of all its extents, is what the source hashed of this slice of `entry`.
+    /// Whether `content`, the data of all extents, has the hash that the source computed for this slice of `entry`.
     #[must_use]
     pub fn proves(&self, entry: &Entry, slice: Slice, content: &[u8]) -> bool {
         let len = slice.len_in(entry.len);
@@ -136,16 +136,16 @@ impl SliceData {
     }
 }
 
-/// A batch with its content. Bytes cannot lose their proof: both are here or neither.
+/// A batch with its content. One type holds the bytes and their proofs, so neither can be lost alone.
 #[must_use]
 pub struct BatchData {
-    /// What the content is of.
+    /// The description of the content.
     pub batch: Arc<Batch>,
-    /// One for each slice: what was read, or why it could not be.
+    /// One result for each slice, in order.
     pub slices: Vec<Result<SliceData>>,
-    /// The data of all extents of all slices that were read and are sent, one after the other.
+    /// The data of all extents that were read and sent, of all slices in order.
     pub content: Buffer,
-    /// Whether the content has stayed in the memory of the process that hashed it. Content from a wire has not:
-    /// a sink checks it against its proof before it counts.
+    /// Whether the content has stayed in the memory of the process that hashed it. A sink verifies other content, which
+    /// came over a connection, against its proof.
     pub at_hand: bool,
 }

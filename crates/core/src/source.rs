@@ -1,4 +1,4 @@
-//! The contract of the reading end.
+//! The contract of the end that is read.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -16,25 +16,25 @@ use crate::path::RelPath;
 use crate::report::{Failure, HungOperation};
 use crate::slice::{Batch, BatchData};
 
-/// A part of what a scan found.
+/// Some of the results of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ScanBatch {
-    /// Entries. A directory usually comes before what is in it, but with several visitors at once that is no
-    /// promise: sinks make missing parents.
+    /// Entries. A directory usually comes before its contents, but several threads of a scan may visit at once, so
+    /// there is no guarantee; sinks create missing parents.
     pub entries: Vec<Entry>,
-    /// What could not be looked at.
+    /// Entries that could not be examined.
     pub errors: Vec<Failure>,
-    /// How many entries the rules left out (what is below a directory that was left out is not counted).
+    /// How many entries the rules excluded. Entries below an excluded directory are not counted.
     pub excluded: u64,
-    /// Their paths, if they were asked for.
+    /// The paths of the excluded entries, if [`ScanOptions::tells_left_out`] is set.
     pub left_out: Vec<RelPath>,
-    /// The entries are as an earlier run saw them. Only of an end in this process.
+    /// The entries come from an index that an earlier run saved. Only set by a source in this process.
     #[serde(skip)]
     pub told: bool,
 }
 
 impl ScanBatch {
-    /// The rules leave out the entry at `path`.
+    /// Records that the rules exclude the entry at `path`.
     pub fn leaves_out(&mut self, options: &ScanOptions, path: &RelPath) {
         self.excluded += 1;
         if options.tells_left_out {
@@ -43,47 +43,53 @@ impl ScanBatch {
     }
 }
 
-/// Receives the parts of a scan, possibly from several threads at once. `Break` ends the scan.
+/// Receives the results of a scan, possibly from several threads at once. `Break` ends the scan.
 pub type ScanVisit<'a> = &'a (dyn Fn(ScanBatch) -> ControlFlow<()> + Sync);
 
-/// An end that data is read from. It may be used from many threads at once; calls block.
+/// An end that data is read from. Any number of threads may call it at once; calls block.
+///
+/// Its promises are the cases of `haul_testkit::conformance`, which every source runs.
 pub trait Source: Send + Sync {
-    /// What the root itself is; `None` where there is nothing.
+    /// The entry at the root; `None` if there is none.
     ///
     /// # Errors
-    /// If it cannot be looked at.
+    /// If the root cannot be examined.
     fn root(&self) -> Result<Option<Entry>>;
 
     /// Visits the root itself and everything below it.
     ///
     /// # Errors
-    /// If the scan as a whole cannot go on; what concerns one entry is in [`ScanBatch::errors`].
+    /// If the whole scan cannot continue. Errors of single entries are in [`ScanBatch::errors`], also
+    /// [`crate::ErrorKind::NotFound`] for a start that does not exist.
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()>;
 
-    /// The entries at `paths` as they are now, without following links: one answer for each, in order.
+    /// The current entries at `paths`, without following symbolic links: one result for each path, in order. `Ok(None)`
+    /// means that there is no such entry.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>>;
 
-    /// Whether there is something at `paths`: one answer for each, in order. `false` is what was just found out; that
-    /// something is there may be known from before.
+    /// Whether entries exist at `paths`: one result for each path, in order. `false` is always current; `true` may come
+    /// from an earlier lookup.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         Ok(self.lookup(paths)?.into_iter().map(|found| found.map(|entry| entry.is_some())).collect())
     }
 
-    /// Reads the slices of a batch and hashes them. A file that is no longer what its entry says
-    /// ([`Entry::identity`]) fails with [`crate::ErrorKind::SourceChanged`], checked after its bytes were read.
+    /// Reads the slices of a batch and hashes them. After the bytes of a slice are read, the source compares the file
+    /// with [`Entry::identity`] of its entry; if they differ, the slice fails with
+    /// [`crate::ErrorKind::SourceChanged`]. A file that no longer exists fails with that or with
+    /// [`crate::ErrorKind::NotFound`].
     ///
     /// # Errors
-    /// If the end as a whole cannot answer; what concerns one slice is in [`BatchData::slices`].
+    /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
 
-    /// Does the same for a batch of one slice of a large file, of which the destination has told these pages: what is the
-    /// same in them may be left out ([`crate::slice::Extent::same`]).
+    /// Reads a batch of one slice of a large file, given the hashes of the pages that the destination has. The source
+    /// may omit content that the destination has already ([`crate::slice::Extent::same`]).
     ///
     /// # Errors
     /// As [`Source::read`].
@@ -91,40 +97,40 @@ pub trait Source: Send + Sync {
         self.read(batch)
     }
 
-    /// Reads ahead what [`Source::read_changed`] will probably be asked for, until `stop` is set: for the time in which the
-    /// other end is not there yet. What is found out is told by nothing but how soon the slices come.
+    /// Hashes the files that [`Source::read_changed`] will probably read, until `stop` is set. It uses the time until
+    /// the destination is connected; its results only make later reads faster.
     fn prehash(&self, _options: &ScanOptions, _stop: &AtomicBool) {}
 
-    /// The digests of whole files, each as it is now.
+    /// The current digests of whole files: one result for each path, in order.
     ///
     /// # Errors
-    /// If the end as a whole cannot answer.
+    /// If the whole call fails.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
 
-    /// What has been under way for so long, or longer, that the file system may never answer.
+    /// Operations that have been in flight for at least `patience`: the file system may never answer them.
     fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 
-    /// Whether slices of large files may be read in parts ([`crate::Slice::part`]).
+    /// Whether [`Source::read`] accepts parts of slices of large files ([`crate::Slice::part`]).
     fn has_parts(&self) -> bool {
         false
     }
 
-    /// Nothing more will be read than what is being read. Said again and again until the end.
+    /// No reads will follow those in flight. Called repeatedly until the run ends.
     fn ending(&self) {}
 
-    /// Connections that are up; 0 for an end on this machine.
+    /// The number of open connections; 0 for an end on this machine.
     fn streams(&self) -> u32 {
         0
     }
 
-    /// What has come over connections so far; nothing for an end on this machine.
+    /// The bytes received over connections so far; zeros for an end on this machine.
     fn traffic(&self) -> Traffic {
         Traffic::default()
     }
 
-    /// The open file, where it lives on this machine: for copies that the file system does by itself.
+    /// The open file, if the source is on this machine: for a copy that shares blocks (reflink).
     fn local_file(&self, _entry: &Entry) -> Option<Result<File>> {
         None
     }

@@ -1,12 +1,12 @@
-//! The names under which a destination holds what is not complete yet, beside the final names.
+//! The names of temporary files at the destination, beside the final names.
 
 use crate::path::RelPath;
 
-/// What they begin with.
+/// The prefix of all staging names.
 const PREFIX: &[u8] = b".haul-";
-/// What the names of staged files end with.
+/// The suffix of staged files.
 pub const PART: &[u8] = b".part";
-/// What the names of their journals end with.
+/// The suffix of their journals.
 pub const JOURNAL: &[u8] = b".journal";
 
 /// The staging name of `name`: `.haul-`, 16 hexadecimal digits of its BLAKE3, and `suffix`.
@@ -16,7 +16,7 @@ pub fn staging_name(name: &[u8], suffix: &[u8]) -> Vec<u8> {
     [PREFIX, &hex.as_bytes()[..16], suffix].concat()
 }
 
-/// Whether haul may have made a file of this name for staging.
+/// Whether the name has the form of a staging name.
 #[must_use]
 pub fn is_staging_name(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
@@ -24,10 +24,10 @@ pub fn is_staging_name(name: &[u8]) -> bool {
     hex.len() == 16 && hex.iter().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
 }
 
-/// Whether one of a path's components is such a name.
+/// Whether a component of the path has the form of a staging name.
 #[must_use]
 pub fn has_staging_name(path: &RelPath) -> bool {
-    // Paths can be long, and most have none.
+    // Paths can be long, and most have no such component.
     memchr::memmem::find(path.as_bytes(), PREFIX).is_some() && path.components().any(is_staging_name)
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_its_own_names_only() {
+    fn only_staging_names_are_recognised() {
         assert!(is_staging_name(&staging_name(b"x", PART)) && is_staging_name(&staging_name(b"", JOURNAL)));
         for other in
             [&b".haul-part"[..], b".haul-0123456789abcdeX.part", b".haul-0123456789ABCDEF.part", b"x.part"]

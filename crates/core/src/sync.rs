@@ -1,8 +1,8 @@
-//! Locks that stay usable after a thread that held one has panicked.
+//! Locks without poisoning: they stay usable after a thread has panicked while it held one.
 //!
-//! A panic ends the run with an error (`haul-threads`), and what the lock guards is still needed to end it in order. So no
-//! caller asks whether a lock is poisoned. With the feature `shuttle` the locks are those of that crate, which tries many
-//! orders in which threads can run; tests that use it say so.
+//! A panic ends the run with an error (`haul-threads`), and the guarded data is still needed to end it in order. With
+//! the feature `shuttle` the locks come from the crate of that name, which runs a test with many interleavings of its
+//! threads.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use std::sync::PoisonError;
 
 pub use imp::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 
-/// [`std::sync::Mutex`] without poison.
+/// [`std::sync::Mutex`] without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(imp::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// An unlocked one.
+    /// An unlocked mutex.
     pub const fn new(value: T) -> Self {
         Self(imp::Mutex::new(value))
     }
 
-    /// What it holds.
+    /// The guarded value.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits for the lock and takes it.
+    /// Acquires the lock; blocks until it is free.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock if it is free.
+    /// Acquires the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -45,7 +45,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// What it holds, as nobody else can have it.
+    /// The guarded value, without locking, as there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,22 +56,22 @@ impl<T: ?Sized> Mutex<T> {
 pub struct Condvar(imp::Condvar);
 
 impl Condvar {
-    /// One that nobody waits for.
+    /// A condition variable without waiters.
     pub const fn new() -> Self {
         Self(imp::Condvar::new())
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 
-    /// Gives the lock up and waits to be woken.
+    /// Releases the lock and waits for a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl Condvar {
         self.0.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits to be woken, for `time` at most.
+    /// Waits for a notification, for at most `time`.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -94,7 +94,7 @@ impl Condvar {
         self.0.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while `condition` holds, for `time` at most.
+    /// Waits while `condition` holds, for at most `time`.
     pub fn wait_timeout_while<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -105,24 +105,24 @@ impl Condvar {
     }
 }
 
-/// [`std::sync::RwLock`] without poison.
+/// [`std::sync::RwLock`] without poisoning.
 #[derive(Debug, Default)]
 pub struct RwLock<T: ?Sized>(imp::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// An unlocked one.
+    /// An unlocked lock.
     pub const fn new(value: T) -> Self {
         Self(imp::RwLock::new(value))
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits to read, beside others who do.
+    /// Acquires shared access; blocks while a writer has the lock.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits to be alone.
+    /// Acquires exclusive access.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,21 +1,21 @@
-//! Text from another machine, made safe to be shown.
+//! Escaping of text from other hosts, so that it is safe to print.
 //!
-//! A remote haul, a server or a store words its own errors. Printed as they come, such words could clear the screen, set
-//! the clipboard or forge lines of ours. So every field that holds a peer's words is cleaned when it is decoded, with
-//! `#[serde(deserialize_with = "shown")]`, and every [`crate::Error`] cleans its words when it is made.
+//! The error messages of a remote haul, a server or a store could clear the screen, set the clipboard or forge lines of
+//! output. So every field with text of a peer is cleaned when it is decoded, with
+//! `#[serde(deserialize_with = "shown")]`, and every [`crate::Error`] cleans its text when it is created.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// Whether a terminal may act on the character, or show what follows it in another order or on another line.
+/// Whether a terminal may act on the character, or print the following text in another order or on another line.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Appends the character as text that is safe: `\xNN` for each byte of a control character, `\u{NNNN}` for others.
+/// Appends the character, escaped if it is unsafe: `\xNN` for each byte of a control character, `\u{NNNN}` for others.
 pub(crate) fn push_escaped(out: &mut String, c: char) {
     if !is_unsafe(c) {
         out.push(c);
@@ -27,7 +27,7 @@ pub(crate) fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// The text on one line, with nothing in it that a terminal acts on. What was cleaned before stays as it is.
+/// The text on one line, with all unsafe characters escaped. Cleaning twice changes nothing.
 #[must_use]
 pub fn one_line<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     let text = text.into();
@@ -39,17 +39,17 @@ pub fn one_line<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// For `#[serde(deserialize_with)]`: decodes a field and cleans all text in it.
+/// Decodes a field and cleans all text in it; for `#[serde(deserialize_with)]`.
 ///
 /// # Errors
-/// As decoding does.
+/// The error of the decoder.
 pub fn shown<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clean>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(deserializer).map(Clean::clean)
 }
 
-/// What [`shown`] can clean.
+/// Types that [`shown`] can clean.
 pub trait Clean {
-    /// The same, with all text in it cleaned by [`one_line`].
+    /// The value with all text cleaned by [`one_line`].
     #[must_use]
     fn clean(self) -> Self;
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_acts_on_nothing_that_is_left() {
+    fn no_unsafe_character_is_left() {
         let bad = "a\x1b[2Jb\nc\r\u{9b}31m\u{9d}52;c;x\x07\u{7f}\u{202e}gpj\u{2066}\u{2028}é";
         let safe = one_line(bad);
         assert!(!safe.chars().any(is_unsafe), "{safe}");

@@ -14,8 +14,10 @@
 )]
 
 pub mod compare;
+pub mod conformance;
 pub mod content;
 pub mod disk;
+pub mod ends;
 pub mod facts;
 pub mod fault;
 pub mod harm;

@@ -1,6 +1,7 @@
 //! A peer and the remote end in one process, over connections that can be cut, stalled and damaged.
 
 mod cable;
+mod conformance;
 mod faults;
 mod mem;
 mod pair;

@@ -1,5 +1,7 @@
 //! The two ends of a run: where they are, and opening them.
 
+#[cfg(test)]
+mod conformance;
 mod open;
 mod overlap;
 mod paced;

@@ -1,7 +1,19 @@
 //! Include and exclude rules in rsync's pattern language.
 //!
-//! The language is the one of rsync's manual, "PATTERN MATCHING RULES", with the corners as its implementation has
-//! them. Everything is bytes; a match takes time proportional to pattern × path, whatever the pattern.
+//! The language is that of rsync(1), "PATTERN MATCHING RULES", with the corner cases of its implementation. Patterns
+//! and paths are bytes. Matching takes time proportional to pattern length × path length for every pattern.
+//!
+//! ```
+//! use haul_core::RelPath;
+//! use haul_core::filter::{Rule, excludes};
+//!
+//! let rules = [Rule::include("*.c"), Rule::include("*/"), Rule::exclude("*")];
+//! let is_excluded = |path: &[u8], is_dir| Ok(excludes(&rules, &RelPath::new(path)?, is_dir));
+//! assert!(!is_excluded(b"src/main.c", false)?);
+//! assert!(!is_excluded(b"src", true)?);
+//! assert!(is_excluded(b"src/main.o", false)?);
+//! # Ok::<(), haul_core::path::BadPath>(())
+//! ```
 
 mod pattern;
 mod wild;
@@ -10,15 +22,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::RelPath;
 
-/// One rule. The first rule whose pattern matches decides; no match means included.
+/// A filter rule. The first rule with a matching pattern decides; without a match, an entry is included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Whether a match is kept or left out.
+    /// Whether a match is included; else it is excluded.
     pub include: bool,
     /// The pattern, as rsync reads it.
     #[serde(with = "serde_bytes")]
     pub pattern: Vec<u8>,
-    /// The name that the root itself bears in the transfer; empty where what is in the root is meant.
+    /// The name of the root in the transfer; empty if only the contents of the root are transferred.
     ///
     /// In `haul copy src dst` a pattern sees `src/file`, in `haul copy src/ dst` it sees `file`.
     #[serde(with = "serde_bytes")]
@@ -26,19 +38,19 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule that keeps what matches.
+    /// A rule that includes matching entries.
     #[must_use]
     pub fn include(pattern: impl Into<Vec<u8>>) -> Self {
         Self { include: true, pattern: pattern.into(), root_name: Vec::new() }
     }
 
-    /// A rule that leaves out what matches.
+    /// A rule that excludes matching entries.
     #[must_use]
     pub fn exclude(pattern: impl Into<Vec<u8>>) -> Self {
         Self { include: false, pattern: pattern.into(), root_name: Vec::new() }
     }
 
-    /// The same rule for a root that bears `name` in the transfer.
+    /// The same rule for a root that has `name` in the transfer.
     #[must_use]
     pub fn below(&self, name: &[u8]) -> Self {
         Self { root_name: name.to_vec(), ..self.clone() }
@@ -58,8 +70,8 @@ impl Rule {
     }
 }
 
-/// Whether the rules leave out the entry at `path`. Asked from the root downwards: what is below a directory that
-/// is left out is never asked about. A root that bears no name is never left out.
+/// Whether the rules exclude the entry at `path`. A scan goes from the root downwards and skips everything below an
+/// excluded directory, so this does not look at the directories above `path`. A root without a name is never excluded.
 #[must_use]
 pub fn excludes(rules: &[Rule], path: &RelPath, is_dir: bool) -> bool {
     rules.iter().find(|rule| rule.matches(path, is_dir)).is_some_and(|rule| !rule.include)

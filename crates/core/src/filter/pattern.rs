@@ -1,13 +1,13 @@
-//! Which part of a path a pattern is held against: anchors, tails, `**`, and the trailing `/` and `***`.
+//! Anchors of patterns: which part of a path a pattern is matched against, with `**` and a trailing `/` or `***`.
 
 use super::wild;
 
-/// Where in the path a pattern may begin.
+/// Where in the path a match may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     /// At the beginning of the path only.
     Start,
-    /// So that it covers the last this many components.
+    /// At the beginning of the last components, this many.
     LastComponents(usize),
     /// At the beginning of any component.
     AnyComponent,
@@ -39,8 +39,8 @@ pub(super) fn matches(pattern: &[u8], path: &[u8], is_dir: bool) -> bool {
         (false, true, _) => Begin::AnyComponent,
         (false, false, slashes) => Begin::LastComponents(slashes + 1),
     };
-    // A leading `**/` also matches at the very beginning, and a trailing `/***` also matches the directory itself:
-    // the text is given the slash that the pattern asks for.
+    // A leading `**/` also matches at the beginning of the path, and a trailing `/***` also matches the directory
+    // itself: the text gets the slash that the pattern needs.
     let before: &[u8] = if starts_double { b"/" } else { b"" };
     let after: &[u8] = if double_star && pattern.ends_with(b"***") && is_dir { b"/" } else { b"" };
     let tokens = wild::compile(pattern);
@@ -64,7 +64,7 @@ fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// The last `count` components of a path, if it has as many.
+/// The last `count` components of a path; `None` if it has fewer.
 fn last_components(path: &[u8], count: usize) -> Option<&[u8]> {
     let mut slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     match slashes.nth(count.checked_sub(1)?) {
@@ -73,7 +73,7 @@ fn last_components(path: &[u8], count: usize) -> Option<&[u8]> {
     }
 }
 
-/// Whether `tail` is the end of `path`, beginning at a component.
+/// Whether `path` ends with `tail`, from the beginning of a component on.
 fn is_tail(path: &[u8], tail: &[u8]) -> bool {
     path.strip_suffix(tail).is_some_and(|head| head.is_empty() || head.ends_with(b"/"))
 }

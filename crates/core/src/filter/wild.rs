@@ -1,30 +1,31 @@
-//! Wildcards: `?`, `*`, `**` and `[…]`, as a set of pattern positions that moves along the text.
+//! Wildcards: `?`, `*`, `**` and `[…]`. Matching simulates a nondeterministic automaton: it keeps the set of reachable
+//! pattern positions while it reads the text, so no pattern takes exponential time.
 
 /// One step of a compiled pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token<'a> {
     /// This byte.
     Byte(u8),
-    /// Any byte but a slash.
+    /// Any byte except a slash.
     Any,
-    /// Any number of bytes that are no slash.
+    /// Any number of bytes except slashes.
     Star,
     /// Any number of any bytes.
     DoubleStar,
     /// One byte of a class.
     Class(Class<'a>),
-    /// Nothing: the pattern is malformed here and rsync lets it match nothing.
+    /// No byte: the pattern is malformed here, and rsync matches nothing with it.
     Never,
 }
 
-/// A `[…]`: the bytes behind the opening bracket, up to and with the closing one, known to be well formed.
+/// A well-formed `[…]`: the bytes after the opening bracket, with the closing one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Class<'a> {
     negated: bool,
     body: &'a [u8],
 }
 
-/// Cuts a pattern into tokens.
+/// Compiles a pattern to tokens.
 pub(super) fn compile(pattern: &[u8]) -> Vec<Token<'_>> {
     let mut tokens = Vec::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -59,7 +60,7 @@ pub(super) fn compile(pattern: &[u8]) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether the tokens match the whole text; with `any_component`, or the text behind any of its slashes.
+/// Whether the tokens match the whole text or, with `any_component`, the text after any of its slashes.
 pub(super) fn matches(tokens: &[Token<'_>], text: &[u8], any_component: bool) -> bool {
     let end = tokens.len();
     let mut now = vec![false; end + 1];
@@ -92,7 +93,7 @@ pub(super) fn matches(tokens: &[Token<'_>], text: &[u8], any_component: bool) ->
     now[end]
 }
 
-/// Marks position `at`, and the positions behind it that stars let one reach for nothing.
+/// Marks position `at`, and the positions after it that are reachable because a star matches the empty text.
 fn enter(tokens: &[Token<'_>], positions: &mut [bool], mut at: usize) {
     while !std::mem::replace(&mut positions[at], true)
         && matches!(tokens.get(at), Some(Token::Star | Token::DoubleStar))
@@ -101,7 +102,7 @@ fn enter(tokens: &[Token<'_>], positions: &mut [bool], mut at: usize) {
     }
 }
 
-/// One thing that a class lists.
+/// An item of a class.
 enum Item {
     Byte(u8),
     Range(u8, u8),
@@ -119,7 +120,7 @@ impl Item {
 }
 
 impl<'a> Class<'a> {
-    /// Reads a class behind its opening bracket; `None` if it does not end or names a class that there is not.
+    /// Parses a class after its opening bracket; `None` if it has no end or an unknown named class.
     fn parse(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let negated = matches!(text.first(), Some(b'!' | b'^'));
         let start = usize::from(negated);
@@ -132,7 +133,7 @@ impl<'a> Class<'a> {
         Some((Self { negated, body: &text[start..=at] }, &text[at + 1..]))
     }
 
-    /// Whether the class holds `byte`; a slash is in no class.
+    /// Whether the class contains `byte`; no class contains a slash.
     fn contains(&self, byte: u8) -> bool {
         byte != b'/' && self.lists(byte) != self.negated
     }
@@ -171,7 +172,7 @@ fn next_item(text: &[u8], before: Option<u8>) -> Option<(Item, usize)> {
     }
 }
 
-/// The POSIX class of a name, in the C locale.
+/// The POSIX class of this name, in the C locale.
 fn named(name: &[u8]) -> Option<fn(u8) -> bool> {
     Some(match name {
         b"alnum" => |byte| byte.is_ascii_alphanumeric(),
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_hold_what_they_list() {
+    fn classes_contain_their_items() {
         for (pattern, yes, no) in [
             ("[abc]", "abc", "d-/"),
             ("[a-c]", "abc", "d-"),
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_take_time_in_proportion() {
+    fn many_stars_take_proportional_time() {
         let pattern = "*a".repeat(200) + "b";
         let text = "a".repeat(20_000);
         let begin = std::time::Instant::now();

@@ -18,7 +18,14 @@ struct State {
 
 impl Ticket {
     pub(crate) fn new(slices: usize, done: WriteDone) -> Arc<Self> {
-        let state = State { outcomes: vec![None; slices], left: slices, done: Some(done) };
+        let done = if slices == 0 {
+            // No slice will settle it.
+            done(Vec::new());
+            None
+        } else {
+            Some(done)
+        };
+        let state = State { outcomes: vec![None; slices], left: slices, done };
         Arc::new(Self { state: Mutex::new(state) })
     }
 

@@ -1,66 +1,51 @@
-//! Is it there already?
+//! Compares an offered entry with the entry at its place.
 
-use haul_core::{Compare, Entry, EntryKind, Left, Offer, SinkOptions, Timestamp};
+use haul_core::policy::{Existing, Kind};
+use haul_core::{SinkOptions, Timestamp};
 
 use super::meta::seconds;
 use super::packet::Attrs;
 use super::tree::{DIR, FILE, KIND, LINK};
 
-/// What there is to be done about an entry, seen from its content.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nothing of that name.
-    Missing,
-    /// The same content.
-    Same,
-    /// Something else: other content, or another kind of thing.
-    Differs,
-    /// An option says to leave it.
-    Left(Left),
-    /// It depends on where the link points.
-    Target,
-    /// It depends on the digest of what is there.
-    Digest,
+/// The entry at the place of an offered one. SFTP has whole seconds, and no device numbers.
+pub(super) struct SftpEntry<'a> {
+    pub(super) options: &'a SinkOptions,
+    pub(super) attrs: &'a Attrs,
 }
 
-/// Compares an offered entry with `now`, what is at its place.
-pub(super) fn compare(options: &SinkOptions, offer: &Offer, now: Option<&Attrs>) -> Verdict {
-    let entry = &*offer.entry;
-    let Some(now) = now else {
-        return if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing };
-    };
-    let kind = now.mode.map(|mode| mode & KIND);
-    if entry.is_dir() && kind == Some(DIR) {
-        return Verdict::Same;
-    }
-    if options.ignore_existing {
-        return Verdict::Left(Left::Exists);
-    }
-    match &entry.kind {
-        EntryKind::File if kind == Some(FILE) => same_file(options, offer, entry, now),
-        EntryKind::Symlink(_) if kind == Some(LINK) => Verdict::Target,
-        EntryKind::Fifo if kind == Some(0o010_000) => Verdict::Same,
-        EntryKind::Socket if kind == Some(0o140_000) => Verdict::Same,
-        _ => Verdict::Differs,
+impl SftpEntry<'_> {
+    fn modified(&self) -> Option<u32> {
+        self.attrs.times.map(|(_, modified)| modified)
     }
 }
 
-fn same_file(options: &SinkOptions, offer: &Offer, entry: &Entry, now: &Attrs) -> Verdict {
-    let modified = now.times.map(|(_, modified)| modified);
-    let whole = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
-    let same = |modified: u32| options.is_same_time(whole(modified), whole(seconds(entry.mtime)));
-    let is_newer = |modified: u32| modified > seconds(entry.mtime) && !same(modified);
-    if options.update && modified.is_some_and(is_newer) {
-        return Verdict::Left(Left::Newer);
+impl Existing for SftpEntry<'_> {
+    fn kind(&self) -> Option<Kind> {
+        Some(match self.attrs.mode? & KIND {
+            FILE => Kind::File,
+            DIR => Kind::Dir,
+            LINK => Kind::Symlink,
+            0o010_000 => Kind::Fifo,
+            0o140_000 => Kind::Socket,
+            0o020_000 => Kind::CharDevice,
+            0o060_000 => Kind::BlockDevice,
+            _ => return None,
+        })
     }
-    let same = match options.compare {
-        _ if now.size != Some(entry.len) => false,
-        Compare::SizeOnly => true,
-        Compare::SizeAndTime => modified.is_some_and(same),
-        Compare::Checksum if offer.digest.is_some() => return Verdict::Digest,
-        Compare::Checksum => false,
-    };
-    if same { Verdict::Same } else { Verdict::Differs }
+
+    fn size(&self) -> Option<u64> {
+        self.attrs.size
+    }
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        let whole = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
+        let is_same = |modified| self.options.is_same_time(whole(modified), whole(seconds(time)));
+        self.modified().is_some_and(is_same)
+    }
+
+    fn is_newer_than(&self, time: Timestamp) -> bool {
+        self.modified().is_some_and(|modified| modified > seconds(time)) && !self.has_time(time)
+    }
 }
 
 /// Whether two names may be one file. SFTP does not tell inodes: what one file has only once must be the same.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use haul_core::policy::{Verdict, decide};
 use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
 
-use super::compare::{Verdict, compare};
+use super::compare::SftpEntry;
 use super::conn::Fault;
 use super::meta::{self, Change};
 use super::packet::{Attrs, Request};
@@ -43,7 +44,8 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
             Ok(now) => (now, None),
             Err(fault) => (None, Some(Err(sink.tree.error("look at", &offer.entry.path, fault)))),
         };
-        let verdict = compare(&sink.options, offer, now.as_ref());
+        let existing = now.as_ref().map(|attrs| SftpEntry { options: &sink.options, attrs });
+        let verdict = decide(&sink.options, offer, existing.as_ref());
         cases.push(Case { offer, now, verdict, answer });
     }
     compare_targets(sink, &mut cases)?;
@@ -84,7 +86,7 @@ fn can_hold(entry: &Entry) -> bool {
 
 /// Settles which links point where they should.
 fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let asked = |case: &Case<'_>| case.verdict == Verdict::Target;
+    let asked = |case: &Case<'_>| case.verdict == Verdict::CompareTarget;
     let told = sink.tree.pool().on_one(|conn| {
         let mut wave = Wave::new(conn);
         for case in cases.iter().filter(|case| asked(case)) {
@@ -101,14 +103,14 @@ fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     })?;
     for (case, there) in cases.iter_mut().filter(|case| asked(case)).zip(told) {
         let same = matches!(&case.entry().kind, EntryKind::Symlink(to) if there.as_deref() == Some(&to[..]));
-        case.verdict = if same { Verdict::Same } else { Verdict::Differs };
+        case.verdict = Verdict::of_comparison(same);
     }
     Ok(())
 }
 
 /// Settles which files have the content that they should, by reading them.
 fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let asked = |case: &Case<'_>| case.verdict == Verdict::Digest;
+    let asked = |case: &Case<'_>| matches!(case.verdict, Verdict::CompareDigest(_));
     let paths: Vec<RelPath> =
         cases.iter().filter(|case| asked(case)).map(|case| case.entry().path.clone()).collect();
     if paths.is_empty() {

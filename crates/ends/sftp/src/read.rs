@@ -70,6 +70,8 @@ fn read_some(
                 let _closed = wave.expect();
                 match (read, stat) {
                     (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
+                    // A file that became shorter: what is missing was asked for after the handle was closed.
+                    (Err(_), Ok(now)) if !is_still(entry, &now) => Err(changed(tree, &entry.path)),
                     (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
                     // Checked after the bytes were read: what still has the size and time of the scan was not
                     // written to, as far as whole seconds tell.

@@ -1,6 +1,9 @@
 //! Is it there already? And what has no content is made at once.
 
-use haul_core::{Answer, Compare, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result};
+use haul_core::policy::{Existing, Kind, Verdict, decide};
+use haul_core::{
+    Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions, Timestamp,
+};
 use haul_object::{Object, Payload, sidecar};
 
 use super::pages::{Seen, Unknown};
@@ -101,20 +104,18 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
                 return Ok(Answer::Left(left));
             }
         }
-        Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
         Some(now) => {
             let there = notes::read(&entry.path, &now, false, None);
-            if is_newer(sink, &there, entry) {
-                return Ok(Answer::Left(Left::Newer));
-            }
-            if is_same(sink, offer, &now, &there)? {
-                if notes::is_same(&now, entry) {
-                    return Ok(Answer::Same);
+            match compare(sink, offer, &now, &there)? {
+                Verdict::Left(left) => return Ok(Answer::Left(left)),
+                Verdict::Same if notes::is_same(&now, entry) => return Ok(Answer::Same),
+                Verdict::Same => {
+                    if !options.dry_run {
+                        within::restate(sink, entry, &now)?;
+                    }
+                    return Ok(Answer::Updated);
                 }
-                if !options.dry_run {
-                    within::restate(sink, entry, &now)?;
-                }
-                return Ok(Answer::Updated);
+                _ => {}
             }
         }
     }
@@ -153,35 +154,61 @@ pub(super) fn no_object(
     Ok(None)
 }
 
-/// Whether the file there is to be left alone, as it is newer.
-pub(super) fn is_newer(sink: &ObjectSink, there: &Entry, entry: &Entry) -> bool {
-    let options = &sink.options;
-    options.update
-        && entry.is_file()
-        && there.is_file()
-        && there.mtime > entry.mtime
-        && !options.is_same_time(there.mtime, entry.mtime)
+/// The object at the place of an offered entry.
+struct ObjectEntry<'a> {
+    options: &'a SinkOptions,
+    /// The entry that the object stands for.
+    entry: &'a Entry,
+    /// The object has a modification time of its own; else that of the entry is when the object was written.
+    has_mtime: bool,
 }
 
-/// Whether `now`, which stands for `there`, has the content that was offered.
-fn is_same(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Result<bool> {
-    let entry = &*offer.entry;
-    if !entry.is_file() || !there.is_file() {
-        return Ok(entry.kind == there.kind);
+impl Existing for ObjectEntry<'_> {
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::from(&self.entry.kind))
     }
-    if there.len != entry.len {
-        return Ok(false);
+
+    fn size(&self) -> Option<u64> {
+        Some(self.entry.len)
     }
-    Ok(match (sink.options.compare, offer.digest) {
-        (Compare::SizeOnly, _) => true,
-        (Compare::SizeAndTime, _) => {
-            sink.options.is_same_time(there.mtime, entry.mtime) && now.note("mtime").is_some()
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        self.has_mtime && self.options.is_same_time(self.entry.mtime, time)
+    }
+
+    fn is_newer_than(&self, time: Timestamp) -> bool {
+        self.entry.mtime > time && !self.options.is_same_time(self.entry.mtime, time)
+    }
+
+    fn device(&self) -> Option<u64> {
+        match self.entry.kind {
+            EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => Some(number),
+            _ => None,
         }
-        (Compare::Checksum, None) => false,
-        (Compare::Checksum, Some(wanted)) => match sink.tree.recorded(now)? {
-            Some(digest) => digest == wanted,
-            None => sink.read_digest(&entry.path)? == wanted,
-        },
+    }
+}
+
+/// Whether `--update` excludes `entry`, as the file at its place is newer.
+pub(super) fn is_newer(sink: &ObjectSink, there: &Entry, entry: &Entry) -> bool {
+    let existing = ObjectEntry { options: &sink.options, entry: there, has_mtime: false };
+    sink.options.update && entry.is_file() && there.is_file() && existing.is_newer_than(entry.mtime)
+}
+
+/// Compares an offered entry with `now`, the object at its place, which stands for `there`.
+fn compare(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Result<Verdict> {
+    let has_mtime = now.note("mtime").is_some();
+    let existing = ObjectEntry { options: &sink.options, entry: there, has_mtime };
+    Ok(match decide(&sink.options, offer, Some(&existing)) {
+        Verdict::CompareTarget => Verdict::of_comparison(offer.entry.kind == there.kind),
+        Verdict::CompareDigest(wanted) => {
+            let recorded = sink.tree.recorded(now)?;
+            let digest = match recorded {
+                Some(digest) => digest,
+                None => sink.read_digest(&offer.entry.path)?,
+            };
+            Verdict::of_comparison(digest == wanted)
+        }
+        verdict => verdict,
     })
 }
 

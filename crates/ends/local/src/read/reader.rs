@@ -10,7 +10,7 @@ use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, ErrorKind, Extent, PageHashes, RelPath,
-    Result, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
+    Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
 };
 use rustix::fs::Advice;
 
@@ -68,7 +68,12 @@ impl Reader {
         }
         let slices: Vec<Result<SliceData>> = self.threads.each(&jobs, |(entry, slice, part)| {
             let mut part = part.lock();
-            self.slice(tree, entry, *slice, &mut part)
+            let read = self.slice(tree, entry, *slice, &mut part);
+            if read.as_ref().is_err_and(|error| error.retry() == Retry::Again) {
+                // The descriptor may be stale: the next attempt opens the file anew.
+                self.lock().forget(|path| *path == entry.path);
+            }
+            read
         });
         drop(jobs);
         // Holes and failed slices leave gaps, which are closed.

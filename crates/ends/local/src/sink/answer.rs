@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use haul_core::policy::Verdict;
 use haul_core::{Answer, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
-use super::compare::{Verdict, compare};
+use super::compare::compare;
 use super::directory::clear_dir;
 use super::make::make;
 use super::state::LocalSink;
@@ -67,7 +68,7 @@ fn keeps_inode(sink: &LocalSink, entry: &Entry, verdict: &Verdict, now: &Statx) 
     match verdict {
         Verdict::Same | Verdict::Left(_) => true,
         Verdict::Differs => entry.len > SLICE_LEN && sink.writes_into(entry, now),
-        Verdict::Missing => false,
+        Verdict::Missing | Verdict::CompareTarget | Verdict::CompareDigest(_) => false,
     }
 }
 

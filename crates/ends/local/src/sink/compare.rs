@@ -1,6 +1,7 @@
-//! Comparing an offered entry with the destination.
+//! Compares an offered entry with the entry at its place.
 
-use haul_core::{Compare, Entry, EntryKind, Left, Offer, Result, SLICE_LEN};
+use haul_core::policy::{Existing, Kind, Verdict, decide};
+use haul_core::{Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
 use rustix::fs::{FileType, Statx};
 
 use super::state::LocalSink;
@@ -9,52 +10,72 @@ use crate::path::at::At;
 use crate::path::stat;
 use crate::read::digest;
 
-/// What the comparison of the content found.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The name is free.
-    Missing,
-    /// The same content.
-    Same,
-    /// Other content, or another type of file.
-    Differs,
-    /// An option skips the entry.
-    Left(Left),
+/// The entry at the place of an offered one.
+struct LocalEntry<'a> {
+    sink: &'a LocalSink,
+    offered: &'a Entry,
+    at: &'a At,
+    now: &'a Statx,
 }
 
-/// Compares an offered entry with the file of its name and its plain metadata.
+impl Existing for LocalEntry<'_> {
+    fn kind(&self) -> Option<Kind> {
+        Some(match stat::kind(self.now) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => Kind::Symlink,
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice => Kind::CharDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            FileType::Unknown => return None,
+        })
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.now.stx_size)
+    }
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        self.sink.metadata().times.is_same(time, self.at, self.now)
+    }
+
+    fn is_newer_than(&self, time: Timestamp) -> bool {
+        self.sink.metadata().times.is_newer(self.at, self.now, time)
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(device_number(self.now))
+    }
+
+    fn is_suspect(&self) -> bool {
+        self.offered.len <= SLICE_LEN && !self.offered.is_sparse() && self.sink.is_suspect(self.now)
+    }
+}
+
+/// Compares an offered entry with `now`, the entry at its place.
+///
+/// # Errors
+/// If the file at its place cannot be hashed.
 pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)>) -> Result<Verdict> {
     let entry = &*offer.entry;
-    let options = &sink.options;
-    let Some((at, now)) = now else {
-        return Ok(if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing });
-    };
-    if entry.is_dir() && stat::is_dir(now) {
-        return Ok(Verdict::Same);
-    }
-    if options.ignore_existing {
-        return Ok(Verdict::Left(Left::Exists));
-    }
-    if stat::kind(now) != file_type(&entry.kind) {
-        return Ok(Verdict::Differs);
-    }
-    let same = match &entry.kind {
-        EntryKind::File => {
-            if options.update && sink.metadata().times.is_newer(at, now, entry.mtime) {
-                return Ok(Verdict::Left(Left::Newer));
-            }
-            is_same_file(sink, offer, at, now)?
+    let existing = now.map(|(at, now)| LocalEntry { sink, offered: entry, at, now });
+    Ok(match decide(&sink.options, offer, existing.as_ref()) {
+        Verdict::CompareTarget => Verdict::of_comparison(has_target(sink, entry)),
+        Verdict::CompareDigest(digest) => {
+            Verdict::of_comparison(digest::of_path(sink.root(), &entry.path)? == digest)
         }
-        EntryKind::Symlink(target) => {
-            let at = sink.root().at(&entry.path);
-            sink.root().ops.one();
-            let found = at.and_then(|at| rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new()));
-            found.is_ok_and(|found| found.as_bytes() == &target[..])
-        }
-        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => device_number(now) == *number,
-        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => true,
-    };
-    Ok(if same { Verdict::Same } else { Verdict::Differs })
+        verdict => verdict,
+    })
+}
+
+/// Whether the symbolic link at the place of `entry` has the same target.
+fn has_target(sink: &LocalSink, entry: &Entry) -> bool {
+    let EntryKind::Symlink(target) = &entry.kind else { return false };
+    let at = sink.root().at(&entry.path);
+    sink.root().ops.one();
+    let there = at.and_then(|at| rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new()));
+    there.is_ok_and(|there| there.as_bytes() == &target[..])
 }
 
 /// The file type of an entry.
@@ -68,21 +89,4 @@ pub(super) fn file_type(kind: &EntryKind) -> FileType {
         EntryKind::CharDevice(_) => FileType::CharacterDevice,
         EntryKind::BlockDevice(_) => FileType::BlockDevice,
     }
-}
-
-fn is_same_file(sink: &LocalSink, offer: &Offer, at: &At, now: &Statx) -> Result<bool> {
-    let entry: &Entry = &offer.entry;
-    if now.stx_size != entry.len {
-        return Ok(false);
-    }
-    let is_suspect = || entry.len <= SLICE_LEN && !entry.is_sparse() && sink.is_suspect(now);
-    Ok(match sink.options.compare {
-        Compare::SizeOnly | Compare::SizeAndTime if is_suspect() => false,
-        Compare::SizeOnly => true,
-        Compare::SizeAndTime => sink.metadata().times.is_same(entry.mtime, at, now),
-        Compare::Checksum => match offer.digest {
-            Some(wanted) => digest::of_path(sink.root(), &entry.path)? == wanted,
-            None => false,
-        },
-    })
 }

@@ -59,6 +59,7 @@ pub(super) fn to(shared: &Shared, request: &Request, content: Content) -> Answer
     let upload = parameter("uploadId");
     let of_bucket = request.path.trim_matches('/').split('/').count() < 2;
     match (&request.method[..], upload) {
+        ("PUT", None) if request.header("x-amz-copy-source").is_some() => copy(&mut state, request, habits),
         ("PUT", None) => put(&mut state, request, content, habits),
         ("PUT", Some(id)) => put_part(&mut state, request, &id, content, habits),
         ("POST", None) if request.has("uploads") => begin(&mut state, request),
@@ -116,6 +117,24 @@ fn put(state: &mut State, request: &Request, content: Content, habits: Habits) -
     let answer = taken(&content, habits);
     state.objects.insert(request.path.clone(), Object::whole(content, notes(request)));
     answer
+}
+
+/// Copies an object within the store, with metadata of its own if the request replaces it.
+fn copy(state: &mut State, request: &Request, habits: Habits) -> Answer {
+    let from = request.header("x-amz-copy-source").unwrap_or_default();
+    let from = format!("/{}", from.trim_start_matches('/'));
+    let Some(object) = state.objects.get(&from) else { return Answer::refusal(404, "NoSuchKey") };
+    let etag = object.etag(habits);
+    let expected = request.header("x-amz-copy-source-if-match");
+    if expected.is_some_and(|expected| expected.trim_matches('"') != etag) {
+        return Answer::refusal(412, "PreconditionFailed");
+    }
+    let replaces = request.header("x-amz-metadata-directive") == Some("REPLACE");
+    let headers = if replaces { notes(request) } else { object.headers.clone() };
+    let copied = Object::whole(object.content.clone(), headers);
+    let etag = copied.etag(habits);
+    state.objects.insert(request.path.clone(), copied);
+    Answer::xml("CopyObjectResult", &format!("<ETag>&quot;{etag}&quot;</ETag>"))
 }
 
 /// Removes several objects, and reads their names as every reader of XML does: a line end is a line feed, and control

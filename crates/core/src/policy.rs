@@ -1,0 +1,326 @@
+//! Whether the destination has an offered entry already, and whether the options allow to change what it has.
+//!
+//! [`decide`] is the only place with these rules. It asks the end through [`Existing`], in the order in which the rules
+//! need the answers, so that an end computes an answer that costs a system call only where a rule depends on it.
+
+use crate::digest::Digest;
+use crate::entry::{EntryKind, Timestamp};
+use crate::options::{Compare, SinkOptions};
+use crate::sink::{Left, Offer};
+
+/// What kind of entry the destination has, without its link target or device number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+}
+
+impl From<&EntryKind> for Kind {
+    fn from(kind: &EntryKind) -> Self {
+        match kind {
+            EntryKind::File => Self::File,
+            EntryKind::Dir => Self::Dir,
+            EntryKind::Symlink(_) => Self::Symlink,
+            EntryKind::Fifo => Self::Fifo,
+            EntryKind::Socket => Self::Socket,
+            EntryKind::CharDevice(_) => Self::CharDevice,
+            EntryKind::BlockDevice(_) => Self::BlockDevice,
+        }
+    }
+}
+
+/// What the destination has under the name of an offered entry.
+pub trait Existing {
+    /// The kind of the entry; `None` if the end cannot tell.
+    fn kind(&self) -> Option<Kind>;
+
+    /// The length of a file in bytes; `None` if the end cannot tell.
+    fn size(&self) -> Option<u64>;
+
+    /// Whether the modification time is `time`, as precisely as the destination keeps times and the options ask.
+    fn has_time(&self, time: Timestamp) -> bool;
+
+    /// Whether the modification time is later than `time`, by the same precision.
+    fn is_newer_than(&self, time: Timestamp) -> bool;
+
+    /// The device number of a device; `None` if the end cannot tell.
+    fn device(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether size and time are no evidence for the content, because a crash may have cut the content off.
+    fn is_suspect(&self) -> bool {
+        false
+    }
+}
+
+/// What is to be done about the content of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The destination has no entry of that name.
+    Missing,
+    /// The destination has the same content.
+    Same,
+    /// The destination has other content, or another kind of entry.
+    Differs,
+    /// An option excludes the entry.
+    Left(Left),
+    /// The content is the same if the symbolic link has the same target.
+    CompareTarget,
+    /// The content is the same if the file has this digest.
+    CompareDigest(Digest),
+}
+
+impl Verdict {
+    /// The verdict after a comparison of targets or digests.
+    #[must_use]
+    pub fn of_comparison(is_same: bool) -> Self {
+        if is_same { Self::Same } else { Self::Differs }
+    }
+}
+
+/// Compares an offered entry with `seen`, which the destination has under its name (`None`: nothing).
+///
+/// In this order: `--existing` excludes a missing entry; two directories are the same; `--ignore-existing` excludes any
+/// other entry that exists; entries of different kinds differ; `--update` excludes a file that is newer at the
+/// destination; then content is compared as [`SinkOptions::compare`] says.
+///
+/// ```
+/// use std::sync::Arc;
+/// use haul_core::policy::{Existing, Kind, Verdict, decide};
+/// use haul_core::{Entry, EntryKind, Left, Offer, RelPath, SinkOptions, Timestamp};
+///
+/// struct File { len: u64, modified: Timestamp }
+///
+/// impl Existing for File {
+///     fn kind(&self) -> Option<Kind> { Some(Kind::File) }
+///     fn size(&self) -> Option<u64> { Some(self.len) }
+///     fn has_time(&self, time: Timestamp) -> bool { self.modified == time }
+///     fn is_newer_than(&self, time: Timestamp) -> bool { self.modified > time }
+/// }
+///
+/// let entry = Entry::new(RelPath::new(b"notes.txt")?, EntryKind::File, 5);
+/// let offer = Offer { entry: Arc::new(entry), digest: None };
+/// let newer = File { len: 5, modified: Timestamp { sec: 1, nsec: 0 } };
+/// let mut options = SinkOptions::default();
+/// assert_eq!(decide(&options, &offer, None::<&File>), Verdict::Missing);
+/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Differs);
+/// options.update = true;
+/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Left(Left::Newer));
+/// # Ok::<(), haul_core::path::BadPath>(())
+/// ```
+pub fn decide<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: Option<&S>) -> Verdict {
+    let entry = &*offer.entry;
+    let Some(seen) = seen else {
+        return if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing };
+    };
+    let kind = seen.kind();
+    if entry.is_dir() && kind == Some(Kind::Dir) {
+        return Verdict::Same;
+    }
+    if options.ignore_existing {
+        return Verdict::Left(Left::Exists);
+    }
+    if kind != Some(Kind::from(&entry.kind)) {
+        return Verdict::Differs;
+    }
+    match &entry.kind {
+        EntryKind::File => file(options, offer, seen),
+        EntryKind::Symlink(_) => Verdict::CompareTarget,
+        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => {
+            Verdict::of_comparison(seen.device() == Some(*number))
+        }
+        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => Verdict::Same,
+    }
+}
+
+fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) -> Verdict {
+    let entry = &*offer.entry;
+    if options.update && seen.is_newer_than(entry.mtime) {
+        return Verdict::Left(Left::Newer);
+    }
+    if seen.size() != Some(entry.len) {
+        return Verdict::Differs;
+    }
+    match (options.compare, offer.digest) {
+        (Compare::SizeOnly | Compare::SizeAndTime, _) if seen.is_suspect() => Verdict::Differs,
+        (Compare::SizeOnly, _) => Verdict::Same,
+        (Compare::SizeAndTime, _) => Verdict::of_comparison(seen.has_time(entry.mtime)),
+        (Compare::Checksum, Some(digest)) => Verdict::CompareDigest(digest),
+        (Compare::Checksum, None) => Verdict::Differs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use crate::entry::Entry;
+    use crate::path::RelPath;
+
+    const DIGEST: Digest = Digest([7; 32]);
+    const KINDS: [EntryKind; 7] = [
+        EntryKind::File,
+        EntryKind::Dir,
+        EntryKind::Symlink(Vec::new()),
+        EntryKind::Fifo,
+        EntryKind::Socket,
+        EntryKind::CharDevice(5),
+        EntryKind::BlockDevice(5),
+    ];
+
+    #[derive(Clone, Copy, Debug)]
+    struct There {
+        kind: Option<Kind>,
+        len: Option<u64>,
+        sec: i64,
+        device: Option<u64>,
+        suspect: bool,
+    }
+
+    impl Existing for There {
+        fn kind(&self) -> Option<Kind> {
+            self.kind
+        }
+
+        fn size(&self) -> Option<u64> {
+            self.len
+        }
+
+        fn has_time(&self, time: Timestamp) -> bool {
+            self.sec == time.sec
+        }
+
+        fn is_newer_than(&self, time: Timestamp) -> bool {
+            self.sec > time.sec
+        }
+
+        fn device(&self) -> Option<u64> {
+            self.device
+        }
+
+        fn is_suspect(&self) -> bool {
+            self.suspect
+        }
+    }
+
+    fn offer(kind: &EntryKind, digest: bool) -> Offer {
+        let mtime = Timestamp { sec: 100, nsec: 0 };
+        let entry = Entry::new(RelPath::new(b"name").unwrap(), kind.clone(), 10);
+        Offer { entry: Arc::new(Entry { mtime, ..entry }), digest: digest.then_some(DIGEST) }
+    }
+
+    fn all_options() -> impl Iterator<Item = SinkOptions> {
+        let compares = [Compare::SizeAndTime, Compare::SizeOnly, Compare::Checksum];
+        compares.into_iter().flat_map(|compare| {
+            (0..8).map(move |bits| SinkOptions {
+                compare,
+                existing: bits & 1 != 0,
+                ignore_existing: bits & 2 != 0,
+                update: bits & 4 != 0,
+                ..SinkOptions::default()
+            })
+        })
+    }
+
+    fn all_seen() -> Vec<There> {
+        let kinds = KINDS.map(|kind| Some(Kind::from(&kind))).into_iter().chain([None]);
+        let mut all = Vec::new();
+        for kind in kinds {
+            for len in [None, Some(9), Some(10)] {
+                for sec in [99, 100, 101] {
+                    for (device, suspect) in
+                        [(None, false), (Some(4), false), (Some(5), false), (Some(5), true)]
+                    {
+                        all.push(There { kind, len, sec, device, suspect });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The rules as statements that each combination of options, offer and destination must satisfy.
+    #[test]
+    fn every_combination_follows_the_rules() {
+        let mut count = 0;
+        for options in all_options() {
+            for (kind, digest) in KINDS.iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+                let offer = offer(kind, digest);
+                let missing = decide(&options, &offer, None::<&There>);
+                let left = Verdict::Left(Left::Missing);
+                assert_eq!(missing, if options.existing { left } else { Verdict::Missing });
+                for seen in all_seen() {
+                    let verdict = decide(&options, &offer, Some(&seen));
+                    assert_eq!(verdict, expected(&options, &offer, seen), "{options:?} {offer:?} {seen:?}");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, 24 * 14 * 288);
+    }
+
+    /// The first row whose condition holds decides, as a table for people states it.
+    fn expected(options: &SinkOptions, offer: &Offer, seen: There) -> Verdict {
+        let wanted = Kind::from(&offer.entry.kind);
+        let is_file = wanted == Kind::File;
+        let is_device = matches!(wanted, Kind::CharDevice | Kind::BlockDevice);
+        let checksum = options.compare == Compare::Checksum;
+        let by_time = options.compare == Compare::SizeAndTime;
+        let rows = [
+            (wanted == Kind::Dir && seen.kind == Some(Kind::Dir), Verdict::Same),
+            (options.ignore_existing, Verdict::Left(Left::Exists)),
+            (seen.kind != Some(wanted), Verdict::Differs),
+            (wanted == Kind::Symlink, Verdict::CompareTarget),
+            (is_device && seen.device != Some(5), Verdict::Differs),
+            (!is_file, Verdict::Same),
+            (options.update && seen.sec > 100, Verdict::Left(Left::Newer)),
+            (seen.len != Some(10), Verdict::Differs),
+            (checksum && offer.digest.is_none(), Verdict::Differs),
+            (checksum, Verdict::CompareDigest(DIGEST)),
+            (seen.suspect, Verdict::Differs),
+            (by_time && seen.sec != 100, Verdict::Differs),
+            (true, Verdict::Same),
+        ];
+        rows.into_iter().find_map(|(holds, verdict)| holds.then_some(verdict)).unwrap()
+    }
+
+    /// A rule that does not need the times must not ask for them: at some ends the answer costs system calls.
+    #[test]
+    fn asks_for_times_only_where_a_rule_needs_them() {
+        struct NoTimes(u64);
+        impl Existing for NoTimes {
+            fn kind(&self) -> Option<Kind> {
+                Some(Kind::File)
+            }
+            fn size(&self) -> Option<u64> {
+                Some(self.0)
+            }
+            fn has_time(&self, _: Timestamp) -> bool {
+                panic!("asked for the time")
+            }
+            fn is_newer_than(&self, _: Timestamp) -> bool {
+                panic!("asked for the time")
+            }
+        }
+        let offer = offer(&EntryKind::File, true);
+        for compare in [Compare::SizeOnly, Compare::Checksum] {
+            let options = SinkOptions { compare, ..SinkOptions::default() };
+            assert_ne!(decide(&options, &offer, Some(&NoTimes(10))), Verdict::Differs);
+        }
+        assert_eq!(decide(&SinkOptions::default(), &offer, Some(&NoTimes(9))), Verdict::Differs);
+    }
+}

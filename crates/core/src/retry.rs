@@ -1,0 +1,85 @@
+//! Whether an operation that failed may succeed when it is repeated, and which errors of the operating system are
+//! temporary.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether repeating the operation can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Retry {
+    /// No: it would fail again.
+    Never,
+    /// The same operation may succeed at once.
+    Again,
+    /// The connection is lost; the same operation may succeed over another one.
+    OtherStream,
+    /// The whole file may succeed if it is offered again: the destination has discarded the content that it had.
+    Anew,
+}
+
+/// The errors of Linux that may not occur again when an operation without side effects is repeated, by `errno`.
+///
+/// A disk repeats a failed read with other settings, and a network file system reports EIO for a connection that it
+/// restores, so EIO is one of them.
+const TEMPORARY: [(i32, &str); 9] = [
+    (4, "EINTR"),
+    (5, "EIO"),
+    (11, "EAGAIN"),
+    (12, "ENOMEM"),
+    (23, "ENFILE"),
+    (24, "EMFILE"),
+    (105, "ENOBUFS"),
+    (110, "ETIMEDOUT"),
+    (116, "ESTALE"),
+];
+
+impl Retry {
+    /// Whether reading may be repeated after this error of the operating system. [`Retry::Again`] sets no limit of its
+    /// own: the caller counts the attempts.
+    ///
+    /// Only for operations that leave nothing behind when they fail. After a failed write or sync the content in memory
+    /// and on disk may differ, and the file has to be written from its start ([`Retry::Anew`]).
+    ///
+    /// ```
+    /// use haul_core::Retry;
+    ///
+    /// assert_eq!(Retry::of_read(5), Retry::Again); // EIO
+    /// assert_eq!(Retry::of_read(13), Retry::Never); // EACCES
+    /// ```
+    #[must_use]
+    pub fn of_read(errno: i32) -> Self {
+        if TEMPORARY.iter().any(|(temporary, _)| *temporary == errno) { Self::Again } else { Self::Never }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_linux() {
+        // The text of the standard library proves the number.
+        let words = [
+            ("EINTR", "Interrupted system call"),
+            ("EIO", "Input/output error"),
+            ("EAGAIN", "Resource temporarily unavailable"),
+            ("ENOMEM", "Cannot allocate memory"),
+            ("ENFILE", "Too many open files in system"),
+            ("EMFILE", "Too many open files"),
+            ("ENOBUFS", "No buffer space available"),
+            ("ETIMEDOUT", "Connection timed out"),
+            ("ESTALE", "Stale file handle"),
+        ];
+        for ((errno, name), (expected, text)) in TEMPORARY.into_iter().zip(words) {
+            let shown = std::io::Error::from_raw_os_error(errno).to_string();
+            assert_eq!((name, shown), (expected, format!("{text} (os error {errno})")));
+        }
+    }
+
+    #[test]
+    fn every_other_error_is_permanent() {
+        let temporary: Vec<i32> = (0..200).filter(|errno| Retry::of_read(*errno) == Retry::Again).collect();
+        assert_eq!(temporary, TEMPORARY.map(|(errno, _)| errno));
+        // ENOENT, EACCES, ENOSPC, EROFS, EDQUOT: the engine or the user acts on these.
+        assert!([2, 13, 28, 30, 122].iter().all(|errno| Retry::of_read(*errno) == Retry::Never));
+    }
+}

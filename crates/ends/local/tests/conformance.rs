@@ -1,0 +1,37 @@
+//! The local file system, held to the promises of sources and sinks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use haul_core::{BufferPool, Ops, Place, PlaceRoot};
+use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
+
+fn place(path: &Path) -> Place {
+    Place { path: path.as_os_str().as_bytes().to_vec(), root: PlaceRoot::Exactly }
+}
+
+fn local() -> End {
+    End::new("local", Keeps::everything(), || {
+        let (world, pool, ops) = (OnDisk::new(), BufferPool::new(64 << 20), Arc::<Ops>::default());
+        let at = place(&world.root());
+        let (from, buffers, limit) = (at.clone(), pool.clone(), Arc::clone(&ops));
+        Subject {
+            world: Box::new(world),
+            source: Box::new(move || haul_local::open_source(&from, false, &buffers, &limit).unwrap()),
+            sink: Box::new(move |options| haul_local::open_sink(&at, false, options, &pool, &ops).unwrap()),
+        }
+    })
+}
+
+#[test]
+fn source() {
+    local().check_source();
+}
+
+#[test]
+fn sink() {
+    local().check_sink();
+}

@@ -1,0 +1,70 @@
+//! The SFTP server of OpenSSH, held to the promises of sources and sinks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use haul_core::location::SshHost;
+use haul_core::{BufferPool, Place, PlaceRoot};
+use haul_sftp::{Limits, Sftp};
+use haul_ssh::SshConfig;
+use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
+use haul_testkit::sshd::sftp_server;
+
+/// A session with a server that a script starts in the place of ssh.
+fn connect(world: &OnDisk) -> Arc<Sftp> {
+    let shell = world.beside("shell");
+    fs::write(&shell, format!("#!/bin/sh\nexec {}\n", sftp_server().display())).unwrap();
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    let shell = vec![shell.display().to_string()];
+    let ssh = SshConfig { shell, shell_given: true, timeout: 30 };
+    let host = SshHost { destination: "host".to_owned(), port: None };
+    let limits = Limits { streams: 2, iops: None };
+    Sftp::connect(&host, &ssh, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
+}
+
+/// SFTP 3 has whole seconds, no inodes, no attributes and no holes.
+fn keeps() -> Keeps {
+    Keeps {
+        nanoseconds: false,
+        xattrs: false,
+        fifos: false,
+        sparse: false,
+        symlink_times: false,
+        inodes: false,
+        hard_links: false,
+        refuses_bad_entries: false,
+        ..Keeps::everything()
+    }
+}
+
+fn sftp() -> End {
+    End::new("sftp", keeps(), || {
+        let world = OnDisk::new();
+        let session = connect(&world);
+        let path = world.root().as_os_str().as_bytes().to_vec();
+        let at = Place { path, root: PlaceRoot::Exactly };
+        let (reader, from) = (Arc::clone(&session), at.clone());
+        Subject {
+            world: Box::new(world),
+            source: Box::new(move || reader.open_source(&from).unwrap()),
+            sink: Box::new(move |options| session.open_sink(&at, options).unwrap()),
+        }
+    })
+}
+
+#[test]
+fn source() {
+    sftp().check_source();
+}
+
+#[test]
+fn sink() {
+    // OpenSSH says no more than SSH_FX_FAILURE.
+    let known =
+        &[("a_directory_that_is_not_empty_stays", "it fails as an error of the server, not as `NotEmpty`")];
+    sftp().except(known).check_sink();
+}

@@ -1,0 +1,30 @@
+//! A case: one promise, what the end must keep for it, and the function that tests it.
+
+use super::bench::Bench;
+use super::keeps::Keeps;
+
+/// One promise.
+pub struct Case {
+    /// Its name, which is that of its function.
+    pub name: &'static str,
+    /// Whether an end that keeps this can be held to it.
+    pub needs: fn(&Keeps) -> bool,
+    /// Panics if the promise is broken.
+    pub(super) run: fn(&Bench),
+}
+
+/// Lists functions as cases. `name if field` is for ends whose [`Keeps`] has that field set.
+macro_rules! cases {
+    ($($name:ident $(if $needs:ident)*),* $(,)?) => {
+        &[$($crate::conformance::case::Case {
+            name: stringify!($name),
+            needs: |keeps| {
+                let _ = keeps;
+                true $(&& keeps.$needs)*
+            },
+            run: $name,
+        }),*]
+    };
+}
+
+pub(super) use cases;

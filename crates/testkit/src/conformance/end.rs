@@ -1,0 +1,129 @@
+//! Runs the cases on an end and reports all that failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use super::bench::{Bench, Subject};
+use super::case::Case;
+use super::keeps::Keeps;
+use super::{sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan};
+
+/// A case that runs for longer is reported as hung.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// A promise that an end is known to break, and why. The check fails if the end keeps it, so that the list stays true.
+pub type Known = (&'static str, &'static str);
+
+/// An end to be held to its promises.
+#[derive(Clone)]
+pub struct End {
+    /// What it is called in the message.
+    pub name: &'static str,
+    /// What it can hold.
+    pub keeps: Keeps,
+    /// The promises that it is known to break.
+    pub known: &'static [Known],
+    /// Makes an empty place for each case.
+    pub make: Arc<dyn Fn() -> Subject + Send + Sync>,
+}
+
+impl End {
+    /// An end that keeps all its promises.
+    #[must_use]
+    pub fn new(name: &'static str, keeps: Keeps, make: impl Fn() -> Subject + Send + Sync + 'static) -> Self {
+        Self { name, keeps, known: &[], make: Arc::new(make) }
+    }
+
+    /// The same end, which is known to break these promises.
+    #[must_use]
+    pub fn except(self, known: &'static [Known]) -> Self {
+        Self { known, ..self }
+    }
+
+    /// The promises of a source.
+    #[must_use]
+    pub fn source_cases() -> Vec<&'static Case> {
+        all([source_scan::CASES, source_read::CASES])
+    }
+
+    /// The promises of a sink.
+    #[must_use]
+    pub fn sink_cases() -> Vec<&'static Case> {
+        all([sink_offers::CASES, sink_content::CASES, sink_resume::CASES, sink_names::CASES])
+    }
+
+    /// Holds the source to all its promises.
+    ///
+    /// # Panics
+    /// If a case fails, with the names of all that do.
+    pub fn check_source(&self) {
+        self.check("source", &Self::source_cases());
+    }
+
+    /// Holds the sink to all its promises.
+    ///
+    /// # Panics
+    /// If a case fails, with the names of all that do.
+    pub fn check_sink(&self) {
+        self.check("sink", &Self::sink_cases());
+    }
+
+    fn check(&self, side: &str, cases: &[&'static Case]) {
+        let asked: Vec<_> = cases.iter().filter(|case| (case.needs)(&self.keeps)).collect();
+        let mut broken = Vec::new();
+        for case in &asked {
+            let known = self.known.iter().find(|(name, _)| *name == case.name);
+            match (self.run(case), known) {
+                (Err(why), None) => broken.push(format!("{}: {why}", case.name)),
+                (Ok(()), Some((_, reason))) => {
+                    broken
+                        .push(format!("{}: holds, though the list of exceptions says: {reason}", case.name));
+                }
+                _ => {}
+            }
+        }
+        let count = asked.len();
+        let head = format!("the {side} of `{}` breaks {} of {count} promises", self.name, broken.len());
+        assert!(broken.is_empty(), "{head}:\n  {}", broken.join("\n  "));
+    }
+
+    /// A case on a thread of its own, so that one that hangs is reported like one that fails.
+    fn run(&self, case: &Case) -> Result<(), String> {
+        let (sender, receiver) = channel();
+        let (make, keeps, run) = (Arc::clone(&self.make), self.keeps, case.run);
+        let thread = thread::Builder::new().name(case.name.to_owned());
+        let started = thread.spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| run(&Bench::new(make(), keeps))));
+            let _ = sender.send(result.map_err(|panic| {
+                let text = panic.downcast_ref::<String>().cloned();
+                text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                    .unwrap_or_default()
+            }));
+        });
+        started.map_err(|error| error.to_string())?;
+        receiver.recv_timeout(LONGEST).unwrap_or_else(|_| Err(format!("hangs for {LONGEST:?}")))
+    }
+}
+
+fn all<const N: usize>(groups: [&'static [Case]; N]) -> Vec<&'static Case> {
+    groups.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_promise_has_a_name_of_its_own() {
+        let mut names: Vec<_> =
+            End::source_cases().into_iter().chain(End::sink_cases()).map(|case| case.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(count >= 60, "{count}");
+    }
+}

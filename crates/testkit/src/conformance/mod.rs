@@ -1,0 +1,24 @@
+//! The promises of [`haul_core::Source`] and [`haul_core::Sink`] as cases that every end runs.
+//!
+//! An [`End`] names an end, states in [`Keeps`] what it can hold, and makes a [`Subject`] for each case: an empty place
+//! and the functions that open it. [`End::check_source`] and [`End::check_sink`] run all cases, and name every case
+//! that failed in one message. A case that needs more than the end keeps is skipped.
+
+mod bench;
+mod case;
+mod content;
+mod end;
+mod keeps;
+mod sink_content;
+mod sink_names;
+mod sink_offers;
+mod sink_resume;
+mod source_read;
+mod source_scan;
+mod world;
+
+pub use bench::Subject;
+pub use case::Case;
+pub use end::{End, Known};
+pub use keeps::Keeps;
+pub use world::{OnDisk, OpenSink, OpenSource, ThroughEnds, World};

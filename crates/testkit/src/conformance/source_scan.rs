@@ -1,0 +1,364 @@
+//! What a source promises of its root, of scans and of lookups.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haul_core::filter::Rule;
+use haul_core::{Entry, EntryKind, ErrorKind, RelPath, ScanOptions};
+
+use super::bench::Bench;
+use super::case::{Case, cases};
+use super::content::{path, scan};
+
+pub(super) const CASES: &[Case] = cases![
+    the_root_is_a_directory if empty_dirs,
+    the_root_is_a_file if file_roots,
+    a_missing_root_is_none,
+    a_scan_of_a_missing_root_names_it,
+    a_scan_of_an_empty_directory_finds_only_the_root if empty_dirs,
+    a_scan_reports_each_entry_once,
+    a_scan_reports_every_directory_on_the_way,
+    a_scan_reports_kinds_and_lengths,
+    a_scan_reports_file_times,
+    a_scan_reports_directory_times if dir_times,
+    a_scan_reports_modes if modes,
+    a_scan_reports_xattrs if xattrs,
+    a_scan_reports_symlinks_and_does_not_follow_them if symlinks,
+    a_scan_reports_fifos if fifos,
+    a_scan_reports_names_of_one_file_by_inode if hard_links,
+    a_scan_reports_sparse_files if sparse,
+    a_scan_reports_odd_names,
+    a_scan_reports_names_of_255_bytes,
+    a_scan_reports_invalid_utf8,
+    a_scan_reports_deep_trees,
+    a_scan_reports_many_entries,
+    two_scans_agree,
+    break_ends_a_scan,
+    a_rule_excludes_a_directory_with_all_below_it,
+    the_first_matching_rule_decides,
+    excluded_paths_are_reported_on_request,
+    sizes_limit_a_scan,
+    a_scan_begins_at_its_starts,
+    a_missing_start_is_named,
+    a_lookup_answers_in_order,
+    a_lookup_of_the_root,
+    a_lookup_agrees_with_the_scan,
+    a_lookup_below_a_file_is_none,
+    holds_agrees_with_lookup,
+];
+
+fn the_root_is_a_directory(bench: &Bench) {
+    bench.put_root();
+    let root = bench.source().root().unwrap().expect("there is a root");
+    assert!(root.is_dir() && root.path.is_root(), "{root:?}");
+}
+
+fn the_root_is_a_file(bench: &Bench) {
+    bench.put(&bench.file("", 12));
+    let source = bench.source();
+    let root = source.root().unwrap().expect("there is a root");
+    assert!(root.is_file() && root.len == 12 && root.path.is_root(), "{root:?}");
+    let found = scan(&*source, &ScanOptions::default()).whole();
+    if bench.keeps.root_in_scan {
+        assert_eq!(found.paths(), [RelPath::root()]);
+    }
+}
+
+fn a_missing_root_is_none(bench: &Bench) {
+    assert_eq!(bench.source().root().unwrap(), None);
+}
+
+fn a_scan_of_a_missing_root_names_it(bench: &Bench) {
+    let found = scan(&*bench.source(), &ScanOptions::default());
+    let mut kinds: Vec<ErrorKind> = found.all.errors.iter().map(|failure| failure.error.kind()).collect();
+    kinds.extend(found.result.err().map(|error| error.kind()));
+    assert_eq!(kinds, [ErrorKind::NotFound]);
+    assert_eq!(found.all.entries, []);
+}
+
+fn a_scan_of_an_empty_directory_finds_only_the_root(bench: &Bench) {
+    bench.put_root();
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.below(), []);
+    assert_eq!(found.paths().len(), usize::from(bench.keeps.root_in_scan));
+}
+
+fn a_scan_reports_each_entry_once(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2), ("b/d", 3), ("b/e/f", 0), ("g", 9)]);
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.below(), ["a", "b", "b/c", "b/d", "b/e", "b/e/f", "g"].map(path));
+}
+
+fn a_scan_reports_every_directory_on_the_way(bench: &Bench) {
+    bench.put_files(&[("x/y/z/file", 3)]);
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    for dir in ["x", "x/y", "x/y/z"] {
+        assert!(found.entry(dir).is_dir(), "{dir}");
+    }
+}
+
+fn a_scan_reports_kinds_and_lengths(bench: &Bench) {
+    bench.put_files(&[("empty", 0), ("one", 1), ("block", 4096), ("large", 5_000_000)]);
+    bench.put(&bench.dir("dir"));
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    for (name, len) in [("empty", 0), ("one", 1), ("block", 4096), ("large", 5_000_000)] {
+        let entry = found.entry(name);
+        assert!(entry.is_file() && entry.len == len, "{entry:?}");
+    }
+    assert!(found.entry("dir").is_dir() && found.entry("dir").len == 0);
+}
+
+fn a_scan_reports_file_times(bench: &Bench) {
+    bench.put_root();
+    for number in 1..4 {
+        let mtime = bench.time(number);
+        bench.put(&Entry { mtime, ..(*bench.file(format!("file{number}"), 5)).clone() });
+    }
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    for number in 1..4 {
+        assert_eq!(found.entry(&format!("file{number}")).mtime, bench.time(number));
+    }
+}
+
+fn a_scan_reports_directory_times(bench: &Bench) {
+    bench.put_root();
+    let mtime = bench.time(5);
+    bench.put(&Entry { mtime, ..(*bench.dir("dir")).clone() });
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.entry("dir").mtime, mtime);
+}
+
+fn a_scan_reports_modes(bench: &Bench) {
+    bench.put_root();
+    for mode in [0o600, 0o755, 0o4711] {
+        bench.put(&Entry { mode, ..(*bench.file(format!("{mode:o}"), 1)).clone() });
+    }
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    for mode in [0o600, 0o755, 0o4711] {
+        assert_eq!(found.entry(&format!("{mode:o}")).mode, mode);
+    }
+}
+
+fn a_scan_reports_xattrs(bench: &Bench) {
+    bench.put_root();
+    let entry = bench.with_xattr(&bench.file("file", 1));
+    bench.put(&entry);
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.entry("file").xattrs, entry.xattrs);
+}
+
+fn a_scan_reports_symlinks_and_does_not_follow_them(bench: &Bench) {
+    bench.put_files(&[("dir/file", 1)]);
+    for (name, to) in [("dangling", "nowhere"), ("absolute", "/etc"), ("inside", "dir")] {
+        bench.put(&bench.symlink(name, to));
+    }
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.below().len(), 5);
+    for (name, to) in [("dangling", "nowhere"), ("absolute", "/etc"), ("inside", "dir")] {
+        assert_eq!(found.entry(name).kind, EntryKind::Symlink(to.into()));
+    }
+}
+
+fn a_scan_reports_fifos(bench: &Bench) {
+    bench.put_root();
+    bench.put(&bench.entry("pipe", EntryKind::Fifo, 0));
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.entry("pipe").kind, EntryKind::Fifo);
+}
+
+fn a_scan_reports_names_of_one_file_by_inode(bench: &Bench) {
+    bench.put_files(&[("one", 10), ("alone", 10)]);
+    bench.world().link(&path("two"), &path("one"));
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    let inode = |name: &str| (found.entry(name).dev, found.entry(name).ino);
+    assert_eq!((inode("one"), found.entry("one").nlink), (inode("two"), 2));
+    assert_ne!(inode("alone"), inode("one"));
+    assert_eq!(found.entry("alone").nlink, 1);
+}
+
+fn a_scan_reports_sparse_files(bench: &Bench) {
+    bench.put_root();
+    let entry = Entry { allocated: 0, ..(*bench.file("holes", 1 << 20)).clone() };
+    bench.world().put(&entry, &vec![0; 1 << 20]);
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert!(found.entry("holes").is_sparse(), "{:?}", found.entry("holes"));
+}
+
+fn a_scan_reports_odd_names(bench: &Bench) {
+    bench.put_root();
+    let names = [
+        &b"new\nline"[..],
+        b"-rf",
+        b" ",
+        b"a b\t",
+        b"back\\slash",
+        b"...",
+        b"*?[x]",
+        b"%41&+#",
+        "\u{e9}\u{4e2d}".as_bytes(),
+        b"dir ",
+    ];
+    for name in names {
+        bench.put(&bench.file(name, 3));
+    }
+    let mut expected = names.map(path);
+    expected.sort();
+    let source = bench.source();
+    assert_eq!(scan(&*source, &ScanOptions::default()).whole().below(), expected);
+    for found in source.lookup(&expected).unwrap() {
+        assert!(found.unwrap().is_some());
+    }
+}
+
+fn a_scan_reports_names_of_255_bytes(bench: &Bench) {
+    bench.put_root();
+    let name = "n".repeat(255);
+    bench.put(&bench.file(&name, 3));
+    assert_eq!(scan(&*bench.source(), &ScanOptions::default()).whole().below(), [path(name)]);
+}
+
+fn a_scan_reports_invalid_utf8(bench: &Bench) {
+    bench.put_root();
+    let names = [&b"\xff\xfe"[..], b"half\xc3", b"\x01\x7f"];
+    for name in names {
+        bench.put(&bench.file(name, 3));
+    }
+    let mut expected = names.map(path);
+    expected.sort();
+    assert_eq!(scan(&*bench.source(), &ScanOptions::default()).whole().below(), expected);
+}
+
+fn a_scan_reports_deep_trees(bench: &Bench) {
+    let deep = "d/".repeat(60) + "file";
+    bench.put_files(&[(&deep, 1)]);
+    let found = scan(&*bench.source(), &ScanOptions::default()).whole();
+    assert_eq!(found.below().len(), 61);
+    assert!(found.entry(&deep).is_file());
+}
+
+fn a_scan_reports_many_entries(bench: &Bench) {
+    bench.put_root();
+    let expected: Vec<RelPath> = (0..1200).map(|number| path(format!("file{number:05}"))).collect();
+    for name in &expected {
+        bench.put(&bench.file(name.as_bytes(), 0));
+    }
+    assert!(scan(&*bench.source(), &ScanOptions::default()).whole().below() == expected);
+}
+
+fn two_scans_agree(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2)]);
+    let source = bench.source();
+    let scanned = || {
+        let mut entries = scan(&*source, &ScanOptions::default()).whole().all.entries;
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        // Reading a directory may set its time of access.
+        entries.into_iter().map(|entry| (entry.path.clone(), entry.identity())).collect::<Vec<_>>()
+    };
+    assert_eq!(scanned(), scanned());
+}
+
+fn break_ends_a_scan(bench: &Bench) {
+    let names: Vec<String> = (0..2000).map(|number| format!("dir{}/file{number}", number % 40)).collect();
+    bench.put_root();
+    names.iter().take(400).for_each(|name| bench.put(&bench.file(name, 0)));
+    let visits = AtomicUsize::new(0);
+    let result = bench.source().scan(&ScanOptions::default(), &|_| {
+        visits.fetch_add(1, Ordering::Relaxed);
+        ControlFlow::Break(())
+    });
+    // Other threads of the scan may be about to visit.
+    assert!(result.is_ok() && visits.load(Ordering::Relaxed) <= 64, "{result:?} {visits:?}");
+}
+
+fn a_rule_excludes_a_directory_with_all_below_it(bench: &Bench) {
+    bench.put_files(&[("keep/file", 1), ("tmp/one", 1), ("tmp/two", 1), ("keep/tmp", 1)]);
+    let options = ScanOptions { rules: vec![Rule::exclude("/tmp")], ..ScanOptions::default() };
+    let found = scan(&*bench.source(), &options).whole();
+    assert_eq!(found.below(), ["keep", "keep/file", "keep/tmp"].map(path));
+    assert_eq!(found.all.excluded, 1, "what is below is not counted");
+    assert_eq!(found.all.left_out, []);
+}
+
+fn the_first_matching_rule_decides(bench: &Bench) {
+    bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.c", 1), ("dir/b.o", 1)]);
+    let rules = vec![Rule::include("*.c"), Rule::include("*/"), Rule::exclude("*")];
+    let found = scan(&*bench.source(), &ScanOptions { rules, ..ScanOptions::default() }).whole();
+    assert_eq!(found.below(), ["a.c", "dir", "dir/b.c"].map(path));
+    assert_eq!(found.all.excluded, 2);
+}
+
+fn excluded_paths_are_reported_on_request(bench: &Bench) {
+    bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.o", 1)]);
+    let rules = vec![Rule::exclude("*.o")];
+    let options = ScanOptions { rules, tells_left_out: true, ..ScanOptions::default() };
+    let mut excluded = scan(&*bench.source(), &options).whole().all.left_out;
+    excluded.sort();
+    assert_eq!(excluded, ["a.o", "dir/b.o"].map(path));
+}
+
+fn sizes_limit_a_scan(bench: &Bench) {
+    bench.put_files(&[("s0", 0), ("s10", 10), ("s20", 20), ("s30", 30), ("dir/s5", 5)]);
+    let options = ScanOptions { min_size: Some(10), max_size: Some(20), ..ScanOptions::default() };
+    let found = scan(&*bench.source(), &options).whole();
+    assert_eq!(found.below(), ["dir", "s10", "s20"].map(path));
+    assert_eq!(found.all.excluded, 3);
+}
+
+fn a_scan_begins_at_its_starts(bench: &Bench) {
+    bench.put_files(&[("a/b/one", 1), ("a/b/two", 1), ("a/c/three", 1), ("d/four", 1), ("five", 1)]);
+    let starts = ["a/b", "five"].map(path).to_vec();
+    let found = scan(&*bench.source(), &ScanOptions { starts, ..ScanOptions::default() }).whole();
+    assert_eq!(found.below(), ["a", "a/b", "a/b/one", "a/b/two", "five"].map(path));
+}
+
+fn a_missing_start_is_named(bench: &Bench) {
+    bench.put_files(&[("a/one", 1)]);
+    let starts = ["a", "gone", "a/gone"].map(path).to_vec();
+    let found = scan(&*bench.source(), &ScanOptions { starts, ..ScanOptions::default() });
+    found.result.as_ref().expect("the scan goes on");
+    let mut missing: Vec<_> =
+        found.all.errors.iter().map(|failure| (failure.path.clone(), failure.error.kind())).collect();
+    missing.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(missing, ["a/gone", "gone"].map(|name| (path(name), ErrorKind::NotFound)));
+    assert_eq!(found.below(), ["a", "a/one"].map(path));
+}
+
+fn a_lookup_answers_in_order(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2)]);
+    let source = bench.source();
+    let asked = ["b/c", "gone", "a", "b", "b/gone", "gone/deep", "a"].map(path);
+    let found = source.lookup(&asked).unwrap();
+    let lens: Vec<Option<u64>> =
+        found.into_iter().map(|found| found.unwrap().map(|entry| entry.len)).collect();
+    assert_eq!(lens, [Some(2), None, Some(1), Some(0), None, None, Some(1)]);
+    assert_eq!(source.lookup(&[]).unwrap().len(), 0);
+}
+
+fn a_lookup_of_the_root(bench: &Bench) {
+    bench.put_files(&[("a", 1)]);
+    let source = bench.source();
+    let root = source.lookup(&[RelPath::root()]).unwrap().remove(0).unwrap().expect("there is a root");
+    assert!(root.is_dir() && root.path.is_root(), "{root:?}");
+}
+
+fn a_lookup_agrees_with_the_scan(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2), ("b/d", 4_500_000)]);
+    let source = bench.source();
+    let found = scan(&*source, &ScanOptions::default()).whole();
+    for entry in found.all.entries.iter().filter(|entry| entry.is_file()) {
+        let looked = bench.seen(&*source, entry.path.as_bytes());
+        assert_eq!((looked.identity(), &looked.kind), (entry.identity(), &entry.kind), "{}", entry.path);
+    }
+}
+
+fn a_lookup_below_a_file_is_none(bench: &Bench) {
+    bench.put_files(&[("file", 1)]);
+    assert_eq!(bench.source().lookup(&[path("file/x")]).unwrap(), [Ok(None)]);
+}
+
+fn holds_agrees_with_lookup(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2)]);
+    let asked = ["gone", "a", "b", "b/c", "b/gone"].map(path);
+    let held: Vec<bool> = bench.source().holds(&asked).unwrap().into_iter().map(Result::unwrap).collect();
+    assert_eq!(held, [false, true, true, true, false]);
+}

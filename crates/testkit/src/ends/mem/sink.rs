@@ -1,0 +1,299 @@
+//! The writing end.
+
+use std::sync::Arc;
+
+use haul_core::policy::{Existing, Kind, Verdict, decide};
+use haul_core::sync::Mutex;
+use haul_core::{
+    Answer, BatchData, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink, Left,
+    Offer, Outcome, RelPath, Result, Side, Sink, SinkOptions, Slice, SliceData, Timestamp, WriteDone,
+};
+
+use super::tree::{MemTree, Staged, State};
+
+/// A [`MemTree`] as a sink.
+pub struct MemSink {
+    tree: Arc<MemTree>,
+    options: SinkOptions,
+    /// Directories whose metadata is set at the end.
+    dirs: Mutex<Vec<Arc<Entry>>>,
+}
+
+fn fault(kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
+    Error::new(kind, Side::Destination, operation, cause).on(path.as_bytes())
+}
+
+/// What a sink sets of an entry besides its content.
+fn metadata(entry: &Entry) -> impl PartialEq + '_ {
+    (entry.mtime, entry.mode, entry.uid, entry.gid, &entry.xattrs)
+}
+
+struct MemEntry<'a> {
+    entry: &'a Entry,
+    options: &'a SinkOptions,
+}
+
+impl Existing for MemEntry<'_> {
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::from(&self.entry.kind))
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.entry.len)
+    }
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        self.options.is_same_time(self.entry.mtime, time)
+    }
+
+    fn is_newer_than(&self, time: Timestamp) -> bool {
+        self.entry.mtime > time && !self.has_time(time)
+    }
+
+    fn device(&self) -> Option<u64> {
+        match self.entry.kind {
+            EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl MemSink {
+    /// Writes to `tree` as `options` say.
+    #[must_use]
+    pub fn new(tree: &Arc<MemTree>, options: &SinkOptions) -> Self {
+        Self { tree: Arc::clone(tree), options: options.clone(), dirs: Mutex::default() }
+    }
+
+    fn verdict(&self, state: &State, offer: &Offer) -> Verdict {
+        let now = state.entry(&offer.entry.path);
+        let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
+        match decide(&self.options, offer, there.as_ref()) {
+            Verdict::CompareTarget => {
+                Verdict::of_comparison(now.is_some_and(|now| now.kind == offer.entry.kind))
+            }
+            Verdict::CompareDigest(digest) => {
+                let inode = state.get(&offer.entry.path);
+                Verdict::of_comparison(inode.is_some_and(|inode| Digest::of(&inode.content) == digest))
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Whether a parent of `path` is no directory.
+    fn is_below_file(state: &State, path: &RelPath) -> bool {
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            above = dir.parent();
+            if state.get(&dir).is_some_and(|inode| !inode.entry.is_dir()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn answer(&self, state: &mut State, offer: &Offer) -> Result<Answer> {
+        let entry = &offer.entry;
+        entry.check().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
+        if self.options.ignore_existing && Self::is_below_file(state, &entry.path) {
+            return Ok(Answer::Left(Left::Exists));
+        }
+        let verdict = self.verdict(state, offer);
+        let is_new = match verdict {
+            Verdict::Left(left) => return Ok(Answer::Left(left)),
+            Verdict::Same => return Ok(self.same(state, entry)),
+            verdict => verdict == Verdict::Missing,
+        };
+        if !entry.is_dir() {
+            self.clear(state, &entry.path)?;
+        }
+        if entry.is_file() {
+            let staged = state.staged.get(&entry.path).filter(|staged| staged.identity == entry.identity());
+            let have = staged.map(|staged| staged.tree.resumable()).unwrap_or_default();
+            return Ok(Answer::Need { new: is_new, have });
+        }
+        if !self.options.dry_run {
+            state.make_parents(&entry.path);
+            state.insert((**entry).clone(), Vec::new());
+        }
+        self.later(entry);
+        Ok(Answer::Made)
+    }
+
+    /// Removes an empty directory in the place of something else.
+    fn clear(&self, state: &mut State, path: &RelPath) -> Result<()> {
+        if state.get(path).is_some_and(|inode| inode.entry.is_dir()) {
+            if state.has_children(path) {
+                return Err(Error::not_empty(Side::Destination).on(path.as_bytes()));
+            }
+            if !self.options.dry_run {
+                state.remove(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn same(&self, state: &mut State, entry: &Arc<Entry>) -> Answer {
+        self.later(entry);
+        let Some(there) = state.get_mut(&entry.path) else { return Answer::Same };
+        if metadata(&there.entry) == metadata(entry) {
+            return Answer::Same;
+        }
+        if !self.options.dry_run && !entry.is_dir() {
+            there.entry = Entry { allocated: there.entry.allocated, ..(**entry).clone() };
+        }
+        Answer::Updated
+    }
+
+    /// Sets the metadata of a directory at the end, when nothing in it changes any more.
+    fn later(&self, entry: &Arc<Entry>) {
+        if entry.is_dir() {
+            self.dirs.lock().push(Arc::clone(entry));
+        }
+    }
+
+    fn take(
+        &self,
+        entry: &Entry,
+        slice: Slice,
+        data: &SliceData,
+        content: &[u8],
+        trusted: bool,
+    ) -> Result<Outcome> {
+        entry.check().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
+        if content.len() as u64 != data.data_len() || !trusted && !data.proves(entry, slice, content) {
+            return Err(fault(
+                ErrorKind::Corrupt,
+                "verify",
+                &entry.path,
+                "the content does not match its proof",
+            ));
+        }
+        if slice.part.is_some() || data.same_len() > 0 {
+            return Err(fault(ErrorKind::Protocol, "write", &entry.path, "a whole slice was asked for"));
+        }
+        let mut state = self.tree.state();
+        let identity = entry.identity();
+        let new = || Staged {
+            identity,
+            tree: FileTree::new(entry.len),
+            bytes: vec![0; entry.len as usize],
+            allocated: 0,
+        };
+        let staged = state.staged.entry(entry.path.clone()).or_insert_with(new);
+        if staged.identity != identity {
+            *staged = new();
+        }
+        if !staged.tree.has(slice.index) {
+            let (mut used, start) = (0, slice.start() as usize);
+            for extent in &data.extents {
+                let (at, len) = (start + extent.start as usize, extent.len as usize);
+                staged.bytes[at..at + len].copy_from_slice(&content[used..used + len]);
+                used += len;
+            }
+            staged.allocated += used as u64;
+            staged.tree.set(slice.index, data.value);
+        }
+        let Some(digest) = staged.tree.digest() else { return Ok(Outcome::Stored) };
+        self.commit(&mut state, entry)?;
+        Ok(Outcome::Committed(Some(digest)))
+    }
+
+    /// Renames a complete file into place.
+    fn commit(&self, state: &mut State, entry: &Entry) -> Result<()> {
+        self.clear(state, &entry.path)?;
+        let Some(staged) = state.staged.remove(&entry.path) else { return Ok(()) };
+        state.make_parents(&entry.path);
+        state.insert(Entry { allocated: staged.allocated, ..entry.clone() }, staged.bytes);
+        Ok(())
+    }
+
+    fn link_one(&self, link: &HardLink) -> Result<Answer> {
+        let (path, state) = (&link.entry.path, &mut *self.tree.state());
+        let Some(to) = state.names.get(&link.to).copied() else {
+            return Err(Error::no_first_name(Side::Destination).on(path.as_bytes()));
+        };
+        match state.names.get(path).copied() {
+            Some(there) if there == to => return Ok(Answer::Same),
+            Some(_) if self.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+            None if self.options.existing => return Ok(Answer::Left(Left::Missing)),
+            _ => {}
+        }
+        self.clear(state, path)?;
+        if !self.options.dry_run {
+            state.make_parents(path);
+            state.link(path, &link.to);
+        }
+        Ok(Answer::Made)
+    }
+}
+
+impl Sink for MemSink {
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        let mut state = self.tree.state();
+        Ok(offers.iter().map(|offer| self.answer(&mut state, offer)).collect())
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        let mut used = 0;
+        let mut outcomes = Vec::with_capacity(data.slices.len());
+        for ((entry, slice), read) in data.batch.iter().zip(&data.slices) {
+            outcomes.push(read.as_ref().map_err(Clone::clone).and_then(|read| {
+                let len = read.data_len() as usize;
+                let content = data.content.bytes().get(used..used + len).unwrap_or_default();
+                used += len;
+                self.take(entry, slice, read, content, data.at_hand)
+            }));
+        }
+        drop(data);
+        done(outcomes);
+    }
+
+    fn flush(&self) {}
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        let mut state = self.tree.state();
+        for path in paths {
+            state.staged.remove(path);
+        }
+        Ok(())
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        Ok(links.iter().map(|link| self.link_one(link)).collect())
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        let mut state = self.tree.state();
+        let mut gone: Vec<&RelPath> = Vec::new();
+        let mut remove = |path| {
+            let is_full = if self.options.dry_run {
+                let mut inside = state.names.keys().filter(|name| name.parent().as_ref() == Some(path));
+                inside.any(|name| !gone.contains(&name))
+            } else {
+                state.has_children(path)
+            };
+            if is_full {
+                return Err(fault(ErrorKind::NotEmpty, "remove", path, "the directory is not empty"));
+            }
+            if self.options.dry_run {
+                gone.push(path);
+            } else {
+                state.remove(path);
+            }
+            Ok(())
+        };
+        Ok(paths.iter().map(&mut remove).collect())
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        let mut state = self.tree.state();
+        let dirs = std::mem::take(&mut *self.dirs.lock());
+        for dir in dirs.iter().filter(|_| !self.options.dry_run) {
+            if let Some(there) = state.get_mut(&dir.path).filter(|there| there.entry.is_dir()) {
+                there.entry = (**dir).clone();
+            }
+        }
+        Ok(FinishReport::default())
+    }
+}
