@@ -1,4 +1,4 @@
-//! Windows of time for the [`Chooser`]: who packs, who waits for the link, and what the processors do meanwhile.
+//! Measures time windows for the [`Chooser`]: compression, waits for the link, and CPU use.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -9,42 +9,42 @@ use crate::chooser::{Chooser, Sight};
 use crate::ladder::LADDER;
 use crate::load::{Ticks, process_time};
 
-/// The least length of a window.
+/// The minimum length of a window.
 const WINDOW: Duration = Duration::from_millis(250);
-/// Batches that a window should have seen off, or it is to be [`LONG`].
+/// The batches that a window should have sent; else it lasts for [`LONG`].
 const BATCHES: u32 = 4;
-/// The length of a window on a link that takes seconds for a batch.
+/// The length of a window on a link that takes seconds per batch.
 const LONG: Duration = Duration::from_secs(1);
-/// The first window must tell a link from the buffers before it, which take this much at any speed.
+/// The first window must distinguish the link from the buffers before it, which take this many bytes at any speed.
 const BUFFERED: u64 = 12 << 20;
-/// The least length of the first window.
+/// The minimum length of the first window.
 const FIRST: Duration = Duration::from_millis(100);
-/// While content is sent as it is, one batch of so many is sampled.
+/// While content is sent uncompressed, one batch out of so many is sampled.
 const SAMPLED: u64 = 8;
 
-/// The clockwork around the chooser.
+/// Feeds the chooser with windows.
 pub(crate) struct Auto {
-    state: Mutex<State>,
-    /// Processors that this process may use.
+    state: Mutex<AutoState>,
+    /// CPUs that this process may use.
     allowed: f64,
 }
 
-struct State {
+struct AutoState {
     chooser: Chooser,
-    window: Window,
+    window: MeasuringWindow,
     first: bool,
     batches: u64,
     packing: u32,
     sending: u32,
 }
 
-/// What has happened since the last look.
-struct Window {
+/// What has happened since the last window.
+struct MeasuringWindow {
     since: Instant,
     ticks: Option<Ticks>,
     process: Duration,
     touched: Instant,
-    /// Batches times seconds.
+    /// Batches being compressed, times seconds.
     packing: f64,
     sending: f64,
     pack_cpu: f64,
@@ -53,7 +53,7 @@ struct Window {
     wire: u64,
 }
 
-impl Window {
+impl MeasuringWindow {
     fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -78,31 +78,37 @@ impl Window {
     }
 }
 
-/// What is to be done with a batch.
+/// What to do with a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// Pack it by the method of this rung, if a sample says that it is worth it.
+    /// Compress it by the method of this rung, if a sample shows that this is worthwhile.
     Pack(usize, Method),
-    /// Send it as it is, and tell how a sample of it packs.
+    /// Send it uncompressed, and report how a sample of it compresses.
     Sample,
-    /// Send it as it is.
+    /// Send it uncompressed.
     Plain,
 }
 
 impl Auto {
     pub(crate) fn new(allowed: usize) -> Self {
-        let window = Window::new(Instant::now());
-        let state =
-            State { chooser: Chooser::default(), window, first: true, batches: 0, packing: 0, sending: 0 };
+        let window = MeasuringWindow::new(Instant::now());
+        let state = AutoState {
+            chooser: Chooser::default(),
+            window,
+            first: true,
+            batches: 0,
+            packing: 0,
+            sending: 0,
+        };
         Self { state: Mutex::new(state), allowed: allowed as f64 }
     }
 
-    /// A batch comes. After [`Choice::Pack`] it is being packed until [`Auto::packed`].
+    /// A batch begins. After [`Choice::Pack`] it counts as being compressed until [`Auto::packed`].
     pub(crate) fn begin(&self) -> Choice {
         let mut state = self.at(Instant::now());
         if state.batches == 0 {
-            // What was before the first batch says nothing.
-            state.window = Window::new(Instant::now());
+            // The time before the first batch does not count.
+            state.window = MeasuringWindow::new(Instant::now());
         }
         state.batches += 1;
         let at = state.chooser.at();
@@ -116,7 +122,7 @@ impl Auto {
         }
     }
 
-    /// A batch of `plain` bytes was packed, to `packed` bytes if that made it smaller, in so much processor time.
+    /// A batch of `plain` bytes was compressed to `packed` bytes (if that was smaller), in so much CPU time.
     pub(crate) fn packed(&self, rung: usize, plain: usize, packed: Option<usize>, cpu: Duration) {
         let mut state = self.at(Instant::now());
         state.packing = state.packing.saturating_sub(1);
@@ -126,17 +132,17 @@ impl Auto {
         }
     }
 
-    /// A sample became so many times smaller.
+    /// A sample was compressed by this ratio.
     pub(crate) fn sampled(&self, ratio: f64) {
         self.at(Instant::now()).chooser.sampled(ratio);
     }
 
-    /// A batch is on its way to the link.
+    /// A batch is passed to the link.
     pub(crate) fn sending(&self) {
         self.at(Instant::now()).sending += 1;
     }
 
-    /// The link has taken it.
+    /// The link has taken the batch.
     pub(crate) fn sent(&self, plain: u64, wire: u64) {
         let now = Instant::now();
         let mut state = self.at(now);
@@ -146,14 +152,14 @@ impl Auto {
         state.window.wire += wire;
         if state.window.is_over(now, state.first) {
             state.first = false;
-            let window = std::mem::replace(&mut state.window, Window::new(now));
+            let window = std::mem::replace(&mut state.window, MeasuringWindow::new(now));
             let sight = window.sight(&state.window, self.allowed);
             state.chooser.tick(&sight);
         }
     }
 
     /// The state, with the time until now accounted for.
-    fn at(&self, now: Instant) -> MutexGuard<'_, State> {
+    fn at(&self, now: Instant) -> MutexGuard<'_, AutoState> {
         let mut state = self.state.lock();
         let seconds = now.saturating_duration_since(state.window.touched).as_secs_f64();
         let (packing, sending) = (f64::from(state.packing), f64::from(state.sending));
@@ -165,8 +171,8 @@ impl Auto {
     }
 }
 
-impl Window {
-    /// What was seen until the window after it began.
+impl MeasuringWindow {
+    /// The measurements from the beginning of this window to that of `next`.
     fn sight(&self, next: &Self, allowed: f64) -> Sight {
         let seconds = (next.since - self.since).as_secs_f64();
         let process = next.process.saturating_sub(self.process).as_secs_f64() / seconds;
@@ -176,7 +182,7 @@ impl Window {
             (Some(now), Some(before)) => now.idle_since(before).map_or(ours, |idle| idle.min(ours)),
             _ => ours,
         };
-        // Where others keep all processors busy, packing has a share of them all the same once it is begun.
+        // If others use all CPUs, compression still gets its fair share of them.
         let share = next.ticks.map_or(0.0, |now| now.fair_share().min(allowed));
         Sight {
             seconds,

@@ -1,78 +1,78 @@
-//! How hard to pack: a controller without clocks or threads.
+//! Chooses how hard to compress: a controller without clocks or threads.
 //!
-//! It looks at windows of a fraction of a second. What a window says is which of three limits holds: the link (batches
-//! wait for it), the processors (batches wait to be packed), or neither (the source or the remote end). From that it
-//! keeps what the link takes, and predicts for each rung of the ladder how many plain bytes a second would arrive:
-//! no more than the link takes when packed so, no more than the processors give, no more than the remote end was seen to
-//! take. The cheapest rung that comes near the best is taken.
+//! It evaluates windows of a fraction of a second. A window shows which of three limits holds: the link (batches wait
+//! for it), the CPUs (batches wait to be compressed), or neither (the source or the remote end). From this it estimates
+//! the rate of the link, and predicts for each rung of the ladder how many plain bytes per second would arrive: limited
+//! by the link at the rung's ratio, by the CPUs, and by the observed rate of the remote end. It takes the cheapest rung
+//! that comes close to the best.
 //!
-//! Two things cannot be seen and are tried: what a link takes that is not full is guessed higher and higher, until a
-//! cheaper rung looks as good; and a remote end that is slow looks from here like a link that is, so a rung that should
-//! bring more is held to it, and now and then a rung that should bring less is tried.
+//! Two things cannot be observed and are tried. The rate of a link that is not full is guessed higher and higher, until
+//! a cheaper rung looks as good. A slow remote end looks like a slow link, so a rung that promises more is judged by
+//! its result, and sometimes a rung that promises less is tried.
 
 use crate::ladder::{Content, LADDER, Rung, START, UNKNOWN};
 
-/// What was seen in one window.
+/// The measurements of one window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
-    /// Its length.
+    /// Length in seconds.
     pub(crate) seconds: f64,
     /// Bytes of content that the link has taken.
     pub(crate) plain: f64,
-    /// Bytes that they were on the wire.
+    /// The same, in bytes on the wire.
     pub(crate) wire: f64,
-    /// Batches that were with the link or waited for it, on average.
+    /// Batches in the link or waiting for it, on average.
     pub(crate) sending: f64,
-    /// Batches that were being packed or waited for it, on average.
+    /// Batches being compressed or waiting for it, on average.
     pub(crate) packing: f64,
-    /// Processors that packing may have: those that are idle, and those that it had, or its share of busy ones.
+    /// CPUs available for compression: idle ones, and those that it used, or its share of busy ones.
     pub(crate) cores: f64,
-    /// Processors that everything else in this process had.
+    /// CPUs used by everything else in this process.
     pub(crate) other: f64,
 }
 
-/// A rung is taken if it is this much better than the present one.
+/// A rung must be this much better than the present one to be taken.
 const BETTER: f64 = 1.08;
-/// A cheaper rung is as good as the best if it comes this near to it.
+/// A cheaper rung counts as good as the best if it comes this close.
 const AS_GOOD: f64 = 0.97;
-/// How much of the idle processors is counted on: others want some too, and the remote end may be on the same machine.
+/// The usable share of idle CPUs: others need some, and the remote end may be on the same host.
 const SHARE: f64 = 0.85;
-/// Weight of one batch in what is known of the content.
+/// The weight of one batch in the estimate of the content.
 const BATCH_WEIGHT: f64 = 0.15;
-/// Weight of one window in what the link is known to take.
+/// The weight of one window in the estimate of the link.
 const LINK_WEIGHT: f64 = 0.35;
-/// Batches that tell how a rung compares with the one before it, not what the content is like.
+/// Batches after a step that measure the new rung, not the content.
 const FRESH: u32 = 3;
-/// Windows after a step until it is judged; the first of them is still full of what was packed before.
+/// Windows after which a step is judged; the first one still sends what was compressed before.
 const TRIAL: u32 = 3;
-/// Windows with a full link until it is looked whether it is the link indeed. Each time that it was, twice as many.
+/// Windows with a full link until it is checked that the link is the limit. Doubled with each confirmation.
 const DOUBT: u32 = 20;
-/// How much less a rung should bring for that: more than rates vary by themselves.
+/// How much less a rung should yield in this check: more than the natural variation.
 const LESS: f64 = 0.8;
-/// If it brings this much of what was before, it is not the link.
+/// If it yields this share of the previous rate, the link is not the limit.
 const SAME: f64 = 0.92;
-/// How fast a limit of the remote end is forgotten, in each window: after some five seconds it is tried again.
+/// How fast the remote end's limit is forgotten, per window: it is tried again after some five seconds.
 const FORGET: f64 = 1.004;
-/// Windows within which a step down that had to be taken back counts as a mistake.
+/// A step down that is reverted within so many windows was a mistake.
 const MISTAKE: u32 = 12;
-/// A link that took this much more than ever before is still coming to speed: its connections begin slowly.
+/// A link that takes this much more than ever before is still ramping up.
 const RISING: f64 = 1.2;
-/// Windows that a link may take for that.
+/// The most windows of a ramp-up.
 const RAMP: u32 = 6;
-/// The most windows that a step down is put off for after mistakes.
-const PATIENCE: u32 = 48;
+/// The most windows that a step down is delayed after mistakes.
+const MAX_DELAY: u32 = 48;
 
-/// A step whose gain or loss is to be seen.
+/// A step that is to be judged.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     windows: u32,
     /// The rung before it.
     from: usize,
-    /// Plain bytes a second before it.
+    /// Plain bytes per second before it.
     rate: f64,
-    /// Plain bytes for each byte on the wire before it.
+    /// Compression ratio before it.
     ratio: f64,
-    /// What the link took before it.
+    /// The rate of the link before it.
     link: f64,
 }
 
@@ -83,22 +83,22 @@ pub(crate) struct Chooser {
     rungs: [Rung; LADDER.len()],
     content: Content,
     fresh: u32,
-    /// Bytes a second that the link takes, as far as it is known.
+    /// The estimated rate of the link in bytes per second.
     link: Option<f64>,
-    /// The same as it was last measured, and windows in a row that were quite different.
+    /// The rate as last measured, and the number of successive windows with a different one.
     firm: Option<f64>,
     odd: u32,
-    /// The most that it took, and windows until it counts as being at speed.
+    /// The highest rate, and the windows until the ramp-up counts as finished.
     most: f64,
     ramp: u32,
-    /// Plain bytes a second that the remote end takes, where it was seen to be the limit.
+    /// Plain bytes per second that the remote end takes, where it was found to be the limit.
     remote: f64,
     /// Windows since the link was the limit.
     slack: u32,
-    patience: u32,
+    delay: u32,
     since_down: u32,
     trial: Option<Trial>,
-    /// Windows with a full link while packing, and how many of them raise a doubt.
+    /// Windows with a full link during compression, and how many of them trigger a check.
     full: u32,
     doubt: u32,
 }
@@ -117,7 +117,7 @@ impl Default for Chooser {
             ramp: RAMP,
             remote: f64::INFINITY,
             slack: 0,
-            patience: 0,
+            delay: 0,
             since_down: MISTAKE,
             trial: None,
             full: 0,
@@ -127,12 +127,12 @@ impl Default for Chooser {
 }
 
 impl Chooser {
-    /// The rung to be used.
+    /// The rung to use.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// `plain` bytes became `packed` on a rung, in so many seconds of processor time.
+    /// `plain` bytes were compressed to `packed` bytes on a rung, in so many seconds of CPU time.
     pub(crate) fn packed(&mut self, on: usize, plain: f64, packed: f64, cpu: f64) {
         if cpu <= 0.0 || packed <= 0.0 || on == 0 {
             return;
@@ -154,14 +154,14 @@ impl Chooser {
         self.content.gain += BATCH_WEIGHT * (seen.gain - self.content.gain);
     }
 
-    /// A sample of content that is sent as it is would become so many times smaller by LZ4.
+    /// A sample of uncompressed content was compressed by LZ4 with this ratio.
     pub(crate) fn sampled(&mut self, ratio: f64) {
-        // A short sample has little to refer to: the whole would do somewhat better.
+        // A short sample offers few matches: the whole would compress somewhat better.
         let gain = 1.2 * ratio.max(1.0).ln() / self.rungs[1].gain;
         self.content.gain += BATCH_WEIGHT * (gain - self.content.gain);
     }
 
-    /// A window has ended.
+    /// Evaluates a window.
     pub(crate) fn tick(&mut self, sight: &Sight) {
         let (plain, wire) = (sight.plain / sight.seconds, sight.wire / sight.seconds);
         self.since_down = self.since_down.saturating_add(1);
@@ -172,7 +172,7 @@ impl Chooser {
         self.most = self.most.max(wire);
         self.ramp = self.ramp.saturating_sub(1);
         if full && rising && self.ramp > 0 {
-            // To pack harder now would keep it from ever being filled.
+            // Harder compression now would keep the link from ever being filled.
             self.link = Some(wire);
             self.choose(sight, plain, wire, false);
             self.link = None;
@@ -201,11 +201,11 @@ impl Chooser {
         } else {
             self.slack = self.slack.saturating_add(1);
             if self.slack > 1 {
-                // Once may be a buffer that grew.
+                // A single window may show a growing buffer.
                 self.firm = self.firm.map(|known| known.max(wire));
             }
-            let eager = self.slack.saturating_sub(self.patience).min(6);
-            // Where nobody waits for anything, the source is the limit, and nothing is gained by haste.
+            let eager = self.slack.saturating_sub(self.delay).min(6);
+            // If nothing waits, the source is the limit and there is no hurry.
             let eager = if waiting < 0.7 { eager.min(1) } else { eager };
             let guess = if eager == 0 { 1.0 } else { 1.0 + 0.05 * f64::from(1_u32 << (eager - 1)) };
             self.link = self.link.map(|known| (known * guess).max(wire));
@@ -218,15 +218,15 @@ impl Chooser {
         self.remote = remote;
     }
 
-    /// What the link takes, now that it was full with so much. Buffers on the way make single windows vary; what is
-    /// twice in a row quite another rate is another link now. What was only guessed is forgotten.
+    /// Updates the rate of a link that was full at this rate. Buffers make single windows vary; two successive windows
+    /// with a very different rate mean that the link has changed. A guessed rate is replaced.
     fn measured(&mut self, wire: f64) -> f64 {
         let known = self.firm.unwrap_or(wire);
         self.odd = if (0.6..1.7).contains(&(wire / known)) { 0 } else { self.odd + 1 };
         let link = if self.odd < 2 {
             known + LINK_WEIGHT * (wire - known)
         } else {
-            (self.odd, self.patience) = (0, 0);
+            (self.odd, self.delay) = (0, 0);
             (self.full, self.doubt) = (0, DOUBT);
             wire
         };
@@ -234,12 +234,12 @@ impl Chooser {
         link
     }
 
-    /// Judges a step. `false` if the window that has ended is one like any other.
+    /// Judges a step. `false` if the window needs the normal evaluation.
     fn judge(&mut self, trial: Trial, plain: f64, wire: f64, full: bool) -> bool {
         let up = self.at > trial.from;
         let change = plain / wire / trial.ratio;
         if if up { change < 1.04 } else { change > 0.96 } {
-            // Other content: nothing can be said.
+            // The content has changed: there is no verdict.
             if !up {
                 self.step(trial.from);
             }
@@ -247,7 +247,7 @@ impl Chooser {
         }
         let same = if up { full && plain < trial.rate * 1.04 } else { plain > trial.rate * SAME };
         if same {
-            // As much as before arrives though it is packed otherwise: it is not the link that is full.
+            // The same rate arrives at another ratio, so the link is not the limit.
             self.remote = plain.max(trial.rate) * 1.02;
             self.link = Some(trial.link.max(wire));
             self.firm = self.link;
@@ -259,11 +259,11 @@ impl Chooser {
         same
     }
 
-    /// Tries a rung that should bring clearly less.
+    /// Tries a rung that should yield clearly less.
     fn look_below(&mut self, plain: f64, wire: f64) -> bool {
         self.full = 0;
         if plain * LESS < wire {
-            // What goes by at the moment does not pack, on whichever rung.
+            // The current content does not compress on any rung.
             return false;
         }
         let ratio = |at: usize| self.rungs[at].ratio(&self.content);
@@ -276,7 +276,7 @@ impl Chooser {
         true
     }
 
-    /// Plain bytes a second that would arrive by way of a rung.
+    /// Predicts the plain bytes per second that would arrive on a rung.
     fn predict(&self, rung: &Rung, sight: &Sight, plain: f64) -> f64 {
         let link = self.link.map_or(f64::INFINITY, |link| link * rung.ratio(&self.content));
         let besides = if plain > 0.0 { sight.other / plain } else { 0.0 };
@@ -286,14 +286,14 @@ impl Chooser {
         link.min(processors).min(self.remote)
     }
 
-    /// Takes the best rung, a harder one only if that is `allowed`.
+    /// Takes the best rung; a harder one only if that is `allowed`.
     fn choose(&mut self, sight: &Sight, plain: f64, wire: f64, allowed: bool) {
         let rates = self.rungs.map(|rung| self.predict(&rung, sight, plain));
         let best = rates.iter().copied().fold(0.0, f64::max);
         let Some(to) = rates.iter().position(|rate| *rate >= best * AS_GOOD) else { return };
         if to > self.at && allowed && rates[to] > rates[self.at] * BETTER {
             if self.since_down < MISTAKE {
-                self.patience = (self.patience * 2).clamp(4, PATIENCE);
+                self.delay = (self.delay * 2).clamp(4, MAX_DELAY);
             }
             self.trial = self.link.map(|link| Trial {
                 windows: 0,
@@ -310,7 +310,7 @@ impl Chooser {
     }
 
     fn step(&mut self, to: usize) {
-        // What is known of the content from samples alone is no measure for a rung.
+        // An estimate from samples alone cannot judge a rung.
         self.fresh = if to == 0 || self.at == 0 { 0 } else { FRESH };
         self.at = to;
     }

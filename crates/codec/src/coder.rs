@@ -1,4 +1,4 @@
-//! One thread's tools: contexts of zstd and lz4 that are used again and again.
+//! The compression contexts of one thread, which are reused.
 
 use haul_core::Method;
 use lz4_flex::block::{
@@ -7,20 +7,20 @@ use lz4_flex::block::{
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
 
-/// Bytes that become one LZ4 block. LZ4 wants room for the worst case of a block ahead of it, and a buffer has none
-/// to spare: with blocks of this length that costs nothing but the last gain of a few per cent.
+/// Bytes in one LZ4 block. LZ4 requires space for the worst case of a block, which a buffer does not have; short blocks
+/// avoid that, at the cost of a few per cent of compression.
 const LZ4_BLOCK: usize = 256 * 1024;
-/// The length of a packed LZ4 block, little-endian, before it.
+/// The length of a compressed LZ4 block, little-endian, before it.
 const LZ4_HEAD: usize = 4;
 
-/// How many samples tell what a piece is like, spread over it, and bytes in each: less than 64 KiB, for which LZ4 has
-/// a table that stays in the processor's first cache.
+/// The samples of a piece, spread over it, and bytes in each: less than 64 KiB, for which LZ4's table fits into the
+/// first-level cache.
 const SAMPLES: usize = 4;
 const SAMPLE: usize = 16 * 1024;
 
-/// Levels above this one would take tables of up to 64 MiB for one buffer of 4 MiB.
+/// Higher levels would use tables of up to 64 MiB for one buffer of 4 MiB.
 const LIGHT: i8 = 9;
-/// Their tables are held to this: 8 MiB and 16 MiB.
+/// Their tables are limited to 8 MiB and 16 MiB.
 const HASH_LOG: u32 = 21;
 const CHAIN_LOG: u32 = 22;
 
@@ -30,19 +30,19 @@ pub(crate) fn is_heavy(method: Method) -> bool {
     matches!(method, Method::Zstd(level) if level > LIGHT)
 }
 
-/// Packs and unpacks, one piece at a time.
+/// Compresses and decompresses one piece at a time.
 #[derive(Default)]
 pub(crate) struct Coder {
     packer: Option<(i8, Compressor<'static>)>,
     unpacker: Option<Decompressor<'static>>,
     table: CompressTable,
-    /// Another one, as a small table is quicker for samples and a large one stays large.
+    /// A second table: a small one is faster for samples, and the other one stays large.
     sample_table: CompressTable,
 }
 
 impl Coder {
-    /// Packs `plain` into `into` and gives how many bytes it became. `None` if they do not fit: then `plain` is not
-    /// worth it.
+    /// Compresses `plain` into `into` and returns the length. `None` if it does not fit: then compression is not
+    /// worthwhile.
     #[must_use]
     pub(crate) fn pack(&mut self, method: Method, plain: &[u8], into: &mut [u8]) -> Option<usize> {
         match method {
@@ -51,8 +51,8 @@ impl Coder {
         }
     }
 
-    /// Unpacks `packed` into `plain`. Writes nowhere else and takes no memory for what `packed` claims to be.
-    /// `false` unless it is exactly as long as `plain`.
+    /// Decompresses `packed` into `plain`. Writes nowhere else and allocates nothing for lengths that `packed` claims.
+    /// `false` unless the result has exactly the length of `plain`.
     #[must_use]
     pub(crate) fn unpack(&mut self, method: Method, packed: &[u8], plain: &mut [u8]) -> bool {
         match method {
@@ -67,8 +67,8 @@ impl Coder {
         }
     }
 
-    /// How many times smaller LZ4 makes a few samples of `plain`; a matter of some hundred microseconds, and of ten
-    /// where nothing is found. `room` is for what becomes of them.
+    /// The ratio by which LZ4 compresses a few samples of `plain`. Takes some hundred microseconds, and ten where it
+    /// finds no matches. `room` is scratch space.
     #[must_use]
     pub(crate) fn sample(&mut self, plain: &[u8], room: &mut [u8]) -> f64 {
         let (mut before, mut after) = (0, 0);
@@ -90,7 +90,7 @@ impl Coder {
                 None => Compressor::new(level.into()).ok()?,
             };
             packer.set_compression_level(level.into()).ok()?;
-            // 0 is what the level says.
+            // 0 keeps the default of the level.
             let (hash, chain) = if level > LIGHT { (HASH_LOG, CHAIN_LOG) } else { (0, 0) };
             packer.set_parameter(CParameter::HashLog(hash)).ok()?;
             packer.set_parameter(CParameter::ChainLog(chain)).ok()?;
@@ -135,7 +135,7 @@ mod tests {
     const METHODS: [Method; 6] =
         [Method::Lz4, Method::Zstd(-5), Method::Zstd(1), Method::Zstd(9), Method::Zstd(12), Method::Zstd(19)];
 
-    /// Words of a small vocabulary: what `seed` says, repeated with variations.
+    /// Words of a small vocabulary: `seed`, repeated with variations.
     fn text(seed: &[u8], len: usize) -> Vec<u8> {
         let mut state = 1_u64;
         let mut next = move || {
@@ -165,7 +165,7 @@ mod tests {
                 if let Some(size) = coder.pack(method, &plain, &mut packed) {
                     prop_assert!(coder.unpack(method, &packed[..size], &mut back), "{}", method);
                     prop_assert_eq!(&back, &plain);
-                    // And nothing else is taken for it.
+                    // A wrong length is refused.
                     prop_assert!(!coder.unpack(method, &packed[..size], &mut back[..len - 1]));
                     prop_assert!(!coder.unpack(method, &packed[..size - 1], &mut back));
                 }
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_more_than_was_told_is_refused() {
-        // A frame of 200 MiB of zeroes is some kilobytes.
+    fn content_longer_than_declared_is_refused() {
+        // A frame with 200 MiB of zeros has a few kilobytes.
         let huge = zstd::bulk::compress(&vec![0; 200 << 20], 1).unwrap();
         let mut plain = vec![0; 1000];
         let mut coder = Coder::default();
         assert!(!coder.unpack(Method::Zstd(1), &huge, &mut plain));
-        // An LZ4 block that is longer than what there is, and one that unpacks to more than its share.
+        // A truncated LZ4 block, and one that exceeds its share when decompressed.
         assert!(!coder.unpack(Method::Lz4, &[255, 255, 255, 255, 0], &mut plain));
         let mut long = vec![0; 100_000];
         let len = coder.pack(Method::Lz4, &vec![7; 200_000], &mut long);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_smaller_is_told() {
+    fn incompressible_content_is_reported() {
         let mut plain = vec![0; 1 << 20];
         let mut state = 7_u64;
         for bytes in plain.chunks_mut(8) {

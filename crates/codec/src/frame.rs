@@ -1,9 +1,8 @@
-//! Frames that stand alone, one after the other: what `zstd -d` and `lz4 -d` read as one stream.
+//! Sequences of independent frames, which `zstd -d` and `lz4 -d` read as one stream.
 //!
-//! A stream is cut into pieces of [`FRAME_LEN`] bytes, and each becomes a frame of the standard format, with its length
-//! and a checksum in it: pieces are packed and unpacked on any number of processors, and the same bytes become the same
-//! frames each time. The formats: RFC 8878 and
-//! <https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>.
+//! A stream is cut into blocks of [`FRAME_LEN`] bytes, and each becomes a frame of the standard format with its length
+//! and a checksum. So any number of CPUs can compress and decompress in parallel, and equal bytes always become equal
+//! frames. Formats: RFC 8878 and <https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -12,14 +11,14 @@ use haul_core::Method;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Bytes of a stream that become one frame. Of source text, zstd 3 made 15 % more in frames of 1 MiB than in one, and 3 %
-/// more in frames of 4 MiB; the longer they are, the fewer threads have room in memory.
+/// Bytes of a stream in one frame. Source text compressed by zstd 3 was 15 % longer in frames of 1 MiB than in a single
+/// one, and 3 % in frames of 4 MiB; longer frames leave memory for fewer threads.
 pub const FRAME_LEN: usize = 2 << 20;
 
-/// No frame is longer, in bytes: what does not get smaller is in it as it is, with a few bytes for each block.
+/// The longest frame in bytes: incompressible content is stored with a few bytes per block.
 pub const PACKED_LEN: usize = FRAME_LEN + (FRAME_LEN >> 7);
 
-/// A format of frames.
+/// A frame format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Zstandard.
@@ -46,20 +45,20 @@ impl fmt::Display for Format {
     }
 }
 
-/// Packs pieces, one at a time.
+/// Compresses blocks, one at a time.
 pub struct Framer {
     method: Method,
     zstd: Option<Compressor<'static>>,
 }
 
 impl Framer {
-    /// For this method.
+    /// A compressor for this method.
     #[must_use]
     pub fn new(method: Method) -> Self {
         Self { method, zstd: None }
     }
 
-    /// Bytes of memory that it takes at most, besides content.
+    /// The most memory in bytes that it takes, besides content.
     #[must_use]
     pub fn weight(method: Method) -> u64 {
         match method {
@@ -72,10 +71,10 @@ impl Framer {
         }
     }
 
-    /// Puts the frame of `plain`, of [`FRAME_LEN`] bytes at most, into `into`, which is emptied before.
+    /// Compresses `plain`, at most [`FRAME_LEN`] bytes, into `into`, which is cleared first.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// The error of the compressor, such as a lack of memory.
     pub fn pack(&mut self, plain: &[u8], into: &mut Vec<u8>) -> io::Result<()> {
         into.clear();
         into.reserve(PACKED_LEN);
@@ -106,18 +105,18 @@ impl Framer {
     }
 }
 
-/// Unpacks frames, one at a time.
+/// Decompresses frames, one at a time.
 #[derive(Default)]
 pub struct Unframer {
     zstd: Option<Decompressor<'static>>,
 }
 
 impl Unframer {
-    /// Puts the `len` bytes that `frame` holds into `into`, which is emptied before. Takes no memory for what a frame
-    /// claims beyond that.
+    /// Decompresses the `len` bytes in `frame` into `into`, which is cleared first. Allocates nothing for a larger
+    /// length that the frame claims.
     ///
     /// # Errors
-    /// If it is damaged, or holds more or less.
+    /// `InvalidData` if it is damaged, or holds more or less.
     pub fn unpack(&mut self, format: Format, frame: &[u8], len: usize, into: &mut Vec<u8>) -> io::Result<()> {
         into.clear();
         into.reserve(len);
@@ -144,7 +143,7 @@ impl Unframer {
 mod tests {
     use super::*;
 
-    /// Half of it gets smaller.
+    /// Half of it is compressible.
     fn content(len: usize) -> Vec<u8> {
         let mut state = 7_u64;
         let mut next = || {
@@ -169,7 +168,7 @@ mod tests {
     ];
 
     #[test]
-    fn frames_come_back_are_the_same_each_time_and_tools_stay_small() {
+    fn frames_round_trip_are_deterministic_and_contexts_stay_small() {
         let plain = content(FRAME_LEN);
         let noise: Vec<u8> = plain.chunks(8192).flat_map(|chunk| chunk[..4096].repeat(2)).collect();
         for method in METHODS {

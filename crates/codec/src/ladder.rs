@@ -1,15 +1,15 @@
-//! The methods to choose from, from the cheapest to the hardest, and what is known of each.
+//! The compression methods to choose from, from cheapest to hardest, and what is known of each.
 
 use haul_core::Method;
 
-/// What a method costs and brings.
+/// The cost and gain of a method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rung {
-    /// The method; `None` sends content as it is.
+    /// The method; `None` sends content uncompressed.
     pub(crate) method: Option<Method>,
-    /// Its speed, as a multiple of that of zstd 1.
+    /// Speed, as a multiple of that of zstd 1.
     pub(crate) speed: f64,
-    /// The logarithm of its ratio, as a multiple of that of zstd 1.
+    /// Logarithm of the ratio, as a multiple of that of zstd 1.
     pub(crate) gain: f64,
 }
 
@@ -17,9 +17,9 @@ const fn rung(method: Option<Method>, speed: f64, gain: f64) -> Rung {
     Rung { method, speed, gain }
 }
 
-/// The ladder. Figures were measured on source text and on pages of SQLite and InnoDB (one core of an AMD EPYC, zstd
-/// 1.5.7, `lz4_flex` 0.14): in relation to each other they differ little with the content. They are corrected by what
-/// is measured.
+/// The ladder. The figures were measured on source text and on pages of SQLite and InnoDB (one core of an AMD EPYC,
+/// zstd 1.5.7, `lz4_flex` 0.14). Relative to each other they vary little with the content, and measurements correct
+/// them.
 pub(crate) const LADDER: [Rung; 9] = [
     rung(None, f64::INFINITY, 0.0),
     rung(Some(Method::Lz4), 1.25, 0.76),
@@ -32,28 +32,28 @@ pub(crate) const LADDER: [Rung; 9] = [
     rung(Some(Method::Zstd(9)), 0.13, 1.28),
 ];
 
-/// Where a run begins: it costs little where it is wrong, and brings most where it is right.
+/// The first rung of a run: it costs little if it is wrong, and gains most if it is right.
 pub(crate) const START: usize = 4;
 
-/// What content is like, in terms of zstd 1.
+/// The properties of the content, in terms of zstd 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content {
-    /// Plain bytes packed in a second of processor time.
+    /// Plain bytes compressed per second of CPU time.
     pub(crate) speed: f64,
-    /// The logarithm of the ratio.
+    /// Logarithm of the ratio.
     pub(crate) gain: f64,
 }
 
-/// Before anything was measured: pages of a database.
+/// The assumption before any measurement: pages of a database.
 pub(crate) const UNKNOWN: Content = Content { speed: 450e6, gain: 0.7 };
 
 impl Rung {
-    /// Plain bytes for each byte on the wire.
+    /// The compression ratio.
     pub(crate) fn ratio(&self, content: &Content) -> f64 {
         (self.gain * content.gain).exp()
     }
 
-    /// Seconds of processor time for each plain byte.
+    /// Seconds of CPU time per plain byte.
     pub(crate) fn cost(&self, content: &Content) -> f64 {
         1.0 / (self.speed * content.speed)
     }

@@ -1,11 +1,11 @@
-//! Packs the content of batches for the wire and unpacks it again, and decides how hard to try.
+//! Compresses the content of batches for the wire, decompresses it again, and decides how hard to compress.
 //!
-//! Content is packed as it is sent, batch by batch, and unpacked before anything looks at it: digests and proofs are
-//! those of the plain bytes. Read `coder` (one piece), then [`packer`](Packer) (batches, memory, threads). How
-//! hard to pack is decided in `chooser`, over the rungs of `ladder`, by what `auto` sees of threads, link and processors
+//! Content is compressed as it is sent, batch by batch, and decompressed before anything else reads it: digests are
+//! those of the plain bytes. Read `coder` (one piece), then [`packer`](Packer) (batches, memory, threads). `chooser`
+//! decides how hard to compress, over the rungs of `ladder`, from what `auto` measures of threads, link and CPUs
 //! (`load`).
 //!
-//! Streams that are stored packed are another matter: [`frame`] makes standard frames, [`split`] finds them again.
+//! Stored streams are separate: [`frame`] makes standard frames, [`split`] finds them in a stream.
 
 mod auto;
 mod chooser;

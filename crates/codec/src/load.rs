@@ -1,15 +1,15 @@
-//! How busy the processors are.
+//! Measures CPU load.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Processor time that this process has had.
+/// CPU time of this process.
 pub(crate) fn process_time() -> Duration {
     duration(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-/// Processor time that this thread has had.
+/// CPU time of this thread.
 pub(crate) fn thread_time() -> Duration {
     duration(clock_gettime(ClockId::ThreadCPUTime))
 }
@@ -18,7 +18,7 @@ fn duration(time: Timespec) -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Ticks of all processors since the machine was started, and who wants them now.
+/// Ticks of all CPUs since boot, and the current number of runnable threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     idle: u64,
@@ -28,13 +28,13 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// As they are now; `None` where the system does not tell.
+    /// The current values; `None` where the system does not report them.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the lines `cpu`, `cpuN` (user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in
-    /// user) and `procs_running` of `/proc/stat` (proc_stat(5)).
+    /// Parses the lines `cpu`, `cpuN` (user, nice, system, idle, iowait, irq, softirq, steal; user includes guests) and
+    /// `procs_running` of `/proc/stat` (proc_stat(5)).
     fn parse(text: &str) -> Option<Self> {
         let running = text.lines().find_map(|line| line.strip_prefix("procs_running "));
         let running = running.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX);
@@ -46,17 +46,17 @@ impl Ticks {
         Some(Self { idle: idle + iowait, all: ticks.iter().sum(), processors, running })
     }
 
-    /// What part of a processor one more thread would have by the scheduler's fairness, however busy the machine is.
+    /// The share of a CPU that a fair scheduler gives to one more thread.
     pub(crate) fn fair_share(self) -> f64 {
-        // Whoever asks is running, too.
+        // The calling thread is running too.
         (f64::from(self.processors) / f64::from(self.running.max(1))).min(1.0)
     }
 
-    /// How many processors were idle since `before`, on average; `None` if it is too short ago to say.
+    /// The average number of idle CPUs since `before`; `None` if that is too recent.
     pub(crate) fn idle_since(self, before: Self) -> Option<f64> {
         let all =
             self.all.checked_sub(before.all).filter(|ticks| *ticks >= u64::from(self.processors) * 5)?;
-        // The count of idle ticks may go back by a few.
+        // The count of idle ticks may decrease slightly.
         let idle = self.idle.saturating_sub(before.idle);
         Some(idle as f64 / all as f64 * f64::from(self.processors))
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_processors_are_counted() {
+    fn idle_cpus_are_counted() {
         let stat = |idle: u64| {
             format!(
                 "cpu  100 0 50 {idle} 10 0 0 0 7 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 9 9\nprocs_running 5\n"

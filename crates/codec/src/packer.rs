@@ -1,4 +1,4 @@
-//! Packing and unpacking of whole batches, in place, by as many threads at once as there are processors.
+//! Compresses and decompresses whole batches in place, by as many threads as there are CPUs.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::{Arc, OnceLock};
@@ -12,20 +12,20 @@ use crate::auto::{Auto, Choice};
 use crate::coder::{Coder, is_heavy};
 use crate::load::thread_time;
 
-/// Buffers of the pool that stand for one share: the one that a thread fills, and the memory of its contexts.
+/// Buffers of the pool that pay for one share: a thread's scratch buffer, and the memory of its contexts.
 const BUFFERS_PER_SHARE: usize = 4;
-/// Less than this is not worth a thought: it fits into a packet or two.
+/// Shorter content is not compressed: it fits into a packet or two.
 const WORTH: usize = 512;
 
-/// A sample that does not become this many times smaller says that the whole is not worth it.
+/// Content whose sample has a lower ratio is not compressed.
 const SAMPLE_WORTH: f64 = 1.03;
 
-/// Packs and unpacks the content of batches, for one end of a session.
+/// Compresses and decompresses the content of batches, for one end of a session.
 ///
-/// Content changes places with a buffer that is kept for that, so nobody waits for a second buffer while holding
-/// one. There are as many such buffers as processors, taken from the pool when the first batch comes, and each stands
-/// for the memory of its contexts too: so all of it is within the budget of the process. Only where the pool has too
-/// few for that (it keeps half of them) there is one slot, of some 16 MiB, besides.
+/// Content is swapped with a reserved buffer, so that no thread waits for a second buffer while it holds one. There is
+/// one such buffer per CPU, reserved from the pool at the first batch; each also pays for the memory of its contexts,
+/// so everything is within the process's budget. Only a pool that is too small for this (it keeps half of its buffers)
+/// gets one slot of some 16 MiB outside of the budget.
 pub struct Packer {
     pool: BufferPool,
     cores: usize,
@@ -33,17 +33,17 @@ pub struct Packer {
     bench: OnceLock<Bench>,
 }
 
-/// What packing takes, made when it is needed.
+/// Buffers and contexts, made on first use.
 struct Bench {
     slots: Mutex<Slots>,
     freed: Condvar,
-    /// Held for their memory only.
+    /// Held only to reserve their memory.
     _reserved: Vec<Buffer>,
 }
 
 struct Slots {
     idle: Vec<Slot>,
-    /// What may be taken still; a heavy method takes two.
+    /// Available shares; a heavy method takes two.
     shares: usize,
     all: usize,
 }
@@ -53,16 +53,16 @@ struct Slot {
     scratch: Buffer,
 }
 
-/// What became of a batch.
+/// The result of compressing a batch.
 #[must_use]
 pub struct Packed {
-    /// How it is packed; `None`: it is as it was.
+    /// How it is compressed; `None` if it is unchanged.
     pub packing: Option<Packing>,
-    /// To be kept until the link has taken the batch: the time that it takes tells how hard to pack.
+    /// Must be kept until the link has taken the batch: this time decides how hard to compress.
     pub sending: Option<Sending>,
 }
 
-/// A batch that is on its way to the link, until it is dropped.
+/// A batch in flight, until it is dropped.
 pub struct Sending {
     packer: Arc<Packer>,
     plain: u64,
@@ -76,7 +76,7 @@ impl Drop for Sending {
 }
 
 impl Packer {
-    /// With memory of `pool`, for `cores` threads at once at most (0: as many as there are processors).
+    /// Uses memory of `pool`, and at most `cores` threads at once (0: one per CPU).
     #[must_use]
     pub fn new(pool: &BufferPool, cores: usize) -> Arc<Self> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -84,7 +84,7 @@ impl Packer {
         Arc::new(Self { pool: pool.clone(), cores, auto: Auto::new(cores), bench: OnceLock::new() })
     }
 
-    /// Packs `content` in its place, as it was asked for. What would not get smaller stays as it is.
+    /// Compresses `content` in place as requested. Incompressible content stays unchanged.
     pub fn pack(self: &Arc<Self>, wish: Compress, content: &mut Buffer) -> Packed {
         let plain = content.bytes().len();
         let packing = match wish {
@@ -124,12 +124,12 @@ impl Packer {
         }
     }
 
-    /// Unpacks `content` in its place. What cannot be unpacked was damaged on its way: then each of `slices` says so,
-    /// and is sent again.
+    /// Decompresses `content` in place. If that fails, it was damaged in transit: each of `slices` gets the error, and
+    /// is sent again.
     pub fn unpack(&self, packing: Option<Packing>, slices: &mut [Result<SliceData>], content: &mut Buffer) {
         let Some(Packing { method, plain_len }) = packing else { return };
         let plain_len = plain_len as usize;
-        // What was packed at a high level is not unpacked at a higher cost.
+        // The level does not matter for decompression.
         if self.with(Method::Lz4, |slot| slot.unpack(method, plain_len, content)) {
             return;
         }
@@ -167,7 +167,7 @@ impl Packer {
 
 impl Bench {
     fn new(pool: &BufferPool, cores: usize) -> Self {
-        // Twice as many shares as there are threads, as far as the pool allows: then all may use a heavy method.
+        // Twice as many shares as threads, if the pool allows: then all threads may use a heavy method.
         let mut reserved = pool.reserve(2 * cores * BUFFERS_PER_SHARE);
         let all = (reserved.len() / BUFFERS_PER_SHARE).max(1);
         let count = all.min(cores);
@@ -198,7 +198,7 @@ impl Slot {
     fn pack(&mut self, method: Method, content: &mut Buffer) -> Option<Packing> {
         let plain = content.bytes();
         self.scratch.truncate(0);
-        // It must become smaller by 3 % at least: unpacking costs too.
+        // It must shrink by at least 3 %: decompression costs time too.
         let room = self.scratch.grow(plain.len() - plain.len() / 32)?;
         let len = self.coder.pack(method, plain, room)?;
         let plain_len = u32::try_from(plain.len()).ok()?;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_packed_and_unpacked_in_its_place() {
+    fn content_is_compressed_and_decompressed_in_place() {
         let pool = BufferPool::new(64 << 20);
         let packer = Packer::new(&pool, 2);
         let text = b"some text that comes again ".repeat(50_000);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sample_says_does_not_pack_is_left_as_it_is() {
+    fn incompressible_samples_leave_content_unchanged() {
         let pool = BufferPool::new(64 << 20);
         let packer = Packer::new(&pool, 2);
         let mut noise = vec![0; 1 << 20];
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_makes_slices_that_are_to_be_sent_again() {
+    fn damaged_slices_are_requested_again() {
         let pool = BufferPool::new(64 << 20);
         let packer = Packer::new(&pool, 2);
         for packing in [

@@ -1,4 +1,4 @@
-//! Finds the frames in a stream.
+//! Splits a stream into its frames.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::mem;
@@ -8,31 +8,31 @@ use zstd::stream::read::Decoder;
 
 use crate::frame::{FRAME_LEN, Format, PACKED_LEN};
 
-/// What frames begin with.
+/// The magic numbers of frames.
 const ZSTD: u32 = 0xfd2f_b528;
 const LZ4: u32 = 0x184d_2204;
-/// Frames of both formats that hold nothing of the content; the last four bits are free.
+/// Skippable frames of both formats; the last four bits vary.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
-/// Bytes that are unpacked at a time of a frame that is too long to be unpacked elsewhere.
+/// Bytes decompressed at a time of a frame that is too long for the workers.
 const PIECE: usize = 256 << 10;
 
-/// A piece of the content, in the order of the stream.
+/// A piece of the content, in stream order.
 pub enum Unit {
-    /// A frame that stands alone, and how many bytes it says that it holds: at most [`FRAME_LEN`].
+    /// An independent frame, and its declared length: at most [`FRAME_LEN`].
     Frame(Vec<u8>, usize),
-    /// Some bytes of a longer frame, or of one that does not say its length, unpacked.
+    /// Decompressed bytes of a longer frame, or of one without declared length.
     Plain(Vec<u8>),
 }
 
-/// Cuts a stream into its frames. Frames of other programs may be of any length: they are unpacked here.
+/// Splits a stream into frames. Frames of other programs may have any length; long ones are decompressed here.
 pub struct Splitter<R: BufRead> {
     format: Format,
     window_log: u32,
-    state: State<R>,
+    state: SplitState<R>,
 }
 
-enum State<R: BufRead> {
+enum SplitState<R: BufRead> {
     Between(Pushed<R>),
     Zstd(Box<Decoder<'static, Pushed<R>>>),
     Lz4(Box<FrameDecoder<Pushed<R>>>),
@@ -48,31 +48,31 @@ enum Next {
 }
 
 impl<R: BufRead> Splitter<R> {
-    /// The frames of `from`. One that needs a window of more than 2 to the power of `window_log` bytes is an error.
+    /// The frames of `from`. A frame with a window of more than 2 to the power of `window_log` bytes is an error.
     pub fn new(format: Format, from: R, window_log: u32) -> Self {
         Self {
             format,
             window_log,
-            state: State::Between(Pushed { first: Vec::new(), at: 0, from, ended: false }),
+            state: SplitState::Between(Pushed { first: Vec::new(), at: 0, from, ended: false }),
         }
     }
 
     /// The next piece; `None` after the last one.
     ///
     /// # Errors
-    /// Those of the stream; [`ErrorKind::InvalidData`] if it is no frame of the format, and
+    /// Those of the stream; [`ErrorKind::InvalidData`] if it is not a frame of the format, and
     /// [`ErrorKind::UnexpectedEof`] if it ends within one.
     pub fn next_unit(&mut self) -> io::Result<Option<Unit>> {
         loop {
-            match mem::replace(&mut self.state, State::Ended) {
-                State::Ended => return Ok(None),
-                State::Between(mut from) => {
+            match mem::replace(&mut self.state, SplitState::Ended) {
+                SplitState::Ended => return Ok(None),
+                SplitState::Between(mut from) => {
                     let mut frame = Vec::with_capacity(PACKED_LEN);
                     match gather(self.format, &mut from, &mut frame)? {
                         Next::End => return Ok(None),
-                        Next::Skipped => self.state = State::Between(from),
+                        Next::Skipped => self.state = SplitState::Between(from),
                         Next::Frame(len) => {
-                            self.state = State::Between(from);
+                            self.state = SplitState::Between(from);
                             return Ok(Some(Unit::Frame(frame, len)));
                         }
                         Next::Long => {
@@ -81,47 +81,47 @@ impl<R: BufRead> Splitter<R> {
                         }
                     }
                 }
-                State::Zstd(mut decoder) => {
+                SplitState::Zstd(mut decoder) => {
                     let mut plain = Vec::with_capacity(PIECE);
                     decoder.by_ref().take(PIECE as u64).read_to_end(&mut plain)?;
                     if !plain.is_empty() {
-                        self.state = State::Zstd(decoder);
+                        self.state = SplitState::Zstd(decoder);
                         return Ok(Some(Unit::Plain(plain)));
                     }
-                    self.state = State::Between(decoder.finish());
+                    self.state = SplitState::Between(decoder.finish());
                 }
-                State::Lz4(mut decoder) => {
+                SplitState::Lz4(mut decoder) => {
                     let bytes = decoder.fill_buf()?;
                     let plain = bytes[..bytes.len().min(PIECE)].to_vec();
                     decoder.consume(plain.len());
                     if !plain.is_empty() {
-                        self.state = State::Lz4(decoder);
+                        self.state = SplitState::Lz4(decoder);
                         return Ok(Some(Unit::Plain(plain)));
                     }
                     let from = decoder.into_inner();
-                    // The library takes an end in the place of a block for the end of the frame.
+                    // The library takes an end of input between blocks for the end of the frame.
                     if from.ended {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
-                    self.state = State::Between(from);
+                    self.state = SplitState::Between(from);
                 }
             }
         }
     }
 
-    fn unpack(&self, from: Pushed<R>) -> io::Result<State<R>> {
+    fn unpack(&self, from: Pushed<R>) -> io::Result<SplitState<R>> {
         Ok(match self.format {
             Format::Zstd => {
                 let mut decoder = Decoder::with_buffer(from)?.single_frame();
                 decoder.window_log_max(self.window_log)?;
-                State::Zstd(Box::new(decoder))
+                SplitState::Zstd(Box::new(decoder))
             }
-            Format::Lz4 => State::Lz4(Box::new(FrameDecoder::new(from))),
+            Format::Lz4 => SplitState::Lz4(Box::new(FrameDecoder::new(from))),
         })
     }
 }
 
-/// Reads a frame into `frame`, as long as it may stand alone.
+/// Reads a frame into `frame`, unless it is too long to be independent.
 fn gather(format: Format, from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
     if from.fill_buf()?.is_empty() {
         return Ok(Next::End);
@@ -142,7 +142,7 @@ fn gather(format: Format, from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::R
     }
 }
 
-/// RFC 8878, 3.1.1: the header, blocks, and perhaps a checksum.
+/// RFC 8878, 3.1.1: header, blocks, optional checksum.
 fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
     let [descriptor] = append(from, frame)?;
     let single_segment = descriptor & 0x20 != 0;
@@ -162,7 +162,7 @@ fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next>
     loop {
         let [a, b, c] = append(from, frame)?;
         let head = u32::from_le_bytes([a, b, c, 0]);
-        // A block of kind 1 is one byte that is repeated.
+        // A block of type 1 is one repeated byte.
         let stored = if head >> 1 & 3 == 1 { 1 } else { head as usize >> 3 };
         if frame.len() + stored + 4 > PACKED_LEN {
             return Ok(Next::Long);
@@ -176,7 +176,7 @@ fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next>
     Ok(Next::Frame(len as usize))
 }
 
-/// The header, blocks with their lengths before them, a length of zero, and perhaps a checksum.
+/// Header, blocks preceded by their lengths, a length of zero, optional checksum.
 fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
     let [flags, _] = append(from, frame)?;
     let has = |bit: u8| flags & bit != 0;
@@ -189,7 +189,7 @@ fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> 
     }
     append_some(from, frame, if has(0x01) { 5 } else { 1 })?;
     loop {
-        // The first bit says that a block is as it is.
+        // The first bit marks an uncompressed block.
         let stored = u32::from_le_bytes(append(from, frame)?) as usize & 0x7fff_ffff;
         if stored == 0 {
             break;
@@ -204,7 +204,7 @@ fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> 
     Ok(Next::Frame(len as usize))
 }
 
-/// Reads the next bytes, which are also appended to `frame`.
+/// Reads the next bytes and appends them to `frame`.
 fn append<const N: usize>(from: &mut impl Read, frame: &mut Vec<u8>) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes)?;
@@ -217,12 +217,12 @@ fn append_some(from: &mut impl Read, frame: &mut Vec<u8>, len: usize) -> io::Res
     if read == len { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
-/// A stream, some bytes of which were read too early.
+/// A stream with some bytes pushed back.
 struct Pushed<R> {
     first: Vec<u8>,
     at: usize,
     from: R,
-    /// Its end was seen.
+    /// The end was reached.
     ended: bool,
 }
 
@@ -267,9 +267,9 @@ mod tests {
     use proptest::prelude::{any, prop_assert, proptest};
     use std::io::Write;
 
-    /// What comes out, and how many frames stood alone.
+    /// Returns the content, and the number of independent frames.
     fn read(format: Format, stream: &[u8]) -> io::Result<(Vec<u8>, usize)> {
-        // Small buffers, so that everything is read in pieces.
+        // Small buffers force many short reads.
         let mut splitter = Splitter::new(format, io::BufReader::with_capacity(7, stream), 23);
         let (mut all, mut back, mut alone) = (Vec::new(), Vec::new(), 0);
         while let Some(unit) = splitter.next_unit()? {
@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_ours_stand_alone_and_those_of_others_are_read_too() {
+    fn own_frames_are_independent_and_foreign_ones_are_read_too() {
         let plain = words(3 * FRAME_LEN + 5);
         for method in [Method::Lz4, Method::Zstd(3)] {
             let ours = frames(method, &plain);
             let format = method.into();
             let (read_back, alone) = read(format, &ours).unwrap();
             assert!(read_back == plain && alone == 4, "{method}");
-            // One long frame whose length is not known, something to be skipped, and one of ours.
+            // A long frame without declared length, a skippable frame, and one of ours.
             let mut theirs = Vec::new();
             match format {
                 Format::Zstd => {

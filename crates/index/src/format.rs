@@ -1,55 +1,56 @@
-//! The form of the file.
+//! The file format.
 //!
-//! * [`MAGIC`], with the version of the form;
-//! * blocks of about [`BLOCK`] bytes: records, one after the other, in postcard. A folder comes before what is in it,
-//!   which is in the order of the names; folders are in the order of their paths;
-//! * a [`Footer`], in postcard: what the index is of, and which folder and name each block begins with;
-//! * the length of the footer (u64, little-endian) and BLAKE3 of all before (32 bytes).
+//! * [`MAGIC`], with the version of the format;
+//! * blocks of about [`BLOCK`] bytes: records in sequence, in postcard. A directory precedes its entries, which are
+//!   sorted by name; directories are sorted by path;
+//! * a [`Footer`], in postcard: the source of the index, and the first key of each block;
+//! * the length of the footer (u64, little-endian) and the BLAKE3 hash of everything before (32 bytes).
 //!
-//! All of it is hashed before any of it counts. Even so each length is checked before memory is taken.
+//! The hash of the whole file is verified before any of it is used. Each length is checked before memory is
+//! allocated all the same.
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, EntryKind, RelPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-/// How a file begins.
+/// The first bytes of a file.
 pub(crate) const MAGIC: &[u8; 8] = b"HAULIDX1";
-/// Bytes of the length of the footer and of the hash.
+/// Bytes of the footer length and of the hash.
 pub(crate) const TRAILER: u64 = 8 + 32;
-/// Bytes after which a block ends: finding a folder decodes half of that, on average.
+/// Bytes after which a block ends. A directory lookup decodes half a block on average.
 pub(crate) const BLOCK: usize = 32 * 1024;
-/// An entry that is larger, by its attributes say, is not kept, and so neither is its folder.
+/// A larger entry, for instance with long attributes, is not kept, and neither is its directory.
 pub(crate) const MAX_ENTRY: usize = 1024 * 1024;
-/// Bytes of the largest block: one that was almost full, and an entry.
+/// The largest block in bytes: an almost full one plus an entry.
 pub(crate) const MAX_BLOCK: usize = BLOCK + 2 * MAX_ENTRY;
 
-/// What tells that the names in a folder are the same as before.
+/// Identifies the state of a directory: with an equal stamp it has the same names as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// Device of its file system.
     pub dev: u64,
-    /// Its inode.
+    /// Inode.
     pub ino: u64,
-    /// When a name was last added, taken away or given to something else.
+    /// When a name was last added, removed or replaced.
     pub mtime: Timestamp,
-    /// The same, and when its own metadata was last changed; nobody can set it back.
+    /// When its names or metadata last changed; nobody can set it back.
     pub ctime: Timestamp,
 }
 
-/// A folder that was listed.
+/// A directory that was listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Folder {
-    /// What it was before it was listed.
+pub(crate) struct IndexedFolder {
+    /// Its stamp before it was listed.
     pub(crate) stamp: Stamp,
-    /// When it was listed, in seconds since 1970 by the clock of this machine.
+    /// When it was listed, in seconds since 1970 by the local clock.
     pub(crate) read: i64,
-    /// How many of the names in it are no part of the source.
+    /// The number of names in it that are not part of the source.
     pub(crate) hidden: u64,
 }
 
-/// Something in a folder, as it was when the folder was listed: an [`Entry`] without its path, and without names of
-/// owners, which belong to the machine.
+/// An entry of a directory at the time of the listing: an [`Entry`] without its path and without owner names, which
+/// depend on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) name: ByteBuf,
@@ -86,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// The entry in this folder; `None` if the name is none.
+    /// The entry in this directory; `None` if the name is invalid.
     pub(crate) fn entry(self, folder: &RelPath) -> Option<Entry> {
         Some(Entry {
             path: folder.join(&self.name).ok()?,
@@ -107,7 +108,7 @@ impl Seen {
         })
     }
 
-    /// Its device, where devices are numbered anew.
+    /// Replaces the device number, where devices were renumbered.
     pub(crate) fn renumber(&mut self, from: u64, to: u64) {
         if self.dev == from {
             self.dev = to;
@@ -118,40 +119,40 @@ impl Seen {
 /// One record in a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Record {
-    /// What follows is in this folder.
-    Folder(RelPath, Folder),
-    /// In the folder before.
+    /// A directory; the next records are in it.
+    IndexedFolder(RelPath, IndexedFolder),
+    /// An entry in the preceding directory.
     Seen(Seen),
 }
 
-/// Where a block is and what it begins with.
+/// The position of a block and its first key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Block {
+pub(crate) struct IndexBlock {
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    /// The folder that the first record is, or is in.
+    /// The directory of its first record.
     pub(crate) folder: RelPath,
-    /// Its name in that folder; `None` if it is the folder.
+    /// The name of that record; `None` if it is the directory itself.
     pub(crate) name: Option<ByteBuf>,
-    /// Folders before the block.
+    /// Directories before the block.
     pub(crate) folders: u64,
 }
 
-impl Block {
-    /// What blocks are found by.
+impl IndexBlock {
+    /// The key that blocks are searched by.
     pub(crate) fn key(&self) -> (&RelPath, Option<&[u8]>) {
         (&self.folder, self.name.as_ref().map(|name| &name[..]))
     }
 }
 
-/// What is told at the end.
+/// The end of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Footer {
-    /// The source: its path on this machine.
+    /// The path of the source.
     pub(crate) source: ByteBuf,
-    /// The device that its root is on. Devices of network file systems are numbered anew when they are mounted.
+    /// The device of its root. Network file systems get new device numbers with each mount.
     pub(crate) dev: u64,
-    /// How many folders there are.
+    /// The number of directories.
     pub(crate) folders: u64,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<IndexBlock>,
 }

@@ -1,14 +1,14 @@
-//! What an earlier run saw in a source, folder by folder, so that the next one need not look again.
+//! An index of a source, so that the next run need not list unchanged directories again.
 //!
-//! A folder whose times and inode are those of before holds the same names as before: what is in it is then told from
-//! the index, and only its own folders are looked at, each by itself. An index says nothing of any destination, and
-//! of no rules: what rules leave out is left out when it is told. So it can be wrong in one way only: what was changed
-//! in place (content written into a file that was there, its mode, owner, times and attributes) leaves the times of
-//! the folder alone, and is not seen. That heals when the folder is read again: when a name in it changes, and at the
-//! latest when it was read too long ago.
+//! A directory with the same inode and times has the same names as before: its entries come from the index, and only
+//! its subdirectories are examined, each by itself. An index does not depend on a destination or on filter rules, which
+//! are applied when entries are read from it. So it can be wrong in one way only: a change in place (content written
+//! into an existing file, its mode, owner, times and attributes) does not change the times of the directory and is not
+//! seen. This ends when the directory is listed again: when a name in it changes, or at the latest after the refresh
+//! interval.
 //!
-//! Names that are kept are sorted outside of memory ([`haul_spool::Sorter`]); those of folders that are as they were
-//! are taken over from the file before. Of that only the beginning of each block is in memory.
+//! New entries are sorted outside of memory ([`haul_spool::Sorter`]); those of unchanged directories are copied from
+//! the previous file. Of that file, memory holds only the first key of each block.
 
 mod format;
 mod recording;
@@ -30,45 +30,45 @@ use haul_spool::Sorter;
 pub use format::Stamp;
 pub use recording::Recording;
 
-use format::{Folder, Record};
+use format::{IndexedFolder, Record};
 use recording::{Seens, Sighting};
 use stored::{Refused, Stored};
 use writer::Writer;
 
-/// A folder that was changed so shortly before it was listed may change again without another time: file systems count
-/// in seconds, or two (FAT).
+/// A directory that changed so shortly before its listing may change again without a new time: file systems count in
+/// seconds, or in two (FAT).
 const DOUBTFUL: Duration = Duration::from_secs(2);
 
-/// The index of one source, for one run. It is used from many threads at once.
+/// The index of one source during one run. Many threads may use it.
 pub struct Index {
     path: PathBuf,
     source: Vec<u8>,
     dev: u64,
     refresh: Duration,
     stored: Option<Stored>,
-    /// Folders that are as they are in the file, by their number there.
+    /// Which directories of the file are unchanged, by number.
     same: Mutex<Vec<bool>>,
     kept: Mutex<Sorter<Sighting>>,
     /// Why no new file can be written.
     failure: Mutex<Option<io::Error>>,
     whole: AtomicBool,
-    told: AtomicU64,
+    from_index: AtomicU64,
     listed: AtomicU64,
     oldest: AtomicU64,
 }
 
-/// What a run had of its index.
+/// How much a run has used its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Folders whose names were told from the index.
-    pub told: u64,
-    /// Folders that were listed.
+    /// Directories whose entries came from the index.
+    pub from_index: u64,
+    /// Directories that were listed.
     pub listed: u64,
-    /// How long ago the first of those that were told had been listed.
+    /// The age of the oldest listing among the former.
     pub oldest: Duration,
 }
 
-/// A folder that holds the same names as before.
+/// A directory with the same names as before.
 pub struct Known<'a> {
     stored: &'a Stored,
     found: stored::Found,
@@ -77,16 +77,16 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// How many names in it are no part of the source.
+    /// The number of names in it that are not part of the source.
     #[must_use]
     pub fn hidden(&self) -> u64 {
         self.found.folder.hidden
     }
 
-    /// What is in it, as it was when it was listed, without names of owners.
+    /// Its entries at the time of the listing, without owner names.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The error of reading the file.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         let (before, now) = (self.stored.footer.dev, self.dev);
         let entries = self.stored.entries(&self.path, &self.found)?;
@@ -99,9 +99,9 @@ impl Known<'_> {
 }
 
 impl Index {
-    /// The index at `path` (which must be absolute) of the source at `source`, whose root is on the device `dev`.
-    /// Folders that were listed longer than `refresh` ago are to be listed again. With it comes why the file that is
-    /// there is not used, if so.
+    /// Opens the index at `path` (which must be absolute) of the source at `source`, whose root is on the device `dev`.
+    /// Directories listed longer than `refresh` ago are to be listed again. Also returns why an existing file is not
+    /// used, if so.
     #[must_use]
     pub fn open(path: &Path, source: &[u8], dev: u64, refresh: Duration) -> (Self, Option<String>) {
         let (stored, refused) = match Stored::open(path, source) {
@@ -120,14 +120,14 @@ impl Index {
             kept: Mutex::default(),
             failure: Mutex::default(),
             whole: AtomicBool::new(false),
-            told: AtomicU64::new(0),
+            from_index: AtomicU64::new(0),
             listed: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
         };
         (index, refused)
     }
 
-    /// The folder at `path`, if it is known and its stamp, as it is now, is that of before.
+    /// The directory at `path`, if it is in the index with an equal stamp.
     pub fn folder(&self, path: &RelPath, stamp: &Stamp) -> Option<Known<'_>> {
         let stored = self.stored.as_ref()?;
         let found = stored.folder(path).ok()??;
@@ -137,13 +137,13 @@ impl Index {
             return None;
         }
         *lock(&self.same).get_mut(usize::try_from(found.number).ok()?)? = true;
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.from_index.fetch_add(1, Ordering::Relaxed);
         self.oldest.fetch_max(age, Ordering::Relaxed);
         Some(Known { stored, found, path: path.clone(), dev: self.dev })
     }
 
-    /// The stamp with the number that its device has now. That of another one than the root's cannot be told once that
-    /// has changed.
+    /// The stamp with its device's number in the file. If devices were renumbered, those other than the root's are
+    /// unknown.
     fn renumbered(&self, stamp: Stamp) -> Option<Stamp> {
         let before = self.stored.as_ref()?.footer.dev;
         match stamp.dev {
@@ -152,8 +152,8 @@ impl Index {
         }
     }
 
-    /// The folder at `path` is about to be listed; this was its stamp before. `None`: it cannot be recorded, as it was
-    /// changed a moment ago.
+    /// Begins to record the directory at `path`, which had this stamp before it is listed. `None` if it changed too
+    /// recently to be recorded.
     pub fn record(&self, path: &RelPath, stamp: Stamp) -> Option<Recording<'_>> {
         self.listed.fetch_add(1, Ordering::Relaxed);
         let now = now();
@@ -167,7 +167,7 @@ impl Index {
         }
     }
 
-    /// Which of the paths are known to be there, as their folders are as they were. The others may be there or not.
+    /// Which of the paths are known to exist, because their directories are unchanged. Others may exist or not.
     #[must_use]
     pub fn holds(&self, paths: &[RelPath]) -> Vec<bool> {
         let mut there = vec![false; paths.len()];
@@ -191,26 +191,26 @@ impl Index {
         if same { stored.names(folder, names).ok() } else { None }
     }
 
-    /// All of the source was looked at.
+    /// The scan of the source is complete.
     pub fn scanned(&self) {
         self.whole.store(true, Ordering::Relaxed);
     }
 
-    /// What there was of it.
+    /// How much the index was used.
     #[must_use]
     pub fn used(&self) -> Use {
         Use {
-            told: self.told.load(Ordering::Relaxed),
+            from_index: self.from_index.load(Ordering::Relaxed),
             listed: self.listed.load(Ordering::Relaxed),
             oldest: Duration::from_secs(self.oldest.load(Ordering::Relaxed)),
         }
     }
 
-    /// Writes what is known now in the place of what was there before: a reader sees one or the other. Does nothing
-    /// if not all of the source was looked at, or if nothing is new.
+    /// Writes a new index, which replaces the previous one atomically. Does nothing if the scan was not complete, or if
+    /// nothing is new.
     ///
     /// # Errors
-    /// If it cannot be written; then the file is as it was.
+    /// The error of writing it; then the previous file is unchanged.
     pub fn save(&self) -> io::Result<()> {
         if !self.whole.load(Ordering::Relaxed) {
             return Ok(());
@@ -233,17 +233,17 @@ impl Index {
         let before = self.stored.as_ref();
         for record in before.map(Stored::records).transpose()?.into_iter().flatten() {
             match record? {
-                Record::Folder(path, folder) => {
+                Record::IndexedFolder(path, folder) => {
                     while next_new.as_ref().is_some_and(|(new, _)| *new < path) {
                         next_new = write_folder(&mut writer, &mut new, next_new)?;
                     }
-                    // What was listed anew counts, if both are there.
+                    // If both exist, the new listing counts.
                     taking = same.get(number).is_some_and(|same| *same)
                         && next_new.as_ref().is_none_or(|(new, _)| *new != path);
                     number += 1;
                     if taking {
                         let stamp = self.renumbered(folder.stamp).unwrap_or(folder.stamp);
-                        writer.folder(path, Folder { stamp, ..folder })?;
+                        writer.folder(path, IndexedFolder { stamp, ..folder })?;
                     }
                 }
                 Record::Seen(mut seen) if taking => {
@@ -260,12 +260,12 @@ impl Index {
     }
 }
 
-/// Writes a folder that was listed, and gives the next one.
+/// Writes a directory that was listed, and returns the next one.
 fn write_folder(
     writer: &mut Writer,
     new: &mut Seens<impl Iterator<Item = io::Result<Sighting>>>,
-    folder: Option<(RelPath, Folder)>,
-) -> io::Result<Option<(RelPath, Folder)>> {
+    folder: Option<(RelPath, IndexedFolder)>,
+) -> io::Result<Option<(RelPath, IndexedFolder)>> {
     if let Some((path, folder)) = folder {
         writer.folder(path.clone(), folder)?;
         while let Some(seen) = new.next_in(&path)? {
@@ -275,7 +275,7 @@ fn write_folder(
     new.next_folder()
 }
 
-/// A name for the index of what is told by these words, which cannot be read from it.
+/// A file name for an index, derived from these words by a hash.
 #[must_use]
 pub fn name_of(words: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -285,7 +285,7 @@ pub fn name_of(words: &[&[u8]]) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// The time by the clock of this machine.
+/// The time by the local clock.
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nsec: since.subsec_nanos() }

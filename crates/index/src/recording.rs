@@ -1,4 +1,4 @@
-//! What a run sees, folder by folder.
+//! Records what a run sees, directory by directory.
 
 use std::cmp::Ordering as Order;
 use std::io;
@@ -8,9 +8,9 @@ use haul_core::{Entry, RelPath};
 use serde::{Deserialize, Serialize};
 
 use crate::Index;
-use crate::format::{Folder, MAX_ENTRY, Seen, Stamp};
+use crate::format::{IndexedFolder, MAX_ENTRY, Seen, Stamp};
 
-/// A folder, or what was seen in one. In the order of a file.
+/// A directory, or an entry seen in one; sorted as in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Sighting {
     pub(crate) folder: RelPath,
@@ -19,8 +19,8 @@ pub(crate) struct Sighting {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum What {
-    /// All of the folder was seen.
-    Whole(Folder),
+    /// The directory was recorded completely.
+    Whole(IndexedFolder),
     Seen(Seen),
 }
 
@@ -54,8 +54,7 @@ impl PartialEq for Sighting {
 
 impl Eq for Sighting {}
 
-/// A folder that is being listed. It counts once [`Recording::listed`] has said how many names there are and each was
-/// seen; on drop that is settled.
+/// A directory that is being listed. On drop it counts if [`Recording::listed`] was called and each name was seen.
 pub struct Recording<'a> {
     index: &'a Index,
     path: RelPath,
@@ -63,7 +62,7 @@ pub struct Recording<'a> {
     read: i64,
     hidden: AtomicU64,
     seen: AtomicU64,
-    /// All names but those that are hidden; more than can be while that is not known.
+    /// The number of names without hidden ones; more than any directory can have until it is known.
     listed: AtomicU64,
 }
 
@@ -73,7 +72,7 @@ impl<'a> Recording<'a> {
         Self { index, path: path.clone(), stamp, read, hidden, seen, listed }
     }
 
-    /// This is in the folder.
+    /// Records an entry of the directory.
     pub fn saw(&self, entry: &Entry) {
         if entry.weight() < MAX_ENTRY / 2 {
             self.index.keep(Sighting { folder: self.path.clone(), what: What::Seen(Seen::of(entry)) });
@@ -81,12 +80,12 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// One more name was there, which is no part of the source.
+    /// Counts a name that is not part of the source.
     pub fn hid(&self) {
         self.hidden.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The listing has come to its end: so many names, those that are hidden left out.
+    /// The listing has ended after so many names, without hidden ones.
     pub fn listed(&self, names: u64) {
         self.listed.store(names, Ordering::Relaxed);
     }
@@ -95,18 +94,18 @@ impl<'a> Recording<'a> {
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
         if *self.seen.get_mut() == *self.listed.get_mut() {
-            let folder = Folder { stamp: self.stamp, read: self.read, hidden: *self.hidden.get_mut() };
+            let folder = IndexedFolder { stamp: self.stamp, read: self.read, hidden: *self.hidden.get_mut() };
             self.index.keep(Sighting { folder: std::mem::take(&mut self.path), what: What::Whole(folder) });
         }
     }
 }
 
-/// Folders that were seen whole, with what is in them.
+/// The completely recorded directories, with their entries.
 pub(crate) struct Seens<I: Iterator<Item = io::Result<Sighting>>>(pub(crate) std::iter::Peekable<I>);
 
 impl<I: Iterator<Item = io::Result<Sighting>>> Seens<I> {
-    /// The next folder that was seen whole.
-    pub(crate) fn next_folder(&mut self) -> io::Result<Option<(RelPath, Folder)>> {
+    /// The next completely recorded directory.
+    pub(crate) fn next_folder(&mut self) -> io::Result<Option<(RelPath, IndexedFolder)>> {
         while let Some(sighting) = self.0.next().transpose()? {
             if let What::Whole(folder) = sighting.what {
                 return Ok(Some((sighting.folder, folder)));
@@ -115,7 +114,7 @@ impl<I: Iterator<Item = io::Result<Sighting>>> Seens<I> {
         Ok(None)
     }
 
-    /// The next thing in this folder.
+    /// The next entry of this directory.
     pub(crate) fn next_in(&mut self, folder: &RelPath) -> io::Result<Option<Seen>> {
         let here = |found: &io::Result<Sighting>| match found {
             Ok(found) => found.folder == *folder && matches!(found.what, What::Seen(_)),

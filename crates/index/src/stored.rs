@@ -1,4 +1,4 @@
-//! Reading a file.
+//! Reads an index file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use haul_core::{Entry, RelPath};
 
-use crate::format::{Folder, Footer, MAGIC, MAX_BLOCK, Record, TRAILER};
+use crate::format::{Footer, IndexedFolder, MAGIC, MAX_BLOCK, Record, TRAILER};
 
 /// Why a file is not used.
 #[derive(Debug)]
@@ -25,18 +25,18 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// A whole index, open.
+/// An open, verified index.
 pub(crate) struct Stored {
     file: File,
     pub(crate) footer: Footer,
 }
 
-/// A folder in it.
+/// A directory in the index.
 pub(crate) struct Found {
-    pub(crate) folder: Folder,
-    /// Folders before it.
+    pub(crate) folder: IndexedFolder,
+    /// Directories before it.
     pub(crate) number: u64,
-    /// Where what is in it begins.
+    /// The position of its entries.
     at: Position,
 }
 
@@ -51,10 +51,10 @@ fn damaged() -> io::Error {
 }
 
 impl Stored {
-    /// Opens the index of `source` and checks all of it.
+    /// Opens the index of `source` and verifies all of it.
     pub(crate) fn open(path: &Path, source: &[u8]) -> Result<Self, Refused> {
         let bad = || Refused::Because("it is damaged, or no index".to_owned());
-        // A pipe would be waited for.
+        // Opening a pipe would block.
         if !path.metadata()?.is_file() {
             return Err(bad());
         }
@@ -90,7 +90,7 @@ impl Stored {
         Ok(Self { file, footer })
     }
 
-    /// The footer, if it tells of what can be there.
+    /// The footer, if it is consistent.
     fn footer(file: &File, len: u64) -> io::Result<Option<Footer>> {
         let mut footer_len = [0; 8];
         file.read_exact_at(&mut footer_len, len - TRAILER)?;
@@ -114,7 +114,7 @@ impl Stored {
             folders = block.folders;
         }
         let keys = footer.blocks.windows(2).all(|pair| pair[0].key() < pair[1].key());
-        // A folder takes some bytes, so there are no more than that.
+        // Each directory takes some bytes, which bounds their number.
         let sound = at == end && keys && folders <= footer.folders && footer.folders <= len;
         Ok(sound.then_some(footer))
     }
@@ -126,12 +126,12 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// The block that what has this key is in, if it is there.
+    /// The block that contains this key, if it exists.
     fn block_of(&self, folder: &RelPath, name: Option<&[u8]>) -> Option<usize> {
         self.footer.blocks.partition_point(|block| block.key() <= (folder, name)).checked_sub(1)
     }
 
-    /// The folder at `path`.
+    /// Looks up the directory at `path`.
     pub(crate) fn folder(&self, path: &RelPath) -> io::Result<Option<Found>> {
         let Some(block) = self.block_of(path, None) else { return Ok(None) };
         let mut number = self.footer.blocks[block].folders;
@@ -140,7 +140,7 @@ impl Stored {
         while records.at.block == block
             && let Some(record) = records.next()
         {
-            if let Record::Folder(found, folder) = record? {
+            if let Record::IndexedFolder(found, folder) = record? {
                 if found == *path {
                     return Ok(Some(Found { folder, number, at: records.at }));
                 }
@@ -150,18 +150,18 @@ impl Stored {
         Ok(None)
     }
 
-    /// What is in a folder that was found.
+    /// The entries of a directory.
     pub(crate) fn entries(&self, path: &RelPath, found: &Found) -> io::Result<Entries<'_>> {
         let records = Records { stored: self, bytes: self.block(found.at.block)?, at: found.at };
         Ok(Entries { records, folder: path.clone() })
     }
 
-    /// Everything, from the beginning.
+    /// All records from the beginning.
     pub(crate) fn records(&self) -> io::Result<Records<'_>> {
         Ok(Records { stored: self, bytes: self.block(0)?, at: Position { block: 0, offset: 0 } })
     }
 
-    /// Which of these names are in the folder. Names that are near each other cost one look.
+    /// Which of these names are in the directory. Adjacent names share a lookup.
     pub(crate) fn names(&self, folder: &RelPath, names: &[&[u8]]) -> io::Result<Vec<bool>> {
         let mut known: Option<(usize, HashSet<Vec<u8>>)> = None;
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -177,7 +177,7 @@ impl Stored {
         Ok(there)
     }
 
-    /// The names in the part of the folder that is in one block.
+    /// The names of the directory in one block.
     fn names_in(&self, block: usize, folder: &RelPath) -> io::Result<HashSet<Vec<u8>>> {
         let mut names = HashSet::new();
         let mut within = self.footer.blocks[block].folder == *folder;
@@ -187,7 +187,7 @@ impl Stored {
             && let Some(record) = records.next()
         {
             match record? {
-                Record::Folder(found, _) => within = found == *folder,
+                Record::IndexedFolder(found, _) => within = found == *folder,
                 Record::Seen(seen) if within => {
                     names.insert(seen.name.into_vec());
                 }
@@ -198,11 +198,11 @@ impl Stored {
     }
 }
 
-/// Records, one after the other.
+/// Records in sequence.
 pub(crate) struct Records<'a> {
     stored: &'a Stored,
     bytes: Vec<u8>,
-    /// Where the next one is. It is in the block after this one once this one is at its end.
+    /// The position of the next record: in the next block, if this one is exhausted.
     at: Position,
 }
 
@@ -233,7 +233,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// What is in one folder.
+/// The entries of one directory.
 pub(crate) struct Entries<'a> {
     records: Records<'a>,
     folder: RelPath,
@@ -245,7 +245,7 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self.records.next()? {
             Err(error) => Some(Err(error)),
-            Ok(Record::Folder(..)) => None,
+            Ok(Record::IndexedFolder(..)) => None,
             Ok(Record::Seen(seen)) => Some(seen.entry(&self.folder).ok_or_else(damaged)),
         }
     }

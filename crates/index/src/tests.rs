@@ -16,7 +16,7 @@ fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
 }
 
-/// A folder that was changed long ago.
+/// A directory that was changed long ago.
 fn stamp(ino: u64) -> Stamp {
     let long_ago = Timestamp { sec: 1_000_000_000, nsec: 5 };
     Stamp { dev: DEV, ino, mtime: long_ago, ctime: long_ago }
@@ -48,7 +48,7 @@ impl Case {
         index
     }
 
-    /// An index of these folders, each with so many files.
+    /// Saves an index of these directories, each with so many files.
     fn saved(&self, folders: &[(&str, u64)]) {
         let (index, _) = self.open_at(DEV, WEEK);
         for (number, (name, files)) in folders.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Case {
     }
 }
 
-/// Lists the folder, which holds files of these names: `00000`, `00001` and so on.
+/// Lists the directory, which holds the files `00000`, `00001` and so on.
 fn see(index: &Index, name: &str, ino: u64, files: u64) {
     let folder = path(name);
     let recording = index.record(&folder, stamp(ino)).unwrap();
@@ -75,8 +75,8 @@ fn see(index: &Index, name: &str, ino: u64, files: u64) {
     recording.listed(files);
 }
 
-/// What is told of the folder, if it is known.
-fn told(index: &Index, name: &str, ino: u64) -> Option<Vec<Entry>> {
+/// The entries of the directory, if it is in the index.
+fn entries_of(index: &Index, name: &str, ino: u64) -> Option<Vec<Entry>> {
     let known = index.folder(&path(name), &stamp(ino))?;
     assert_eq!(known.hidden(), 1);
     Some(known.entries().unwrap().map(Result::unwrap).collect())
@@ -87,45 +87,45 @@ fn expected(name: &str, files: u64) -> Option<Vec<Entry>> {
 }
 
 #[test]
-fn what_was_seen_is_told_of_folders_as_they_were() {
+fn entries_of_unchanged_directories_come_from_the_index() {
     let case = Case::new();
     let folders = [("", 3), ("a", 0), ("a/b", 5000), ("a-b", 2), ("c", 20_000), ("d/e", 1)];
     case.saved(&folders);
     let index = case.open();
     assert!(index.stored.as_ref().unwrap().footer.blocks.len() > 5, "large folders are in several blocks");
     for (ino, (name, files)) in folders.into_iter().enumerate() {
-        assert!(told(&index, name, ino as u64) == expected(name, files), "{name}");
+        assert!(entries_of(&index, name, ino as u64) == expected(name, files), "{name}");
     }
-    assert_eq!(told(&index, "d", 0), None);
-    assert_eq!(told(&index, "a", 5), None, "another inode");
+    assert_eq!(entries_of(&index, "d", 0), None);
+    assert_eq!(entries_of(&index, "a", 5), None, "another inode");
     let mut changed = stamp(3);
     changed.ctime.nsec += 1;
     assert!(index.folder(&path("a-b"), &changed).is_none());
-    let Use { told, oldest, .. } = index.used();
-    assert_eq!(told, 6);
+    let Use { from_index, oldest, .. } = index.used();
+    assert_eq!(from_index, 6);
     assert!(oldest < Duration::from_secs(60));
 }
 
 #[test]
-fn names_are_known_where_the_folder_is_as_it_was() {
+fn names_are_known_in_unchanged_directories() {
     let case = Case::new();
     case.saved(&[("a", 10), ("b", 20_000)]);
     let index = case.open();
     let paths: Vec<_> = ["a/00003", "a/none", "b/00000", "b/19999", "b/7", "b/09999", ""].map(path).to_vec();
     assert_eq!(index.holds(&paths), [false; 7], "nothing is known before a folder was looked at");
-    assert!(told(&index, "a", 0).is_some() && told(&index, "b", 1).is_some());
+    assert!(entries_of(&index, "a", 0).is_some() && entries_of(&index, "b", 1).is_some());
     assert_eq!(index.holds(&paths), [true, false, true, true, false, true, false]);
 }
 
 #[test]
-fn what_changed_is_replaced_and_the_rest_stays() {
+fn changed_directories_are_replaced_and_the_others_kept() {
     let case = Case::new();
     case.saved(&[("a", 3), ("b", 3), ("c", 3), ("gone", 3)]);
     let index = case.open();
-    assert!(told(&index, "a", 0).is_some() && told(&index, "c", 2).is_some());
+    assert!(entries_of(&index, "a", 0).is_some() && entries_of(&index, "c", 2).is_some());
     see(&index, "b", 50, 4);
     see(&index, "new", 60, 1);
-    // One that was not seen to its end.
+    // A directory that was not listed to its end.
     let recording = index.record(&path("torn"), stamp(70)).unwrap();
     recording.saw(&entry(&path("torn"), "x", 1));
     recording.listed(2);
@@ -141,13 +141,13 @@ fn what_changed_is_replaced_and_the_rest_stays() {
         ("new", 60, expected("new", 1)),
         ("torn", 70, None),
     ] {
-        assert!(told(&index, name, ino) == found, "{name}");
+        assert!(entries_of(&index, name, ino) == found, "{name}");
     }
     assert_eq!(case.left_over(), 1);
 }
 
 #[test]
-fn it_is_written_only_if_all_was_looked_at_and_something_is_new() {
+fn an_index_is_written_only_after_a_complete_scan_with_news() {
     let case = Case::new();
     let index = case.open();
     see(&index, "a", 0, 1);
@@ -156,14 +156,14 @@ fn it_is_written_only_if_all_was_looked_at_and_something_is_new() {
     case.saved(&[("a", 1)]);
     let before = fs::metadata(case.file()).unwrap().modified().unwrap();
     let index = case.open();
-    assert!(told(&index, "a", 0).is_some());
+    assert!(entries_of(&index, "a", 0).is_some());
     index.scanned();
     index.save().unwrap();
     assert_eq!(fs::metadata(case.file()).unwrap().modified().unwrap(), before);
 }
 
 #[test]
-fn a_folder_that_was_just_changed_is_not_believed() {
+fn a_recently_changed_directory_is_not_trusted() {
     let case = Case::new();
     let index = case.open();
     let now = now();
@@ -177,15 +177,15 @@ fn a_folder_that_was_just_changed_is_not_believed() {
 }
 
 #[test]
-fn what_was_read_too_long_ago_is_read_again() {
+fn an_old_listing_is_not_used() {
     let case = Case::new();
     case.saved(&[("a", 1)]);
     let (index, _) = case.open_at(DEV, Duration::ZERO);
-    assert_eq!(told(&index, "a", 0), None);
+    assert_eq!(entries_of(&index, "a", 0), None);
 }
 
 #[test]
-fn a_file_system_that_is_mounted_anew_is_the_same() {
+fn a_remounted_file_system_is_recognized() {
     let case = Case::new();
     case.saved(&[("a", 2)]);
     let (index, _) = case.open_at(99, WEEK);
@@ -199,7 +199,7 @@ fn a_file_system_that_is_mounted_anew_is_the_same() {
 }
 
 #[test]
-fn what_is_damaged_or_of_something_else_is_not_used() {
+fn damaged_and_foreign_files_are_not_used() {
     let case = Case::new();
     case.saved(&[("a", 2000)]);
     let whole = fs::read(case.file()).unwrap();
@@ -223,7 +223,7 @@ fn what_is_damaged_or_of_something_else_is_not_used() {
     assert!(refused.unwrap().contains("another source, /src"));
 }
 
-/// Whatever is in a file with the right hash, it is read within bounds, and ends.
+/// Any file with a correct hash is read within bounds, and reading ends.
 #[test]
 fn no_bytes_do_harm() {
     let case = Case::new();
@@ -240,7 +240,7 @@ fn no_bytes_do_harm() {
     for round in 0..1000 {
         let mut bytes = whole[..body].to_vec();
         for _ in 0..=next(3) {
-            // Where most is decided, and anywhere.
+            // The footer decides most, so half of the changes are there.
             let at = if round % 2 == 0 { footer + next(body - footer) } else { 8 + next(body - 8) };
             bytes[at] = next(256) as u8;
         }

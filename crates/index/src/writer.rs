@@ -1,4 +1,4 @@
-//! Writing a file: beside its place, in order, and then into its place.
+//! Writes an index file to a temporary name, in order, and renames it into place.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,15 +8,15 @@ use haul_core::RelPath;
 use serde_bytes::ByteBuf;
 use tempfile::NamedTempFile;
 
-use crate::format::{BLOCK, Block, Folder, Footer, MAGIC, Record, Seen};
+use crate::format::{BLOCK, Footer, IndexBlock, IndexedFolder, MAGIC, Record, Seen};
 
-/// A file that is being written. Dropped before its end, it is gone.
+/// A file that is being written; removed if it is dropped before its end.
 pub(crate) struct Writer {
     out: BufWriter<NamedTempFile>,
     hasher: blake3::Hasher,
     offset: u64,
     block: Vec<u8>,
-    /// What the block begins with, and the folders before it.
+    /// The first key of the block, and the directories before it.
     begin: Option<(RelPath, Option<ByteBuf>, u64)>,
     folder: RelPath,
     footer: Footer,
@@ -46,15 +46,15 @@ impl Writer {
         self.out.write_all(bytes)
     }
 
-    /// Adds a folder; its path is after those of all before.
-    pub(crate) fn folder(&mut self, path: RelPath, folder: Folder) -> io::Result<()> {
+    /// Adds a directory; paths must ascend.
+    pub(crate) fn folder(&mut self, path: RelPath, folder: IndexedFolder) -> io::Result<()> {
         self.folder = path.clone();
-        self.record(None, &Record::Folder(path, folder))?;
+        self.record(None, &Record::IndexedFolder(path, folder))?;
         self.footer.folders += 1;
         Ok(())
     }
 
-    /// Adds what is in the folder that was added last; the name is after those before.
+    /// Adds an entry of the last directory; names must ascend.
     pub(crate) fn seen(&mut self, seen: Seen) -> io::Result<()> {
         let name = self.begin.is_none().then(|| seen.name.clone());
         self.record(name, &Record::Seen(seen))
@@ -72,7 +72,7 @@ impl Writer {
     fn end_block(&mut self) -> io::Result<()> {
         let Some((folder, name, folders)) = self.begin.take() else { return Ok(()) };
         let len = u32::try_from(self.block.len()).map_err(io::Error::other)?;
-        self.footer.blocks.push(Block { offset: self.offset, len, folder, name, folders });
+        self.footer.blocks.push(IndexBlock { offset: self.offset, len, folder, name, folders });
         let mut block = std::mem::take(&mut self.block);
         self.write(&block)?;
         block.clear();
@@ -80,7 +80,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file and gives it its name, in the place of what had that.
+    /// Ends the file and renames it to `path`.
     pub(crate) fn finish(mut self, path: &Path) -> io::Result<()> {
         self.end_block()?;
         let footer = postcard::to_stdvec(&self.footer).map_err(io::Error::other)?;
@@ -90,7 +90,7 @@ impl Writer {
         let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
         file.persist(path)?;
-        // The name, too, is to be there after a crash.
+        // The rename must survive a crash.
         path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
     }
 }

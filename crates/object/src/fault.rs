@@ -1,77 +1,82 @@
-//! What can go wrong with one request, and what follows from it.
+//! The failure of one request, and whether to repeat it.
 
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Side};
 
-/// What to do about a request that failed.
+/// The kind of a failure, which decides what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The connection failed, or the store did for a moment: ask again.
+    /// The connection failed, or the store did temporarily: retry.
     Again,
-    /// The store asks for less at a time.
+    /// The store asks for fewer requests at a time.
     SlowDown,
-    /// What arrived there was not what was sent.
+    /// The store received other data than was sent.
     Damaged,
-    /// The credentials are refused.
+    /// The credentials were refused.
     Login,
-    /// The credentials have run out; new ones may come.
+    /// The credentials have expired; new ones may appear.
     Expired,
-    /// It may not be done.
+    /// Access was denied.
     Denied,
-    /// It is not there.
+    /// The object, upload or bucket does not exist.
     NotFound,
     /// A condition of the request does not hold.
     Condition,
-    /// The store does not know how.
+    /// The store does not support the request.
     Unsupported,
-    /// There is no room.
+    /// The store is full.
     Full,
-    /// Nobody wants it any more.
+    /// The request was cancelled.
     Abandoned,
-    /// The answer is longer than it may be.
+    /// The answer is longer than allowed.
     TooLong,
-    /// What answers is no store of this kind.
+    /// The answer is not from a store of this kind.
     Foreign,
-    /// No host has this name.
+    /// The host name does not resolve.
     NoHost,
-    /// The clocks of both sides differ by too much.
+    /// The local clock and the store's differ by too much.
     Skewed,
-    /// A secret would go over the network in the clear.
+    /// A secret would be sent in plain text.
     Insecure,
-    /// An answer that cannot be right.
+    /// The answer is invalid.
     Nonsense,
-    /// It makes no sense to ask again.
+    /// A retry would not help.
     Final,
 }
 
-/// A request that failed.
+/// A failed request.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     /// What to do about it.
     pub(crate) class: Class,
-    /// The store's word for it, or ours.
+    /// The store's error code; empty if it sent none.
     pub(crate) code: String,
-    /// Why, in words.
+    /// The cause in words.
     pub(crate) message: String,
-    /// The status of the answer; 0 without one.
+    /// The HTTP status; 0 without an answer.
     pub(crate) status: u16,
     /// How long the store asks to wait.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl Fault {
-    /// Without an answer.
+    /// A failure without an answer.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
         Self { class, code: String::new(), message: message.into(), status: 0, retry_after: None }
     }
 
-    /// An answer that cannot be right, and what is wrong with it.
+    /// An invalid answer, and what is wrong with it.
     pub(crate) fn nonsense(cause: impl std::fmt::Display) -> Self {
         Self::new(Class::Nonsense, format!("the answer makes no sense: {cause}"))
     }
 
-    /// An answer that says no.
+    /// A request that cannot be sent because of `what`.
+    pub(crate) fn unsendable(what: &str) -> Self {
+        Self::new(Class::Final, format!("{what} cannot be sent in a request"))
+    }
+
+    /// An error answer.
     pub(crate) fn answer(status: u16, code: &str, message: &str) -> Self {
         let fallback = match status {
             404 => "it is not there",
@@ -80,7 +85,7 @@ impl Fault {
             _ => "the store gave no reason",
         };
         let message = if message.is_empty() { fallback } else { message };
-        // Azurite gives a signature that does not fit the code of what may not be done.
+        // Azurite reports a wrong signature with the code for missing permission.
         let unknown = code == "AuthorizationFailure" && message.contains("failed to authenticate");
         Self {
             class: if unknown { Class::Login } else { class_of(status, code) },
@@ -91,17 +96,17 @@ impl Fault {
         }
     }
 
-    /// An answer that says no, and not why.
+    /// Whether it is an error answer without a reason.
     pub(crate) fn is_bare(&self) -> bool {
         self.status != 0 && self.code.is_empty() && matches!(self.status, 300..=499)
     }
 
-    /// What answers is no store of this kind.
+    /// Whether the answer is not from a store of this kind.
     pub(crate) fn is_foreign(&self) -> bool {
         self.class == Class::Foreign
     }
 
-    /// As an error of haul's; `credentials` says where those come from.
+    /// Converts to an error; `credentials` is a hint on where credentials come from.
     pub(crate) fn error(&self, side: Side, operation: &str, subject: &str, credentials: &str) -> Error {
         let kind = match self.class {
             Class::Again
@@ -135,7 +140,7 @@ impl Fault {
     }
 }
 
-/// Codes as AWS documents them (S3 API Reference, "Error responses"), and as others use them.
+/// Error codes documented by AWS (S3 API Reference, "Error responses"), and those of other providers.
 fn class_of(status: u16, code: &str) -> Class {
     match code {
         "SlowDown"
@@ -188,7 +193,7 @@ fn class_of(status: u16, code: &str) -> Class {
 }
 
 impl From<std::io::Error> for Fault {
-    /// What is to be sent cannot be read again.
+    /// The body of the request cannot be read again.
     fn from(error: std::io::Error) -> Self {
         Self::new(Class::Final, error.to_string())
     }
@@ -199,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_worth_another_try_is_told_apart() {
+    fn status_and_code_decide_the_class() {
         for (status, code, class) in [
             (503, "SlowDown", Class::SlowDown),
             (503, "", Class::SlowDown),

@@ -1,23 +1,23 @@
-//! Where a login comes from, found once and kept until it is refused.
+//! Caches where credentials come from, until they are refused.
 
 use haul_core::sync::{Mutex, MutexGuard};
 
 use crate::fault::Fault;
 
-/// What was found, if it was looked for.
-pub(crate) struct Found<S>(Mutex<Option<S>>);
+/// The source of credentials, once it was found.
+pub(crate) struct CachedLogin<S>(Mutex<Option<S>>);
 
-impl<S> Default for Found<S> {
+impl<S> Default for CachedLogin<S> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<S: Clone> Found<S> {
-    /// What was found before, or what `find` finds now.
+impl<S: Clone> CachedLogin<S> {
+    /// The cached source, or the result of `find`, which is then cached.
     ///
     /// # Errors
-    /// Those of `find`; it is asked again the next time.
+    /// Those of `find`, which is called again the next time.
     pub(crate) fn or_find(&self, find: impl FnOnce() -> Result<S, Fault>) -> Result<S, Fault> {
         let mut found = self.lock();
         match &*found {
@@ -26,17 +26,18 @@ impl<S: Clone> Found<S> {
         }
     }
 
-    /// What was found before.
+    /// The cached source.
     pub(crate) fn get(&self) -> Option<S> {
         self.lock().clone()
     }
 
-    /// Keeps what was found.
+    /// Caches a source.
     pub(crate) fn keep(&self, source: S) {
         *self.lock() = Some(source);
     }
 
-    /// Forgets it, because it is refused: the environment of a process does not change, but files do.
+    /// Drops the cached source because its credentials were refused. The environment of a process does not change, but
+    /// files do.
     pub(crate) fn forget(&self) {
         *self.lock() = None;
     }

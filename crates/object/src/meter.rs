@@ -1,17 +1,17 @@
-//! How many requests were made, by kind: stores are paid by it.
+//! Counts requests by kind, as providers bill them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Kinds of requests, as providers bill them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// What writes: objects, parts, the beginning and the end of uploads, copies.
+pub enum RequestKind {
+    /// Writes: objects, parts, creation and completion of uploads, copies.
     Put,
-    /// What reads content or asks about one object.
+    /// Reads of content or metadata of one object.
     Get,
-    /// What lists objects, parts or uploads.
+    /// Lists objects, parts or uploads.
     List,
-    /// What removes objects or gives up uploads.
+    /// Deletes objects or aborts uploads.
     Delete,
 }
 
@@ -23,23 +23,23 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// One more.
-    pub(crate) fn count(&self, kind: Kind) {
+    /// Counts a request.
+    pub(crate) fn count(&self, kind: RequestKind) {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One of them had been asked before.
+    /// Counts a retry.
     pub(crate) fn retried(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many of a kind there were.
+    /// The number of requests of a kind.
     #[must_use]
-    pub fn of(&self, kind: Kind) -> u64 {
+    pub fn of(&self, kind: RequestKind) -> u64 {
         self.counts[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// How many of all were asked again.
+    /// The number of retries.
     #[must_use]
     pub fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What is sent: bytes in memory, or a part that is larger than memory and lies in an unlinked file.
+//! The body of a request: bytes in memory, or a part larger than memory in an unlinked file.
 
 use haul_core::sync::Mutex;
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use crc_fast::CrcAlgorithm;
+use crc_fast::{CrcAlgorithm, checksum_combine};
 use haul_core::Buffer;
 use md5::{Digest, Md5};
 
-/// Bytes that are handed over at a time: few, so that a slow link is seen to move.
+/// Bytes sent at a time: few, so that progress on a slow link is visible.
 const CHUNK: usize = 64 << 10;
 
-/// Content of one request. Cloning it copies nothing.
+/// The body of one request. Clones share the bytes.
 #[derive(Clone)]
 pub struct Payload {
-    source: Source,
+    source: PayloadSource,
     len: u64,
     crc64: u64,
     md5: Arc<Mutex<Option<[u8; 16]>>>,
@@ -27,12 +27,12 @@ pub struct Payload {
 }
 
 #[derive(Clone)]
-enum Source {
+enum PayloadSource {
     Memory(Arc<[Bytes]>),
     File(Arc<File>),
 }
 
-/// A buffer whose bytes go back to its pool when the last request is done with them.
+/// A buffer that returns to its pool when the last request has dropped it.
 struct Pooled(Buffer);
 
 impl AsRef<[u8]> for Pooled {
@@ -41,63 +41,64 @@ impl AsRef<[u8]> for Pooled {
     }
 }
 
-/// The bytes of a buffer, which goes back to its pool when the last of them is done with.
+/// The bytes of a buffer, which returns to its pool when they are dropped.
 #[must_use]
 pub fn share(buffer: Buffer) -> Bytes {
     Bytes::from_owner(Pooled(buffer))
 }
 
 impl Payload {
-    /// Some bytes.
+    /// A body of some bytes.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let crc64 = crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &bytes);
-        Self::new(bytes.len() as u64, crc64, Source::Memory(Arc::new([bytes])))
+        Self::new(bytes.len() as u64, crc64, PayloadSource::Memory(Arc::new([bytes])))
     }
 
-    /// Blocks of bytes, one after the other.
+    /// A body of blocks in sequence.
     #[must_use]
     pub fn from_blocks(blocks: Vec<Bytes>) -> Self {
         let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         blocks.iter().for_each(|block| crc.update(block));
         let len = blocks.iter().map(|block| block.len() as u64).sum();
-        Self::new(len, crc.finalize(), Source::Memory(blocks.into()))
+        Self::new(len, crc.finalize(), PayloadSource::Memory(blocks.into()))
     }
 
-    /// Buffers, one after the other, and the CRC-64/NVME of all.
-    pub(crate) fn from_buffers(buffers: Vec<Buffer>, crc64: u64) -> Self {
+    /// A body of buffers in sequence, with the CRC-64/NVME of all.
+    #[must_use]
+    pub fn from_buffers(buffers: Vec<Buffer>, crc64: u64) -> Self {
         let len = buffers.iter().map(|buffer| buffer.bytes().len() as u64).sum();
         let blocks: Vec<Bytes> = buffers.into_iter().map(share).collect();
-        Self::new(len, crc64, Source::Memory(blocks.into()))
+        Self::new(len, crc64, PayloadSource::Memory(blocks.into()))
     }
 
-    /// The first `len` bytes of a file, and their CRC-64/NVME.
+    /// The first `len` bytes of a file, with their CRC-64/NVME.
     #[must_use]
     pub fn from_file(file: File, len: u64, crc64: u64) -> Self {
-        Self::new(len, crc64, Source::File(Arc::new(file)))
+        Self::new(len, crc64, PayloadSource::File(Arc::new(file)))
     }
 
-    fn new(len: u64, crc64: u64, source: Source) -> Self {
+    fn new(len: u64, crc64: u64, source: PayloadSource) -> Self {
         Self { source, len, crc64, md5: Arc::default(), crc32c: Arc::default() }
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Its CRC-64/NVME.
+    /// CRC-64/NVME.
     #[must_use]
     pub fn crc64(&self) -> u64 {
         self.crc64
     }
 
-    /// Its MD5, taken when it is first asked for.
+    /// The MD5, computed on first use.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The error of reading the file.
     pub fn md5(&self) -> io::Result<[u8; 16]> {
         let mut known = self.md5.lock();
         if let Some(digest) = *known {
@@ -113,10 +114,10 @@ impl Payload {
         Ok(digest)
     }
 
-    /// Its CRC-32C, taken when it is first asked for.
+    /// The CRC-32C, computed on first use.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The error of reading the file.
     pub(crate) fn crc32c(&self) -> io::Result<u32> {
         let mut known = self.crc32c.lock();
         if let Some(sum) = *known {
@@ -132,13 +133,13 @@ impl Payload {
         Ok(sum)
     }
 
-    /// The next bytes from position `at`, which is moved on; `None` at the end.
+    /// The next bytes from position `at`, which is advanced; `None` at the end.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The error of reading the file.
     pub(crate) fn chunk(&self, at: &mut u64) -> io::Result<Option<Bytes>> {
         match &self.source {
-            Source::Memory(blocks) => {
+            PayloadSource::Memory(blocks) => {
                 let mut start = 0;
                 for block in blocks.iter() {
                     let end = start + block.len() as u64;
@@ -152,7 +153,7 @@ impl Payload {
                 }
                 Ok(None)
             }
-            Source::File(file) => {
+            PayloadSource::File(file) => {
                 let len = (self.len - *at).min(CHUNK as u64) as usize;
                 if len == 0 {
                     return Ok(None);
@@ -166,27 +167,39 @@ impl Payload {
     }
 }
 
+/// The CRC-64/NVME of a sequence, from the CRC and the length in bytes of each part.
+#[must_use]
+pub fn joined_crc64(parts: impl IntoIterator<Item = (u64, u64)>) -> u64 {
+    let join = |all, (crc64, len)| checksum_combine(CrcAlgorithm::Crc64Nvme, all, crc64, len);
+    parts.into_iter().fold(0, join)
+}
+
 /// A checksum as HTTP headers carry it.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The CRC-64 in a header.
+/// A CRC-64 as S3 writes it in headers.
+pub(crate) fn crc64_text(crc64: u64) -> String {
+    base64(&crc64.to_be_bytes())
+}
+
+/// Parses a CRC-64 of a header.
 pub(crate) fn crc64_of(text: &str) -> Option<u64> {
     Some(u64::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
-/// The CRC-64 in a header of Azure's: its lowest byte first.
+/// Parses a CRC-64 of an Azure header, which is little-endian.
 pub(crate) fn crc64_le_of(text: &str) -> Option<u64> {
     crc64_of(text).map(u64::swap_bytes)
 }
 
-/// The CRC-32C in a header, its highest byte first.
+/// Parses a CRC-32C of a header, which is big-endian.
 pub(crate) fn crc32c_of(text: &str) -> Option<u32> {
     Some(u32::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
-/// The MD5 in a header.
+/// Parses an MD5 of a header.
 pub(crate) fn md5_in(text: &str) -> Option<[u8; 16]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }
@@ -198,7 +211,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn memory_and_file_give_the_same() {
+    fn memory_and_file_bodies_are_equal() {
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
@@ -212,10 +225,17 @@ mod tests {
             assert!(read == bytes);
         }
         assert_eq!(memory.md5().unwrap(), file.md5().unwrap());
-        // The check value of CRC-64/NVME, from the catalogue of parametrised CRC algorithms.
+        // The check value of CRC-64/NVME in the catalogue of parametrised CRC algorithms.
         assert_eq!(Payload::from_bytes(&b"123456789"[..]).crc64(), 0xae8b_1486_0a79_9888);
         assert_eq!(Payload::from_bytes(&b"123456789"[..]).crc32c().unwrap(), 0xe306_9283);
         assert_eq!(crc64_of(&base64(&7_u64.to_be_bytes())), Some(7));
         assert_eq!(hex(&Payload::from_bytes(&b""[..]).md5().unwrap()), "d41d8cd98f00b204e9800998ecf8427e");
+    }
+
+    #[test]
+    fn checksums_of_parts_combine() {
+        let crc = |bytes: &[u8]| Payload::from_bytes(bytes.to_vec()).crc64();
+        assert_eq!(joined_crc64([(crc(b"1234"), 4), (crc(b""), 0), (crc(b"56789"), 5)]), crc(b"123456789"));
+        assert_eq!(joined_crc64([]), crc(b""));
     }
 }

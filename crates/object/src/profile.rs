@@ -1,7 +1,7 @@
 //! Profiles in `~/.aws/config` and `~/.aws/credentials`.
 //!
-//! The form: <https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html>. Read are keys, session
-//! tokens, `region`, `endpoint_url` and `credential_process`. Roles to assume and SSO are those of `s3/roles.rs`.
+//! Format: <https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html>. This module reads keys, session
+//! tokens, `region`, `endpoint_url` and `credential_process`; `s3/roles.rs` handles assumed roles and SSO.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::{env, fs};
 use object_store::aws::AwsCredential;
 use serde::Deserialize;
 
-/// One profile: what both files say of it, the file of credentials first.
+/// One profile: the values of both files; the credentials file wins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
     name: String,
@@ -27,7 +27,7 @@ struct FromProcess {
 }
 
 impl Profile {
-    /// The profile that `AWS_PROFILE` names, or the default one. A file that is not there says nothing.
+    /// The profile in `AWS_PROFILE`, or the default one. A missing file counts as empty.
     pub(crate) fn load() -> Self {
         Self::of(&env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned()))
     }
@@ -39,31 +39,31 @@ impl Profile {
         Self { name: name.to_owned(), values }
     }
 
-    /// What is said of an SSO session that several profiles share.
+    /// The section of an SSO session, which several profiles may share.
     pub(crate) fn session(name: &str) -> Self {
         Self { name: name.to_owned(), values: section(&config(), &[&format!("sso-session {name}")], name) }
     }
 
-    /// Its name.
+    /// The name of the profile.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// As if it said nothing under `key`.
+    /// The profile without the value of `key`.
     pub(crate) fn without(mut self, key: &str) -> Self {
         self.values.remove(key);
         self
     }
 
-    /// What it says under `key`.
+    /// The value of `key`, unless it is empty.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Its credentials; `None` where it has none.
+    /// The credentials of the profile; `None` if it has none.
     ///
     /// # Errors
-    /// A sentence, if it wants what haul does not know, or its process fails.
+    /// A sentence: the profile uses an unsupported method, or its process failed.
     pub(crate) fn credential(&self) -> Result<Option<AwsCredential>, String> {
         if let (Some(key_id), Some(secret_key)) =
             (self.get("aws_access_key_id"), self.get("aws_secret_access_key"))
@@ -90,7 +90,7 @@ impl Profile {
         Ok(None)
     }
 
-    /// The sentence about a way to log in that haul does not know.
+    /// The message about an unsupported login method.
     pub(crate) fn refused(&self, by: &str) -> String {
         let name = &self.name;
         format!(
@@ -118,15 +118,15 @@ fn config() -> String {
     file("AWS_CONFIG_FILE", "config")
 }
 
-/// The file that a variable names, or the usual one.
+/// The content of the file that a variable names, or of the default one.
 fn file(variable: &str, name: &str) -> String {
     let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(name));
     let path = env::var_os(variable).map(PathBuf::from).or(home);
     path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
 }
 
-/// The values in the section that one of `titles` heads. `[default]` in the file of settings is the default
-/// profile's alone.
+/// The values in the section with one of these titles. In the config file, `[default]` belongs to the default profile
+/// only.
 fn section(text: &str, titles: &[&str], name: &str) -> HashMap<String, String> {
     let (mut values, mut inside) = (HashMap::new(), false);
     for line in text.lines() {
@@ -163,7 +163,7 @@ endpoint_url = http://127.0.0.1:9000
 ";
 
     #[test]
-    fn reads_the_section_that_was_asked_for() {
+    fn only_the_section_of_the_profile_is_read() {
         let default = section(CONFIG, &["default", "profile default"], "default");
         assert_eq!(default.get("region").unwrap(), "eu-west-1");
         assert!(!default.contains_key("max_concurrent_requests"));
@@ -174,7 +174,7 @@ endpoint_url = http://127.0.0.1:9000
     }
 
     #[test]
-    fn a_profile_that_wants_what_haul_does_not_know_is_refused_by_name() {
+    fn an_unsupported_login_method_is_refused_by_name() {
         let values = [("web_identity_token_file".to_owned(), "file".to_owned())].into();
         let profile = Profile { name: "corp".to_owned(), values };
         assert!(profile.credential().unwrap_err().contains("web_identity_token_file"));

@@ -1,9 +1,8 @@
-//! A reader for the XML that stores send: the records right below the root, one at a time, with their text exactly as it
-//! was written.
+//! Reads the XML that stores send, one record (an element below the root) at a time, with its text unchanged.
 //!
-//! Keys are text in which every character counts, so nothing is trimmed and no line ending is changed. An answer is
-//! untrusted: its root must be the one that was asked for, only the five entities of XML exist, there is no document
-//! type, and the depth and the size of a record are bounded whatever the answer says.
+//! Every character of a key counts, so nothing is trimmed and no line ending is changed. Answers are untrusted: the
+//! root must be an expected one, only the five predefined entities are accepted, a document type is refused, and the
+//! depth and size of a record are limited.
 
 use std::str::FromStr;
 
@@ -13,69 +12,70 @@ use quick_xml::events::{BytesStart, Event};
 use crate::fault::{Class, Fault};
 use crate::store::Answer;
 
-/// Elements inside each other. Answers have six at most.
+/// The deepest nesting. Answers have at most six levels.
 const MAX_DEPTH: usize = 16;
 
-/// Elements of one record. A record with the most metadata that a provider takes has fewer.
+/// The most elements of one record; a record with the most metadata of any provider has fewer.
 const MAX_ELEMENTS: usize = 10_000;
 
-/// Records of one answer. A page has 1,000 at AWS, Google and by our own request at Azure, a list of blocks 100,000.
+/// The most records of one answer. A page has 1,000 at AWS and Google, and at Azure by our request; a block list
+/// 100,000.
 const MAX_RECORDS: usize = 200_000;
 
-/// An element with what is in it.
+/// An element with its content.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
-    /// Its name, without a prefix.
+pub(crate) struct Element {
+    /// Name without namespace prefix.
     pub(crate) name: String,
-    /// Its own text.
+    /// Text of the element itself.
     pub(crate) text: String,
-    /// Elements in it.
-    pub(crate) inner: Vec<Record>,
-    /// Those of its attributes that say `true`.
+    /// Child elements.
+    pub(crate) inner: Vec<Element>,
+    /// The names of the attributes with the value `true`.
     truths: Vec<String>,
 }
 
-impl Record {
-    /// An element in it, the first of this name.
+impl Element {
+    /// The first child element of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         self.inner.iter().find(|inner| inner.name == name)
     }
 
-    /// The text of an element in it; empty if there is none.
+    /// The text of a child element; empty if there is none.
     pub(crate) fn text_of(&self, name: &str) -> &str {
         self.get(name).map_or("", |inner| &inner.text)
     }
 
-    /// The same without spaces around it, where there is any.
+    /// The trimmed text of a child element, unless it is empty.
     pub(crate) fn word(&self, name: &str) -> Option<String> {
         Some(self.text_of(name).trim().to_owned()).filter(|word| !word.is_empty())
     }
 
-    /// The text of an element that must be there.
+    /// The text of a required child element.
     ///
     /// # Errors
-    /// If it is not.
+    /// `Nonsense` if there is none.
     pub(crate) fn need(&self, name: &str) -> Answer<&str> {
         let missing = || Fault::nonsense(format!("`{}` has no `{name}`", self.name));
         self.get(name).map(|inner| &inner.text[..]).ok_or_else(missing)
     }
 
-    /// A number that must be there.
+    /// The number in a required child element.
     ///
     /// # Errors
-    /// If it is not, or is none.
+    /// `Nonsense` if there is none, or it is not a number.
     pub(crate) fn number<T: FromStr>(&self, name: &str) -> Answer<T> {
         let text = self.need(name)?.trim();
         text.parse()
             .map_err(|_| Fault::nonsense(format!("its `{name}` is `{}`, which is no number", short(text))))
     }
 
-    /// Whether an attribute says `true`.
+    /// Whether an attribute is `true`.
     pub(crate) fn is(&self, attribute: &str) -> bool {
         self.truths.iter().any(|name| name == attribute)
     }
 
-    /// Whether its text is `true`.
+    /// Whether the text is `true`.
     pub(crate) fn says_true(&self) -> bool {
         self.text.trim().eq_ignore_ascii_case("true")
     }
@@ -105,23 +105,23 @@ fn broken(cause: impl std::fmt::Display) -> Fault {
     Fault::nonsense(cause.to_string().chars().take(200).collect::<String>())
 }
 
-/// Hands the records of an answer to `visit`, in their order. The root is one of `roots`; elements right below it that are
-/// named in `lists` are no records themselves: what is in them is. An `Error` in the place of the root is the store's
-/// refusal, whatever the status of the answer was: that of long requests is sent before their end is known.
+/// Passes the records of an answer to `visit`, in order. The root must be one of `roots`; elements in `lists` below it
+/// are containers, whose children are the records. An `Error` as root is an error answer whatever the status: stores
+/// send the status of long requests before the result is known.
 ///
 /// # Errors
-/// [`Class::Foreign`] if it is another document or none, [`Class::Nonsense`] if it ends early or breaks the rules, and
-/// what `visit` says.
+/// [`Class::Foreign`] if it is another document or not XML, [`Class::Nonsense`] if it is truncated or invalid, and
+/// those of `visit`.
 pub(crate) fn records(
     content: &[u8],
     roots: &[&str],
     lists: &[&str],
-    visit: &mut dyn FnMut(Record) -> Answer<()>,
+    visit: &mut dyn FnMut(Element) -> Answer<()>,
 ) -> Answer<()> {
     let (mut reader, root) = begin(content)?;
     if root == "Error" {
         let (code, message) = refusal_in(content).unwrap_or_default();
-        // Without a status of its own, what the code does not tell is the store's momentary failure.
+        // Without an error status, an unknown code counts as a temporary failure.
         return Err(Fault::answer(500, &code, &message));
     }
     if !roots.contains(&&root[..]) {
@@ -130,12 +130,13 @@ pub(crate) fn records(
     read(&mut reader, lists, visit)
 }
 
-/// The whole of a small answer, as one record.
+/// Reads a small answer as one element.
 ///
 /// # Errors
-/// As [`records`].
-pub(crate) fn whole(content: &[u8], roots: &[&str]) -> Answer<Record> {
-    let mut all = Record { name: roots.first().copied().unwrap_or_default().to_owned(), ..Record::default() };
+/// Those of [`records`].
+pub(crate) fn whole(content: &[u8], roots: &[&str]) -> Answer<Element> {
+    let mut all =
+        Element { name: roots.first().copied().unwrap_or_default().to_owned(), ..Element::default() };
     records(content, roots, &[], &mut |record| {
         if all.inner.len() == MAX_ELEMENTS {
             return Err(broken("it has too many elements"));
@@ -146,14 +147,14 @@ pub(crate) fn whole(content: &[u8], roots: &[&str]) -> Answer<Record> {
     Ok(all)
 }
 
-/// The code and the message of an answer that says no; `None` if it is something else.
+/// The code and the message of an error answer; `None` if it is something else.
 pub(crate) fn refusal_in(content: &[u8]) -> Option<(String, String)> {
     let (mut reader, root) = begin(content).ok()?;
     if root != "Error" {
         return None;
     }
     let (mut code, mut message) = (String::new(), String::new());
-    let mut take = |record: Record| {
+    let mut take = |record: Element| {
         match &record.name[..] {
             "Code" => record.text.trim().clone_into(&mut code),
             "Message" => message = record.text,
@@ -161,14 +162,14 @@ pub(crate) fn refusal_in(content: &[u8]) -> Option<(String, String)> {
         }
         Ok(())
     };
-    // What was told before it broke off counts.
+    // Whatever was read before a truncation counts.
     let _ = read(&mut reader, &[], &mut take);
     Some((code, message))
 }
 
-/// The name of the root, and what reads on behind it.
+/// Reads up to the root. Returns the reader and the name of the root.
 fn begin(content: &[u8]) -> Answer<(Reader<&[u8]>, String)> {
-    // Azure begins with a byte order mark.
+    // Azure's answers begin with a byte order mark.
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content).trim_ascii();
     let foreign = |what: &str| Fault::new(Class::Foreign, what);
     if content.is_empty() {
@@ -190,14 +191,14 @@ fn begin(content: &[u8]) -> Answer<(Reader<&[u8]>, String)> {
     }
 }
 
-/// Reads what is in the root.
+/// Reads the content of the root.
 fn read(
     reader: &mut Reader<&[u8]>,
     lists: &[&str],
-    visit: &mut dyn FnMut(Record) -> Answer<()>,
+    visit: &mut dyn FnMut(Element) -> Answer<()>,
 ) -> Answer<()> {
-    // The record that is read, and the elements in it that are open.
-    let mut open: Vec<Record> = Vec::new();
+    // The record being read, and its open child elements.
+    let mut open: Vec<Element> = Vec::new();
     let (mut in_list, mut elements, mut count) = (false, 0, 0);
     loop {
         match reader.read_event().map_err(broken)? {
@@ -211,7 +212,7 @@ fn read(
                 if open.len() == MAX_DEPTH || elements > MAX_ELEMENTS {
                     return Err(broken("there is too much in one of its elements"));
                 }
-                open.push(Record::of(&start));
+                open.push(Element::of(&start));
             }
             Event::End(_) => match (open.pop(), open.last_mut()) {
                 (Some(done), Some(around)) => around.inner.push(done),
@@ -237,7 +238,7 @@ fn read(
     }
 }
 
-fn add(open: &mut [Record], text: &str) {
+fn add(open: &mut [Element], text: &str) {
     if let Some(record) = open.last_mut() {
         record.text.push_str(text);
     }
@@ -258,7 +259,7 @@ fn entity(name: &[u8]) -> Answer<&'static str> {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Answer<Vec<Record>> {
+    fn all(text: &str) -> Answer<Vec<Element>> {
         let mut all = Vec::new();
         records(text.as_bytes(), &["R"], &["L"], &mut |record| {
             all.push(record);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_exactly_as_it_was_written() {
+    fn text_is_read_unchanged() {
         let text = "\u{feff}  <?xml version=\"1.0\"?><!-- c --><x:R xmlns:x='u'><K> a\r\n&#13;&lt;&#x1F600;<![CDATA[&amp;]]>\t </K>\
             <L><M Encoded=\"true\" Other='false'><N/></M><M/></L><L/></x:R> junk";
         let all = all(text).unwrap();
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_of_a_store_is_told_apart_from_one_that_broke_off() {
+    fn foreign_documents_are_distinguished_from_truncated_answers() {
         for foreign in
             ["", " \n", "<!DOCTYPE html><html></html>", "<html><body>x</body></html>", "{\"a\":1}", "R"]
         {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_behind_a_good_status_is_one() {
+    fn an_error_document_with_a_success_status_is_an_error() {
         let fault = all("<Error><Code>AccessDenied</Code><Message>no</Message></Error>").unwrap_err();
         assert_eq!((fault.class, &fault.message[..]), (Class::Denied, "no"));
         assert_eq!(all("<Error><Code>InternalErr").unwrap_err().class, Class::Again);

@@ -1,4 +1,4 @@
-//! The one place where asynchronous code runs: the HTTP client wants it, nothing else here does.
+//! The only asynchronous code: the HTTP client requires it.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::fault::{Class, Fault};
 
-/// Threads that drive all connections. Content is hashed and cut elsewhere; two of these move a few GB a second.
+/// Threads that drive all connections. Hashing and cutting happen elsewhere, and two threads move a few GB per second.
 const THREADS: usize = 2;
 
 static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
@@ -18,7 +18,7 @@ fn runtime() -> Result<&'static Runtime, Fault> {
     let made = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(THREADS).thread_name("http").enable_all();
-        // It panics where a thread is refused.
+        // Tokio panics if a thread cannot be started.
         let built = haul_threads::caught(|| builder.build());
         built.map_err(|error| error.cause().to_owned())?.map_err(|error| error.to_string())
     });
@@ -30,14 +30,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Fault>>) -> Res
     runtime()?.block_on(future)
 }
 
-/// How the library asks for credentials: what is not there must be known in seconds, as the requests themselves have
-/// the patience.
+/// The library's retries of credential requests: few, so that missing credentials are noticed within seconds. The
+/// requests themselves are retried for longer.
 pub(crate) fn retry_of_logins() -> RetryConfig {
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(1), ..BackoffConfig::default() };
     RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(10), backoff }
 }
 
-/// How it connects for that.
+/// The library's connection options for credential requests.
 pub(crate) fn options_of_logins() -> ClientOptions {
     ClientOptions::new().with_connect_timeout(Duration::from_secs(2))
 }

@@ -1,14 +1,14 @@
-//! Where haul keeps what it remembers between runs: folders in `$XDG_STATE_HOME/haul`, by default `~/.local/state/haul`.
+//! The directories for state that outlives a run: in `$XDG_STATE_HOME/haul`, by default `~/.local/state/haul`.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The path of a folder of this user; whether it is there, and whose it is, is not looked at.
+/// The path of a state directory of this user, which need not exist.
 ///
 /// # Errors
-/// If the environment does not say where.
+/// Neither XDG_STATE_HOME nor HOME is set.
 pub fn folder(name: &str) -> io::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
@@ -16,11 +16,11 @@ pub fn folder(name: &str) -> io::Result<PathBuf> {
     Ok(state.join("haul").join(name))
 }
 
-/// Makes a folder of [`folder`], its owner's alone, unless it is there.
+/// Creates the directory `path`, accessible to its owner only, unless it exists.
 ///
 /// # Errors
-/// If it cannot be made, or is, or would be, in another user's folder: with sudo, HOME may be another user's, and nothing is
-/// left there.
+/// The error of creating it; another user owns it or its nearest existing parent (with sudo, HOME may be another
+/// user's, where nothing must be left); or others may write to it.
 pub fn make(path: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let there = path.ancestors().find_map(|dir| fs::metadata(dir).ok());
@@ -40,7 +40,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_folder_is_made_only_where_it_is_the_users_own() {
+    fn a_directory_is_created_only_where_it_is_the_users_own() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("state/haul/uploads");
         make(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What a store can do: the contract that the client stands on, one request for each call.
+//! The contract of a store, on which the client is built: one request per method.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,10 +11,10 @@ use haul_core::{Error, Result, Side};
 use crate::fault::Fault;
 use crate::payload::Payload;
 
-/// Names on one page of a listing, at most: ten times as many as any provider gives.
+/// The most names on one page of a listing: ten times as many as any provider sends.
 pub(crate) const MAX_PAGE: usize = 10_000;
 
-/// Refuses an answer that names so many of them that it is no page.
+/// Refuses an answer with more names than any page has.
 pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
     if count > MAX_PAGE {
         return Err(Fault::nonsense(format!("it names too many {of}")));
@@ -22,44 +22,45 @@ pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
     Ok(())
 }
 
-/// The outcome of one request.
+/// The result of one request.
 pub(crate) type Answer<T> = Result<T, Fault>;
 
-/// What a store tells of an object.
+/// What a store reports of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its name in the bucket.
+    /// Key in the bucket.
     pub key: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// The store's mark of this content, quotes included.
+    /// ETag, quotes included.
     pub etag: String,
-    /// When it was made, as the store writes it: RFC 3339 in listings.
+    /// Modification time in the store's format: RFC 3339 in listings.
     pub modified: String,
-    /// Its storage class, where the store says one.
+    /// Storage class, where the store reports one.
     pub class: Option<String>,
-    /// What its writer noted, names in lower case; empty unless `noted`.
+    /// User metadata, names in lower case; empty unless `has_metadata`.
     pub metadata: Vec<(String, String)>,
-    /// `metadata` is all that was noted: the listings of most stores do not tell it.
-    pub noted: bool,
+    /// Whether `metadata` is known: most stores do not include it in listings.
+    pub has_metadata: bool,
     /// CRC-64/NVME of the whole content, where the store keeps one.
     pub crc64: Option<u64>,
     /// CRC-32C of the whole content, where the store keeps one.
     pub crc32c: Option<u32>,
-    /// MD5 of the whole content, where the store tells it apart from its mark.
+    /// MD5 of the whole content, where the store reports it apart from the ETag.
     pub content_md5: Option<[u8; 16]>,
-    /// It is encrypted with a key of a key service or of the customer's: its mark may look like an MD5 and is none.
+    /// Whether the object is encrypted with a key of a key service or of the customer: then the ETag may look like an
+    /// MD5 without being one.
     pub keyed: bool,
 }
 
 impl Object {
-    /// What its writer noted under `name`.
+    /// The user metadata under `name`.
     #[must_use]
-    pub fn note(&self, name: &str) -> Option<&str> {
+    pub fn meta(&self, name: &str) -> Option<&str> {
         self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
     }
 
-    /// The MD5 of its content, where the store tells one or its mark is one: 32 lower-case hexadecimal digits.
+    /// The MD5 of the content, if the store reports one or the ETag is one: 32 lower-case hexadecimal digits.
     #[must_use]
     pub fn md5(&self) -> Option<String> {
         let told = self.content_md5.as_ref().map(|md5| hex(md5));
@@ -67,7 +68,7 @@ impl Object {
     }
 }
 
-/// The MD5 in an `ETag`, if it looks like one. With server-side encryption by KMS it may look so and be another thing.
+/// The MD5 in an ETag that looks like one. With KMS encryption it may look like one without being one.
 pub(crate) fn md5_of(etag: &str) -> Option<String> {
     let bare = etag.trim_matches('"');
     (bare.len() == 32 && bare.bytes().all(|b| b.is_ascii_hexdigit())).then(|| bare.to_ascii_lowercase())
@@ -75,71 +76,71 @@ pub(crate) fn md5_of(etag: &str) -> Option<String> {
 
 /// A page of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// Objects, in the order of the store.
     pub objects: Vec<Object>,
-    /// Prefixes that several keys share, up to and with the delimiter.
+    /// Common prefixes, delimiter included.
     pub prefixes: Vec<String>,
-    /// Where the next page begins; `None` after the last.
+    /// The token of the next page; `None` after the last.
     pub next: Option<String>,
 }
 
-/// What became of objects that were to be removed together. Of what it does not name, nothing is known.
+/// The result of deleting several objects. The state of objects that it does not name is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Deleted {
-    /// Keys of those that are gone.
+    /// Keys of deleted objects.
     pub(crate) gone: HashSet<String>,
-    /// Keys of those that stay, and why.
+    /// Keys of objects that were not deleted, and why.
     pub(crate) left: HashMap<String, Fault>,
 }
 
-/// An upload that is not complete.
+/// An incomplete multipart upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
-    /// The object that it is to become.
+    /// The key of the future object.
     pub key: String,
-    /// The store's name for it.
+    /// The upload id.
     pub id: String,
-    /// When it was begun, as the store writes it.
+    /// When it was begun, in the store's format.
     pub begun: String,
 }
 
-/// What is recorded of a part: enough to complete the upload in another process.
+/// The receipt of a part: enough to complete the upload in another process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// The store's mark of the part.
+    /// The ETag of the part.
     pub etag: String,
-    /// CRC-64/NVME that the store has checked.
+    /// CRC-64/NVME that the store has verified.
     pub crc64: Option<u64>,
-    /// CRC-32C of what the store has.
+    /// CRC-32C of the stored part.
     pub crc32c: Option<u32>,
-    /// MD5 of what the store has, where it tells it apart from its mark.
+    /// MD5 of the stored part, where the store reports it apart from the ETag.
     pub content_md5: Option<[u8; 16]>,
 }
 
 impl Tag {
-    /// The MD5 of what the store has: 32 lower-case hexadecimal digits.
+    /// The MD5 of the stored part: 32 lower-case hexadecimal digits.
     pub(crate) fn md5(&self) -> Option<String> {
         self.content_md5.as_ref().map(|md5| hex(md5)).or_else(|| md5_of(&self.etag))
     }
 }
 
-/// A part that a store holds already.
+/// A part that a store holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldPart {
-    /// Its number, from 1.
+    /// Part number, from 1.
     pub number: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Its mark.
+    /// The receipt of the part.
     pub tag: Tag,
 }
 
 impl HeldPart {
-    /// Whether it is this content: by length, and by the checksum that the store keeps or MD5.
+    /// Whether the part has this content: by length, and by the checksum that the store keeps or MD5.
     ///
     /// # Errors
-    /// If the content cannot be read to be compared.
+    /// The error of reading the content.
     pub fn holds(&self, content: &Payload) -> Result<bool> {
         if self.len != content.len() {
             return Ok(false);
@@ -155,137 +156,123 @@ impl HeldPart {
     }
 }
 
-/// What is asked for about an object that is written.
+/// The options of an object to be written.
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
-    /// HTTP headers that are kept with it: `content-type` and the like.
+    /// HTTP headers to store: `content-type` and the like.
     pub headers: Vec<(String, String)>,
-    /// What is noted with it.
+    /// User metadata.
     pub metadata: Vec<(String, String)>,
-    /// Its tags.
+    /// Object tags.
     pub tags: Vec<(String, String)>,
-    /// Its storage class.
+    /// Storage class.
     pub storage_class: Option<String>,
-    /// How the store encrypts it.
+    /// Server-side encryption.
     pub sse: Option<String>,
-    /// With which key.
+    /// The key for it.
     pub sse_kms_key_id: Option<String>,
-    /// Never in the place of another object.
+    /// Fails if the object exists.
     pub no_clobber: bool,
 }
 
-/// How an upload is checked.
+/// How the store verifies an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checksum {
+pub enum Checksum {
     /// By CRC-64/NVME.
     Crc64,
     /// By CRC-32C.
     Crc32c,
-    /// By MD5: for stores that do not know the former.
+    /// By MD5: for stores that do not support the others.
     Md5,
 }
 
-/// What the stores of one provider take and know, as it documents them.
+/// The documented limits and features of the stores of one provider.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// Parts that an object may have.
-    pub(crate) max_parts: u32,
-    /// How content is checked, unless a store refuses it; then it is checked by MD5.
-    pub(crate) check: Checksum,
-    /// Objects that one request removes.
-    pub(crate) removes: usize,
-    /// Bytes that it copies in one request.
-    pub(crate) copies: u64,
-    /// What becomes of uploads that nobody completes, where no request gives them up.
-    pub(crate) keeps_uploads: Option<&'static str>,
-    /// Uploads of all objects under a prefix are listed, not only those of one object.
-    pub(crate) lists_uploads: bool,
-    /// What is noted with an object of parts is told when it is completed, not when it is begun.
-    pub(crate) notes_at_end: bool,
-    /// Where credentials come from, for people.
-    pub(crate) credentials: &'static str,
+pub struct Terms {
+    /// The most parts of an object.
+    pub max_parts: u32,
+    /// How content is verified; by MD5 if a store refuses this checksum.
+    pub check: Checksum,
+    /// The most objects deleted by one request.
+    pub delete_batch: usize,
+    /// The most bytes copied by one request.
+    pub max_copy_len: u64,
+    /// What becomes of abandoned uploads, where no request aborts them.
+    pub keeps_uploads: Option<&'static str>,
+    /// Whether the uploads of all objects under a prefix are listed, not only those of one object.
+    pub lists_uploads: bool,
+    /// Whether the metadata of a multipart object is sent when the upload is completed, not when it is created.
+    pub metadata_at_end: bool,
+    /// Where credentials come from, as a hint.
+    pub credentials: &'static str,
 }
 
-/// One request while it is under way: how far it is, and whether anybody still wants it.
+/// The progress of one request, and whether it is still wanted.
 #[derive(Debug)]
 pub(crate) struct Activity<'a> {
     begun: Instant,
-    /// Microseconds from `begun` until something moved last.
+    /// Microseconds from `begun` to the last progress.
     moved: AtomicU64,
     /// The run is cancelled.
     cancel: &'a AtomicBool,
-    /// Nobody wants this one any more.
+    /// This request is not wanted any more.
     unwanted: Option<&'a AtomicBool>,
-    /// How long it may stand still.
+    /// The longest time without progress.
     pub(crate) stall: Duration,
 }
 
 impl<'a> Activity<'a> {
-    /// Begins now.
+    /// A request that begins now.
     pub(crate) fn new(stall: Duration, cancel: &'a AtomicBool, unwanted: Option<&'a AtomicBool>) -> Self {
         Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall }
     }
 
-    /// Something moved.
+    /// Notes progress.
     pub(crate) fn moved(&self) {
         self.moved.store(self.begun.elapsed().as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// Whether it stands still for too long.
+    /// Whether there was no progress for too long.
     pub(crate) fn is_stalled(&self) -> bool {
         let moved = Duration::from_micros(self.moved.load(Ordering::Relaxed));
         self.begun.elapsed().saturating_sub(moved) > self.stall
     }
 
-    /// Whether nobody wants it any more.
+    /// Whether the request is cancelled or not wanted any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
             || self.unwanted.is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
     }
 }
 
-/// What is known of an object of which a range is read.
+/// What is known of the object of which a range is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known<'a> {
-    /// Its mark; empty where it is not known.
+pub struct ExpectedObject<'a> {
+    /// Its ETag; empty if unknown.
     pub etag: &'a str,
     /// Its length.
     pub len: Option<u64>,
 }
 
-/// Takes the bytes of a range as they come. What it says to an error of its own ends the request.
+/// Takes the bytes of a range as they arrive.
 pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
-/// An object store. Each call is one request, without patience; it may be used from many threads at once.
-pub(crate) trait Store: Send + Sync {
-    /// What holds for all stores of its kind.
-    fn terms(&self) -> &'static Terms;
-
-    /// What a person should know of how requests go, once one was made.
-    fn warning(&self) -> Option<String> {
-        None
-    }
-
-    /// Whether an object can be written with these options. Asked before anything is sent.
-    ///
-    /// # Errors
-    /// A fault of class [`Class::Unsupported`](crate::fault::Class::Unsupported) that names what the provider lacks.
-    fn takes(&self, options: &PutOptions) -> Answer<()>;
-
-    /// What is there under `key`.
+/// Requests about objects.
+pub(crate) trait ObjectRequests: Send + Sync {
+    /// Looks up an object.
     fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object>;
 
-    /// Gives the bytes of `range`, if the object still is what is known of it.
+    /// Reads the bytes of `range`, if the object is the expected one.
     fn get(
         &self,
         key: &str,
         range: Range<u64>,
-        known: Known<'_>,
+        known: ExpectedObject<'_>,
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()>;
 
-    /// What is there under `key` with all of its content, which is up to `limit` bytes.
+    /// Reads an object of up to `limit` bytes with its metadata.
     fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)>;
 
     /// Writes an object in one request.
@@ -298,13 +285,39 @@ pub(crate) trait Store: Send + Sync {
         at: &Activity<'_>,
     ) -> Answer<Tag>;
 
-    /// Begins an upload in parts and gives its id.
+    /// Lists one page of the objects under `prefix`.
+    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<ListPage>;
+
+    /// Deletes an object. Deleting a missing one succeeds.
+    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()>;
+
+    /// Whether a key survives the XML of [`ObjectRequests::delete_all`] unchanged.
+    fn deletes_together(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// Deletes up to [`Terms::delete_batch`] objects, whose keys must pass [`ObjectRequests::deletes_together`].
+    fn delete_all(&self, _keys: &[&str], _at: &Activity<'_>) -> Answer<Deleted> {
+        Err(Fault::new(crate::fault::Class::Unsupported, "the store removes one object at a time"))
+    }
+
+    /// Copies an object within the bucket, if it still has its ETag; up to [`Terms::max_copy_len`] bytes.
+    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
+}
+
+/// Requests about multipart uploads.
+pub(crate) trait UploadRequests: Send + Sync {
+    /// Creates an upload and returns its id.
     fn create(&self, key: &str, options: &PutOptions, check: Checksum, at: &Activity<'_>) -> Answer<String>;
 
-    /// Writes a part; numbers begin with 1. Writing it again replaces it.
+    /// Writes a part, numbered from 1. Writing it again replaces it.
     fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag>;
 
-    /// Makes the object from its parts, in their order, and gives its mark.
+    /// Copies a range of an object of this bucket into a part, if the object still has its ETag.
+    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>)
+    -> Answer<Tag>;
+
+    /// Completes an upload from its parts, in order, and returns the ETag of the object.
     fn complete(
         &self,
         upload: &Upload,
@@ -314,59 +327,53 @@ pub(crate) trait Store: Send + Sync {
         at: &Activity<'_>,
     ) -> Answer<String>;
 
-    /// Gives up an upload. One that is gone already counts as given up.
+    /// Aborts an upload. Aborting a missing one succeeds.
     fn abort(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()>;
 
-    /// The parts that are there after the one with number `after`, ascending, and whether there are more.
+    /// Lists the parts after number `after`, ascending, and whether there are more.
     fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)>;
 
-    /// Uploads under `prefix` that are not complete, from `marker` on, and whether there are more; those of the object
-    /// of this very name where [`Terms::lists_uploads`] says no.
+    /// Lists the incomplete uploads under `prefix` after `marker`, and whether there are more. Without
+    /// [`Terms::lists_uploads`], those of the object with this exact key.
     fn uploads(
         &self,
         prefix: &str,
         marker: Option<&Upload>,
         at: &Activity<'_>,
     ) -> Answer<(Vec<Upload>, bool)>;
-
-    /// One page of the objects under `prefix`.
-    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<Page>;
-
-    /// Removes an object. One that is not there counts as removed.
-    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()>;
-
-    /// Whether a key can be named in a request of [`Store::delete_all`] so that no reader takes it for another.
-    fn deletes_together(&self, _key: &str) -> bool {
-        false
-    }
-
-    /// Removes as many objects as its terms say, whose keys can [be named together](Store::deletes_together).
-    fn delete_all(&self, _keys: &[&str], _at: &Activity<'_>) -> Answer<Deleted> {
-        Err(Fault::new(crate::fault::Class::Unsupported, "the store removes one object at a time"))
-    }
-
-    /// Copies an object of this bucket inside the store, if it still bears its mark; up to [`Terms::copies`] bytes.
-    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
-
-    /// Copies a range of an object of this bucket inside the store into a part of an upload, if it still bears its mark.
-    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>)
-    -> Answer<Tag>;
 }
 
-/// Which part of which upload.
+/// An object store. Each method is one request and is not retried; many threads may call it at once.
+pub(crate) trait Store: ObjectRequests + UploadRequests {
+    /// The limits and features of the provider.
+    fn terms(&self) -> &'static Terms;
+
+    /// A warning about how requests are sent, once one was made.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
+    /// Checks that an object can be written with these options, before anything is sent.
+    ///
+    /// # Errors
+    /// [`Class::Unsupported`](crate::fault::Class::Unsupported), naming what the provider lacks.
+    fn check_options(&self, options: &PutOptions) -> Answer<()>;
+}
+
+/// A part of an upload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartOf<'a> {
     /// The upload.
     pub upload: &'a Upload,
-    /// The number of the part, from 1.
+    /// Part number, from 1.
     pub number: u32,
 }
 
-/// What is known of the whole of an object that is made of parts.
+/// The whole object of a multipart upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Its CRC-64/NVME, where the parts were checked by it.
+    /// CRC-64/NVME, if all parts were verified by it.
     pub crc64: Option<u64>,
 }

@@ -1,22 +1,22 @@
-//! Addresses: what is in them percent-encoded, and nothing that becomes the address of something else.
+//! URLs: percent-encoding, and protection against keys that change the URL's meaning.
 
 use crate::fault::{Class, Fault};
-use crate::http::unsendable;
+
 use crate::store::Answer;
 
-/// The address as it is sent: that of another object if a reader of addresses takes away `.` and `..`.
+/// Parses a URL. Refuses keys with `.` or `..` components: normalization would address another object.
 pub(crate) fn address(text: &str) -> Answer<reqwest::Url> {
-    let url = reqwest::Url::parse(text).map_err(|_| unsendable("its name"))?;
+    let url = reqwest::Url::parse(text).map_err(|_| Fault::unsendable("its name"))?;
     let behind_host =
         text.split_once("://").map_or("", |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
     let path = behind_host.split('?').next().unwrap_or_default();
     if url.path().trim_start_matches('/') != path.trim_start_matches('/') {
-        return Err(unsendable("a name with `.` or `..` between slashes"));
+        return Err(Fault::unsendable("a name with `.` or `..` between slashes"));
     }
     Ok(url)
 }
 
-/// The host that an address goes to in the clear: over `http://`, and not on this machine.
+/// The host of a plain `http://` URL, unless it is this host.
 pub(crate) fn in_clear(text: &str) -> Option<String> {
     let url = reqwest::Url::parse(text).ok().filter(|url| url.scheme() == "http")?;
     let host = url.host_str()?;
@@ -27,10 +27,10 @@ pub(crate) fn in_clear(text: &str) -> Option<String> {
     (!is_here).then(|| host.to_owned())
 }
 
-/// A fault if a token that gives access by itself would go there in the clear.
+/// Refuses to send a bearer secret in plain text.
 ///
 /// # Errors
-/// If so.
+/// [`Class::Insecure`] if it would be.
 pub(crate) fn keep_secret(text: &str, what: &str) -> Answer<()> {
     match in_clear(text) {
         None => Ok(()),
@@ -41,7 +41,7 @@ pub(crate) fn keep_secret(text: &str, what: &str) -> Answer<()> {
     }
 }
 
-/// Percent-encodes everything but letters, digits and `-._~`, and in paths the slash.
+/// Percent-encodes all but letters, digits and `-._~`; in paths, the slash too stays.
 pub(crate) fn encode(text: &str, slash: bool, out: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || slash && byte == b'/' {
@@ -52,7 +52,7 @@ pub(crate) fn encode(text: &str, slash: bool, out: &mut String) {
     }
 }
 
-/// Appends parameters to an address, behind `?` or what is there already.
+/// Appends query parameters to a URL.
 pub(crate) fn append_query(url: &mut String, query: &[(&str, String)]) {
     for (name, value) in query {
         url.push(if url.contains('?') { '&' } else { '?' });
@@ -62,7 +62,7 @@ pub(crate) fn append_query(url: &mut String, query: &[(&str, String)]) {
     }
 }
 
-/// Names and values as they stand in an address, joined by `&`.
+/// Encodes pairs as a query string.
 pub(crate) fn form(pairs: &[(String, String)]) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
@@ -76,10 +76,10 @@ pub(crate) fn form(pairs: &[(String, String)]) -> String {
     text
 }
 
-/// The scheme and the host of an endpoint, and the path behind it if it may have one.
+/// Splits an endpoint into its scheme and its host, with a path if allowed.
 ///
 /// # Errors
-/// A sentence, if it is none.
+/// A sentence if it is not an endpoint.
 pub(crate) fn endpoint(text: &str, path_allowed: bool) -> Result<(String, String), String> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("https", text));
     let rest = rest.trim_end_matches('/');
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_over_a_network_in_the_clear_is_known() {
+    fn plain_http_to_another_host_is_detected() {
         for address in
             ["http://h/b", "http://127.0.0.1.example/b", "http://10.0.0.1:80/b", "http://[fe80::1]/b"]
         {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_becomes_that_of_another_object() {
+    fn no_url_addresses_another_object() {
         for key in ["a b", "a//b", "a+%\u{e9}", "...", ".a/..b", "a\r\n", "é", "a\\..\\b", "a?b#c", ";=@"] {
             let mut text = "http://h:1/bucket/".to_owned();
             encode(key, true, &mut text);

@@ -1,4 +1,4 @@
-//! What stores say and are told in XML: the reasons of refusals, requests, and keys that XML cannot carry.
+//! Requests and error answers in XML, and keys that XML cannot carry.
 
 use quick_xml::se::to_string_with_root;
 use serde::Serialize;
@@ -7,18 +7,18 @@ use crate::fault::{Class, Fault};
 use crate::record::refusal_in;
 use crate::store::Answer;
 
-/// Writes a request.
+/// Serializes a request.
 pub(crate) fn print<T: Serialize>(root: &str, value: &T) -> Answer<String> {
     to_string_with_root(root, value).map_err(|error| Fault::new(Class::Final, error.to_string()))
 }
 
-/// The reason of an answer that says no.
+/// The failure that an error answer describes.
 pub(crate) fn refusal(status: u16, content: &[u8]) -> Fault {
     let (code, message) = refusal_in(content).unwrap_or_default();
     Fault::answer(status, &code, &message)
 }
 
-/// Undoes the encoding of keys that XML could not carry.
+/// Decodes a key that was percent-encoded because XML could not carry it.
 pub(crate) fn decode(text: &str, encoding: Option<&str>) -> Answer<String> {
     if encoding != Some("url") || !text.contains(['%', '+']) {
         return Ok(text.to_owned());

@@ -1,4 +1,4 @@
-//! From the parts of a scan to the plan.
+//! Collects the batches of a scan and makes the plan.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use haul_spool::Sorter;
 
 use crate::folders::Folders;
 use crate::histogram::Histogram;
-use crate::links::{self, Name};
-use crate::order::Found;
-use crate::split::{Splitter, wanted};
+use crate::links::{self, HardLinkName};
+use crate::order::ScannedEntry;
+use crate::split::{Partitioner, wanted};
 use crate::target::Reason;
 use crate::top::Top;
-use crate::{Output, Plan, Request, Tally, Unfit, data_len, list_failed};
+use crate::{Plan, PlanOutput, Request, Tally, Unfit, data_len, list_failed};
 
-/// Names that are kept as examples of each reason.
+/// The examples that are kept of each reason.
 const EXAMPLES: usize = 10;
 
 /// Takes a scan and makes a plan of it.
@@ -23,23 +23,23 @@ pub struct Collector {
     tally: Tally,
     histogram: Histogram,
     largest: Top,
-    /// Those that find their part before the others.
+    /// The files that are assigned to a partition before the others.
     large_files: Top,
     longest_name: Top,
     longest_path: Top,
-    /// All entries but the names in `names`.
-    tree: Sorter<Found>,
-    /// Names of files that have several.
-    names: Sorter<Name>,
-    /// Names as the target sees them, with the real ones.
+    /// All entries except the names in `names`.
+    tree: Sorter<ScannedEntry>,
+    /// The names of files with several names.
+    names: Sorter<HardLinkName>,
+    /// Folded paths with the original ones.
     folded: Sorter<(Vec<u8>, RelPath)>,
     unfit: BTreeMap<Reason, Unfit>,
-    /// Bytes of content by name, for who watches.
+    /// Bytes of content, for progress output.
     found_bytes: u64,
 }
 
 impl Collector {
-    /// Begins.
+    /// An empty collector.
     #[must_use]
     pub fn new(request: Request) -> Self {
         Self {
@@ -58,17 +58,17 @@ impl Collector {
         }
     }
 
-    /// Entries, and bytes of content by name, that were found so far.
+    /// Entries and bytes of content so far.
     #[must_use]
     pub fn so_far(&self) -> (u64, u64) {
         (self.tally.entries, self.found_bytes)
     }
 
-    /// Takes a part of a scan.
+    /// Takes a batch of a scan.
     ///
     /// # Errors
-    /// If the lists outside of memory cannot be kept.
-    pub fn add(&mut self, batch: &ScanBatch, out: &mut dyn Output) -> Result<()> {
+    /// The error of writing a spooled list.
+    pub fn add(&mut self, batch: &ScanBatch, out: &mut dyn PlanOutput) -> Result<()> {
         self.tally.errors += batch.errors.len() as u64;
         self.tally.excluded += batch.excluded;
         for entry in &batch.entries {
@@ -77,7 +77,7 @@ impl Collector {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry, out: &mut dyn Output) -> Result<()> {
+    fn entry(&mut self, entry: &Entry, out: &mut dyn PlanOutput) -> Result<()> {
         self.tally.entries += 1;
         self.found_bytes = self.found_bytes.saturating_add(entry.len);
         if !entry.path.is_root() {
@@ -90,7 +90,7 @@ impl Collector {
             EntryKind::Dir => self.tally.folders += 1,
             EntryKind::Symlink(_) => self.tally.symlinks += 1,
             EntryKind::File if entry.nlink > 1 => {
-                return self.names.push(Name::new(entry)).map_err(|e| list_failed(&e));
+                return self.names.push(HardLinkName::new(entry)).map_err(|e| list_failed(&e));
             }
             EntryKind::File => {
                 bytes = data_len(entry.len, entry.allocated);
@@ -101,12 +101,12 @@ impl Collector {
             }
             _ => self.tally.specials += 1,
         }
-        let found = Found { path: entry.path.clone(), is_dir: entry.is_dir(), bytes, group: None };
+        let found = ScannedEntry { path: entry.path.clone(), is_dir: entry.is_dir(), bytes, group: None };
         self.tree.push(found).map_err(|e| list_failed(&e))
     }
 
-    /// Looks whether the target can hold it.
-    fn fit(&mut self, entry: &Entry, out: &mut dyn Output) -> Result<()> {
+    /// Checks whether the target can hold the entry.
+    fn fit(&mut self, entry: &Entry, out: &mut dyn PlanOutput) -> Result<()> {
         let Some(target) = self.request.target else { return Ok(()) };
         if let Some(reason) = target.refuses(entry) {
             note(&mut self.unfit, reason, &entry.path, out);
@@ -116,36 +116,36 @@ impl Collector {
         Ok(())
     }
 
-    /// Makes the plan, once the scan has ended.
+    /// Makes the plan after the end of the scan.
     ///
     /// # Errors
-    /// If the lists outside of memory cannot be read, or `out` fails.
-    pub fn finish(self, out: &mut dyn Output) -> Result<Plan> {
+    /// The error of reading a spooled list, or that of `out`.
+    pub fn finish(self, out: &mut dyn PlanOutput) -> Result<Plan> {
         let Self {
             request, mut tally, mut histogram, mut largest, mut tree, names, folded, mut unfit, ..
         } = self;
         clashes(folded, &mut unfit, out)?;
         let hard_links = {
-            let mut file = |name: &Name, first: &RelPath| {
+            let mut file = |name: &HardLinkName, first: &RelPath| {
                 tally.file(name.len, name.allocated);
                 histogram.add(name.len);
                 largest.add(name.len, first, ());
             };
-            let mut found = |found: Found| tree.push(found).map_err(|e| list_failed(&e));
+            let mut found = |found: ScannedEntry| tree.push(found).map_err(|e| list_failed(&e));
             links::group(names, request.top, &mut file, &mut found)?
         };
         let mut folders = Folders::new(request.top);
         let mut splitter = request.split.map(|split| {
-            // Folders are in no list but where nothing is in them.
+            // Directories are listed only if they are empty.
             let entries = tally.entries.saturating_sub(tally.folders);
             let bytes = tally.bytes.saturating_sub(tally.hole_bytes);
-            Splitter::new(split, &self.large_files.into_ranked(), bytes, entries)
+            Partitioner::new(split, &self.large_files.into_ranked(), bytes, entries)
         });
-        let mut listed = |found: Found, out: &mut dyn Output| match &mut splitter {
+        let mut listed = |found: ScannedEntry, out: &mut dyn PlanOutput| match &mut splitter {
             Some(splitter) => splitter.add(found, out),
             None => Ok(()),
         };
-        let empty = |path| Found { path, is_dir: true, bytes: 0, group: None };
+        let empty = |path| ScannedEntry { path, is_dir: true, bytes: 0, group: None };
         for found in tree.sorted().map_err(|e| list_failed(&e))? {
             let found = found.map_err(|e| list_failed(&e))?;
             if let Some(path) = folders.add(&found) {
@@ -179,36 +179,36 @@ impl Collector {
     }
 }
 
-/// Names that follow one that is the same to the target.
+/// Reports names that the target does not distinguish.
 fn clashes(
     folded: Sorter<(Vec<u8>, RelPath)>,
     unfit: &mut BTreeMap<Reason, Unfit>,
-    out: &mut dyn Output,
+    out: &mut dyn PlanOutput,
 ) -> Result<()> {
     let mut before: Option<(Vec<u8>, RelPath)> = None;
-    let mut told = false;
+    let mut was_clash = false;
     for next in folded.sorted().map_err(|e| list_failed(&e))? {
         let next = next.map_err(|e| list_failed(&e))?;
         let clash = before.as_ref().filter(|before| before.0 == next.0);
         if let Some((_, first)) = clash {
-            // All of them are to be told, the first one too.
-            if !told {
+            // The first of a group of clashing names is reported too.
+            if !was_clash {
                 note(unfit, Reason::Clash, first, out);
             }
             note(unfit, Reason::Clash, &next.1, out);
         }
-        told = clash.is_some();
+        was_clash = clash.is_some();
         before = Some(next);
     }
     Ok(())
 }
 
-fn note(unfit: &mut BTreeMap<Reason, Unfit>, reason: Reason, path: &RelPath, out: &mut dyn Output) {
+fn note(unfit: &mut BTreeMap<Reason, Unfit>, reason: Reason, path: &RelPath, out: &mut dyn PlanOutput) {
     let new = || Unfit { reason, count: 0, examples: Vec::new() };
-    let noted = unfit.entry(reason).or_insert_with(new);
-    noted.count += 1;
-    if noted.examples.len() < EXAMPLES {
-        noted.examples.push(path.clone());
+    let reported = unfit.entry(reason).or_insert_with(new);
+    reported.count += 1;
+    if reported.examples.len() < EXAMPLES {
+        reported.examples.push(path.clone());
     }
     out.unfit(path);
 }

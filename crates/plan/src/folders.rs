@@ -1,14 +1,15 @@
-//! The figures of folders, in one pass over the tree in its order.
+//! Computes the figures of directories in one pass over the tree.
 
 use haul_core::RelPath;
 
-use crate::order::Found;
+use crate::order::ScannedEntry;
 use crate::top::Top;
 use crate::{Folder, Ranked};
 
-/// A folder that the pass is in.
+/// A directory that the pass is in.
 struct Open {
-    /// How many bytes of the innermost one's path are its own: in a deep tree the paths of all of them are much longer.
+    /// The length of its path, as a prefix of the innermost path. In a deep tree, storing all paths would take much
+    /// more memory.
     end: usize,
     /// Entries in it.
     inside: u64,
@@ -17,10 +18,10 @@ struct Open {
     bytes: u64,
 }
 
-/// The folders above the entry that is looked at, and the largest of those that were left.
+/// The directories above the current entry, and the largest of those that the pass has left.
 pub(crate) struct Folders {
     open: Vec<Open>,
-    /// The path of the innermost one.
+    /// The path of the innermost directory.
     path: RelPath,
     largest: Top<u64>,
     widest: Top,
@@ -38,8 +39,8 @@ impl Folders {
         }
     }
 
-    /// Takes the next entry. Returns the folder that was left with nothing in it, if one was.
-    pub(crate) fn add(&mut self, found: &Found) -> Option<RelPath> {
+    /// Takes the next entry. Returns the directory that the pass has left, if it was empty.
+    pub(crate) fn add(&mut self, found: &ScannedEntry) -> Option<RelPath> {
         let mut empty = None;
         while self
             .open
@@ -61,7 +62,7 @@ impl Folders {
         empty
     }
 
-    /// Leaves the innermost folder. Returns it if it is empty.
+    /// Leaves the innermost directory. Returns it if it is empty.
     fn leave(&mut self) -> Option<RelPath> {
         let Open { end, inside, entries, bytes } = self.open.pop()?;
         let path = self.path.ancestor(end)?;
@@ -77,7 +78,7 @@ impl Folders {
         (inside == 0 && !path.is_root()).then_some(path)
     }
 
-    /// Leaves all folders; at most the innermost can be empty.
+    /// Leaves all directories; at most the innermost can be empty.
     pub(crate) fn end(&mut self) -> Option<RelPath> {
         let mut empty = None;
         while !self.open.is_empty() {
@@ -86,7 +87,7 @@ impl Folders {
         empty
     }
 
-    /// The largest, the widest and the deepest.
+    /// The largest, the widest and the deepest directories.
     pub(crate) fn into_figures(self) -> (Vec<Folder>, Vec<Ranked>, Vec<Ranked>) {
         let largest = self.largest.into_vec().into_iter();
         let largest = largest.map(|(path, bytes, entries)| Folder { path, bytes, entries }).collect();

@@ -1,17 +1,17 @@
-//! Files by size, in steps of four.
+//! A histogram of file sizes, in steps of four.
 
-/// Files whose size is above the bucket before and at most [`Bucket::up_to`].
+/// The files larger than the previous bucket's limit, up to [`Bucket::up_to`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// Bytes in the largest file that belongs here: 0, then 1 KiB, 4 KiB, 16 KiB and so on.
+    /// The largest size in this bucket in bytes: 0, then 1 KiB, 4 KiB, 16 KiB and so on.
     pub up_to: u64,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
 }
 
-/// Empty files, then steps of four from 1 KiB to 1 KiB × 4²⁶; the last holds whatever is larger.
+/// Empty files, then steps of four from 1 KiB to 1 KiB × 4²⁶; the last bucket is unlimited.
 const BUCKETS: usize = 29;
 
 pub(crate) struct Histogram([Bucket; BUCKETS]);
@@ -33,7 +33,7 @@ impl Histogram {
         self.0[at].bytes += len;
     }
 
-    /// From the first bucket that holds something to the last.
+    /// The buckets from the first to the last that is not empty.
     pub(crate) fn into_buckets(self) -> Vec<Bucket> {
         let holds = |bucket: &Bucket| bucket.files > 0;
         let first = self.0.iter().position(holds).unwrap_or(BUCKETS);

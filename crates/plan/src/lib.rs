@@ -1,14 +1,14 @@
-//! What is in a tree, and how to cut it into parts.
+//! Analyses a tree and splits it into balanced partitions.
 //!
-//! A [`Collector`] takes the parts of a scan as they come, in any order, and keeps little of each entry: counts, the
-//! largest few, and one line of every entry in a list that is sorted by path outside of memory ([`haul_spool::Sorter`]).
-//! When the scan has ended, one pass over that list, in which a folder comes right before what is in it, tells the
-//! figures of folders and cuts the tree into parts ([`split`]). Names of one file are found by a second such list,
-//! sorted by inode, and names that differ only in case by a third ([`target`]).
+//! A [`Collector`] takes the batches of a scan in any order and keeps little of each entry: counts, the largest few,
+//! and one record in a list that is sorted by path outside of memory ([`haul_spool::Sorter`]). After the scan, one pass
+//! over that list, in which a directory directly precedes its content, computes the figures of directories and splits
+//! the tree ([`split`]). A second such list, sorted by inode, finds the names of one file; a third finds names that
+//! differ only in case ([`target`]).
 //!
-//! So memory is a few lists of 8 MiB, 32 KiB more for each 8 MiB of list on the disk, what is asked for by number
-//! (the largest so many), and, while the tree is cut, some 50 bytes for each file of several names until all of them
-//! were seen.
+//! Memory therefore holds a few lists of 8 MiB, 32 KiB more for each 8 MiB of list on disk, the requested number of
+//! largest entries and, while the tree is split, some 50 bytes for each hard-linked file until all of its names were
+//! seen.
 
 mod collect;
 mod folders;
@@ -23,36 +23,36 @@ use haul_core::{Error, RelPath, Result};
 
 pub use collect::Collector;
 pub use histogram::Bucket;
-pub use split::{Part, Split};
+pub use split::{Partition, Split};
 pub use target::{Reason, Target};
 
-/// A file of at most so many bytes is small: what it costs is mostly its name. As in `haul-probe`.
+/// The largest small file in bytes: its cost is mostly its name. As in `haul-probe`.
 pub const SMALL: u64 = 1024 * 1024;
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
-    /// How many of the largest, widest and deepest are named.
+    /// How many of the largest, widest and deepest entries are listed.
     pub top: usize,
-    /// What the names are to fit.
+    /// The target that the names are checked for.
     pub target: Option<Target>,
-    /// How the tree is cut.
+    /// How the tree is split.
     pub split: Option<Split>,
 }
 
-/// Takes what may be longer than memory.
-pub trait Output {
+/// Receives lists that may be longer than memory.
+pub trait PlanOutput {
     /// The target cannot hold this entry under this name.
     fn unfit(&mut self, path: &RelPath);
 
-    /// The entry is in part number `part`, counted from 0. A folder is told only if nothing was found in it.
+    /// The entry belongs to partition `part`, counted from 0. Of directories, only empty ones are listed.
     ///
     /// # Errors
-    /// If it cannot be kept; that ends the planning.
+    /// That of storing the entry, which ends the planning.
     fn part(&mut self, part: usize, path: &RelPath) -> Result<()>;
 }
 
-/// Counts of a tree. A file of several names counts once in all that is about content.
+/// Counts of a tree. The content of a hard-linked file counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Names of any kind, the root included.
@@ -61,19 +61,19 @@ pub struct Tally {
     pub files: u64,
     /// Bytes of content in them, holes included.
     pub bytes: u64,
-    /// Folders, the root included.
+    /// Directories, the root included.
     pub folders: u64,
     /// Symbolic links.
     pub symlinks: u64,
     /// Pipes, sockets and devices.
     pub specials: u64,
-    /// Entries that the rules left out.
+    /// Entries that the filter rules exclude.
     pub excluded: u64,
-    /// What could not be looked at.
+    /// Entries that could not be read.
     pub errors: u64,
     /// Files with fewer blocks than their length takes.
     pub sparse_files: u64,
-    /// Bytes in their holes: what need not be sent or stored.
+    /// Bytes in their holes, which need not be sent or stored.
     pub hole_bytes: u64,
     /// Files of at most [`SMALL`] bytes.
     pub small_files: u64,
@@ -98,86 +98,85 @@ impl Tally {
     }
 }
 
-/// Something with a figure: bytes of a file, entries in a folder.
+/// An entry with a figure: the bytes of a file, the entries of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// What it is.
+    /// The path.
     pub path: RelPath,
     /// The figure.
     pub figure: u64,
 }
 
-/// What is below a folder, at any depth.
+/// What is below a directory, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// The folder.
+    /// The directory.
     pub path: RelPath,
-    /// Bytes in files, without holes; one of several names counts where its first name is.
+    /// Bytes in files, without holes. A hard-linked file counts at its first name.
     pub bytes: u64,
     /// Entries.
     pub entries: u64,
 }
 
-/// Files of which more than one name is in the tree.
+/// Files with more than one name in the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HardLinks {
-    /// The files.
+    /// Number of files.
     pub files: u64,
-    /// Their names in the tree.
+    /// Number of their names in the tree.
     pub names: u64,
-    /// Bytes that would come on top if each name became a file of its own.
+    /// Additional bytes if each name became a separate file.
     pub saved_bytes: u64,
-    /// Files that have names outside of what was looked at, which a copy does not link.
+    /// Files with names outside of the tree, which a copy does not link.
     pub outside: u64,
-    /// Those that save most, each by its first name.
+    /// The files that save most, each by its first name.
     pub largest: Vec<Ranked>,
 }
 
 /// Names that do not fit the target for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How many.
+    /// Number of names.
     pub count: u64,
-    /// The first of them that were found.
+    /// The first names found.
     pub examples: Vec<RelPath>,
 }
 
-/// What is in a tree.
+/// The analysis of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The counts.
+    /// Counts.
     pub tally: Tally,
-    /// Files by size, the smallest first, from the first size that there is to the last.
+    /// Files by size in ascending order, without empty buckets at the ends.
     pub histogram: Vec<Bucket>,
     /// The largest files, by bytes.
     pub largest_files: Vec<Ranked>,
-    /// The largest folders by the bytes below them; the root is left out.
+    /// The largest directories by the bytes below them, except the root.
     pub largest_folders: Vec<Folder>,
-    /// The folders with the most entries in them, not counting what is below those.
+    /// The directories with the most entries directly in them.
     pub widest_folders: Vec<Ranked>,
-    /// The folders furthest below the root, by the number of steps.
+    /// The directories furthest below the root, by depth.
     pub deepest_folders: Vec<Ranked>,
     /// The longest name, by bytes.
     pub longest_name: Option<Ranked>,
     /// The longest path below the root, by bytes.
     pub longest_path: Option<Ranked>,
-    /// Files of several names.
+    /// Files with several names.
     pub hard_links: HardLinks,
     /// What the target cannot hold, by reason, the most frequent first.
     pub unfit: Vec<Unfit>,
-    /// The parts, in the order of their numbers.
-    pub parts: Vec<Part>,
+    /// The partitions, by number.
+    pub parts: Vec<Partition>,
 }
 
-/// Bytes of a file without its holes. Of small files that cannot be told, as their content may be elsewhere than in
-/// blocks.
+/// The bytes of a file without its holes. A small file counts in full: its content may be stored outside of blocks.
 fn data_len(len: u64, allocated: u64) -> u64 {
     if len <= SMALL { len } else { len.min(allocated) }
 }
 
-/// A list outside of memory failed.
+/// The error of a spooled list.
 fn list_failed(error: &std::io::Error) -> Error {
     Error::list("entries", error)
 }

@@ -1,4 +1,4 @@
-//! Files of several names: one pass over all such names, sorted by inode.
+//! Groups the names of hard-linked files, in one pass over all such names sorted by inode.
 
 use std::cmp::Ordering;
 
@@ -6,13 +6,13 @@ use haul_core::{Entry, RelPath, Result};
 use haul_spool::Sorter;
 use serde::{Deserialize, Serialize};
 
-use crate::order::{Found, Group, tree_order};
+use crate::order::{HardLinkGroup, ScannedEntry, tree_order};
 use crate::top::Top;
 use crate::{HardLinks, data_len, list_failed};
 
-/// One name of a file that has several.
+/// One name of a hard-linked file.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Name {
+pub(crate) struct HardLinkName {
     inode: (u64, u64),
     path: RelPath,
     pub(crate) len: u64,
@@ -20,44 +20,44 @@ pub(crate) struct Name {
     nlink: u32,
 }
 
-impl Name {
+impl HardLinkName {
     pub(crate) fn new(entry: &Entry) -> Self {
         let Entry { dev, ino, len, allocated, nlink, .. } = *entry;
         Self { inode: (dev, ino), path: entry.path.clone(), len, allocated, nlink }
     }
 }
 
-impl PartialEq for Name {
+impl PartialEq for HardLinkName {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Name {}
+impl Eq for HardLinkName {}
 
-impl PartialOrd for Name {
+impl PartialOrd for HardLinkName {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Name {
+impl Ord for HardLinkName {
     fn cmp(&self, other: &Self) -> Ordering {
         self.inode.cmp(&other.inode).then_with(|| tree_order(&self.path, &other.path))
     }
 }
 
-/// Groups the names by inode. `file` hears of each file once, by its first name, before `found` gets its names.
+/// Groups the names by inode. `file` receives each file once, by its first name, before `found` receives its names.
 pub(crate) fn group(
-    names: Sorter<Name>,
+    names: Sorter<HardLinkName>,
     most: usize,
-    file: &mut dyn FnMut(&Name, &RelPath),
-    found: &mut dyn FnMut(Found) -> Result<()>,
+    file: &mut dyn FnMut(&HardLinkName, &RelPath),
+    found: &mut dyn FnMut(ScannedEntry) -> Result<()>,
 ) -> Result<HardLinks> {
     let mut links = HardLinks::default();
     let mut largest = Top::new(most);
     let mut number = 0;
-    let mut end = |group: Vec<Name>| -> Result<()> {
+    let mut end = |group: Vec<HardLinkName>| -> Result<()> {
         let Some(first) = group.first() else { return Ok(()) };
         file(first, &first.path);
         let names = group.len() as u64;
@@ -72,16 +72,16 @@ pub(crate) fn group(
             links.saved_bytes = links.saved_bytes.saturating_add(saved);
             largest.add(saved, &first.path, ());
             number += 1;
-            together = Some(Group { number, names });
+            together = Some(HardLinkGroup { number, names });
         }
         for (at, name) in group.into_iter().enumerate() {
             let bytes = if at == 0 { data_len(name.len, name.allocated) } else { 0 };
-            found(Found { path: name.path, is_dir: false, bytes, group: together })?;
+            found(ScannedEntry { path: name.path, is_dir: false, bytes, group: together })?;
         }
         Ok(())
     };
-    // The names of one file are held together: file systems allow some 65,000.
-    let mut group: Vec<Name> = Vec::new();
+    // All names of one file are in memory; file systems allow some 65,000.
+    let mut group: Vec<HardLinkName> = Vec::new();
     for name in names.sorted().map_err(|e| list_failed(&e))? {
         let name = name.map_err(|e| list_failed(&e))?;
         if group.first().is_some_and(|first| first.inode != name.inode) {

@@ -1,12 +1,12 @@
-//! What is kept of each entry, and the order in which a tree is read.
+//! The record of each entry, and the order of a tree.
 
 use std::cmp::Ordering;
 
 use haul_core::RelPath;
 use serde::{Deserialize, Serialize};
 
-/// Paths in the order of a walk: a folder comes right before what is below it, and all of that before what follows
-/// the folder. That is the order of bytes, with `/` before all others.
+/// Compares paths in tree order: a directory directly precedes its content, and that precedes what follows the
+/// directory. This is byte order with `/` before all other bytes.
 pub(crate) fn tree_order(one: &RelPath, other: &RelPath) -> Ordering {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let rank = |byte: u8| if byte == b'/' { 0 } else { byte };
@@ -16,41 +16,41 @@ pub(crate) fn tree_order(one: &RelPath, other: &RelPath) -> Ordering {
     }
 }
 
-/// An entry, as the list that is sorted by path holds it.
+/// An entry in the list that is sorted by path.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct ScannedEntry {
     pub(crate) path: RelPath,
     pub(crate) is_dir: bool,
     /// Bytes of content without holes; 0 for further names of a file.
     pub(crate) bytes: u64,
-    /// The names of one file that are in the tree, if there is more than one.
-    pub(crate) group: Option<Group>,
+    /// The group of a file with several names in the tree.
+    pub(crate) group: Option<HardLinkGroup>,
 }
 
 /// The names of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Group {
-    /// Tells groups apart.
+pub(crate) struct HardLinkGroup {
+    /// Identifies the group.
     pub(crate) number: u64,
-    /// How many names of it are in the tree.
+    /// How many of its names are in the tree.
     pub(crate) names: u64,
 }
 
-impl PartialEq for Found {
+impl PartialEq for ScannedEntry {
     fn eq(&self, other: &Self) -> bool {
         self.path == other.path
     }
 }
 
-impl Eq for Found {}
+impl Eq for ScannedEntry {}
 
-impl PartialOrd for Found {
+impl PartialOrd for ScannedEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Found {
+impl Ord for ScannedEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         tree_order(&self.path, &other.path)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_below_a_folder_follows_it() {
+    fn the_content_of_a_directory_follows_it() {
         let mut paths: Vec<RelPath> = ["a.b", "a/c", "", "a", "a\tx", "a/b/c", "a/b", "b"]
             .iter()
             .map(|path| RelPath::new(path.as_bytes()).unwrap())

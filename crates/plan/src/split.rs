@@ -1,54 +1,54 @@
-//! Cutting a tree into parts, each a list of paths that together name everything in it once.
+//! Splits a tree into partitions: lists of paths that together contain every entry once.
 //!
-//! Names of one file stay in one part, so that a copy of that part can link them. Paths come in the order of the tree
-//! and runs of them stay together, so that a part is mostly whole folders.
+//! The names of one file stay in one partition, so that a copy of it can link them. Paths are taken in tree order, in
+//! runs that stay together, so that a partition consists mostly of whole directories.
 
 use std::collections::{HashMap, HashSet};
 
 use haul_core::{RelPath, Result};
 
-use crate::order::{Found, Group};
-use crate::{Output, Ranked};
+use crate::order::{HardLinkGroup, ScannedEntry};
+use crate::{PlanOutput, Ranked};
 
-/// How a tree is cut.
+/// How a tree is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Into so many parts, each with about the same share of bytes and of entries.
+    /// Into so many partitions with similar shares of bytes and of entries.
     Count(usize),
-    /// Into as many parts as it takes: none holds more than these, but for a single file that is larger, and for
-    /// further names of files that it holds.
+    /// Into as many partitions as needed. None exceeds these limits, except for a single larger file and for further
+    /// names of its files.
     Limit {
-        /// Bytes in a part.
+        /// Bytes in a partition.
         bytes: Option<u64>,
-        /// Entries in a part.
+        /// Entries in a partition.
         entries: Option<u64>,
     },
 }
 
-/// What is in one part.
+/// The size of one partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Partition {
     /// Entries in its list.
     pub entries: u64,
-    /// Bytes in their files, without holes; one of several names counts once.
+    /// Bytes in their files, without holes; a hard-linked file counts once.
     pub bytes: u64,
 }
 
-/// A file of more than this share of a part finds its place before the others do.
+/// A file of more than this fraction of a partition is assigned before the others.
 const LARGE: u64 = 64;
-/// A run of entries is at most this share of a part, and so long.
+/// The longest run of entries, as a fraction of a partition, and as a number.
 const RUN: u64 = 64;
 const RUN_ENTRIES: usize = 4096;
 
-/// Deals out the entries.
-pub(crate) enum Splitter {
+/// Assigns the entries.
+pub(crate) enum Partitioner {
     Balanced(Balanced),
     Filling(Filling),
 }
 
-impl Splitter {
-    /// `largest` are the largest files of one name by what is in them, of which [`wanted`] many suffice; `bytes` and `entries` are those
-    /// of the whole tree.
+impl Partitioner {
+    /// `largest` are the largest files with one name, at least [`wanted`] many; `bytes` and `entries` are those of the
+    /// whole tree.
     pub(crate) fn new(split: Split, largest: &[Ranked], bytes: u64, entries: u64) -> Self {
         match split {
             Split::Count(count) => Self::Balanced(Balanced::new(count.max(1), largest, bytes, entries)),
@@ -58,16 +58,16 @@ impl Splitter {
         }
     }
 
-    /// Takes an entry that is a part of the lists.
-    pub(crate) fn add(&mut self, found: Found, out: &mut dyn Output) -> Result<()> {
+    /// Assigns an entry that is to be listed.
+    pub(crate) fn add(&mut self, found: ScannedEntry, out: &mut dyn PlanOutput) -> Result<()> {
         match self {
             Self::Balanced(balanced) => balanced.add(found, out),
             Self::Filling(filling) => filling.add(&found, out),
         }
     }
 
-    /// The parts, once all entries are in.
-    pub(crate) fn end(self, out: &mut dyn Output) -> Result<Vec<Part>> {
+    /// The partitions, after the last entry.
+    pub(crate) fn end(self, out: &mut dyn PlanOutput) -> Result<Vec<Partition>> {
         match self {
             Self::Balanced(mut balanced) => {
                 balanced.place(out)?;
@@ -78,7 +78,7 @@ impl Splitter {
     }
 }
 
-/// How many of the largest files are to be known before the tree is cut.
+/// How many of the largest files must be known before the tree is split.
 pub(crate) fn wanted(split: Option<Split>) -> usize {
     match split {
         Some(Split::Count(count)) => count.saturating_mul(LARGE as usize),
@@ -86,13 +86,13 @@ pub(crate) fn wanted(split: Option<Split>) -> usize {
     }
 }
 
-/// Where files are of which not all names were seen: the part, and how many are still to come.
+/// The partition of each file of which not all names were seen, and how many are still to come.
 #[derive(Default)]
-struct Groups(HashMap<u64, (usize, u64)>);
+struct OpenGroups(HashMap<u64, (usize, u64)>);
 
-impl Groups {
-    /// The part of a further name.
-    fn known(&mut self, group: Group) -> Option<usize> {
+impl OpenGroups {
+    /// The partition of a further name.
+    fn known(&mut self, group: HardLinkGroup) -> Option<usize> {
         let (part, left) = self.0.get_mut(&group.number)?;
         let part = *part;
         *left -= 1;
@@ -102,31 +102,31 @@ impl Groups {
         Some(part)
     }
 
-    fn learn(&mut self, group: Group, part: usize) {
+    fn learn(&mut self, group: HardLinkGroup, part: usize) {
         self.0.insert(group.number, (part, group.names - 1));
     }
 }
 
-/// The large files first, the largest to the emptiest part; then runs of the rest in their order, each to the part that is
-/// the least full, in bytes or in entries, whatever is more.
+/// Assigns the large files first, each to the emptiest partition; then runs of the others in tree order, each to the
+/// partition that is least full in bytes or entries, whichever share is larger.
 pub(crate) struct Balanced {
-    parts: Vec<Part>,
+    parts: Vec<Partition>,
     bytes: u64,
     entries: u64,
     large_files: HashMap<RelPath, usize>,
-    groups: Groups,
-    /// The run that has no part yet.
-    run: Vec<Found>,
+    groups: OpenGroups,
+    /// The run that is not assigned yet.
+    run: Vec<ScannedEntry>,
     run_bytes: u64,
-    /// The files of several names in it.
+    /// The hard-linked files in it.
     pending: HashSet<u64>,
 }
 
 impl Balanced {
     fn new(count: usize, largest: &[Ranked], bytes: u64, entries: u64) -> Self {
         let (bytes, entries) = (bytes.max(1), entries.max(1));
-        let parts = vec![Part::default(); count];
-        let groups = Groups::default();
+        let parts = vec![Partition::default(); count];
+        let groups = OpenGroups::default();
         let (large_files, run, pending) = (HashMap::new(), Vec::new(), HashSet::new());
         let mut balanced = Self { parts, bytes, entries, large_files, groups, run, run_bytes: 0, pending };
         let large = |file: &&Ranked| file.figure > 0 && file.figure >= bytes / (count as u64 * LARGE);
@@ -138,9 +138,9 @@ impl Balanced {
         balanced
     }
 
-    /// The part that is the least full once so much is added to it.
+    /// The partition that is least full after so much is added to it.
     fn emptiest(&self, bytes: u64, entries: u64) -> usize {
-        let fill = |part: &Part| {
+        let fill = |part: &Partition| {
             let bytes = (part.bytes + bytes) as f64 / self.bytes as f64;
             let entries = (part.entries + entries) as f64 / self.entries as f64;
             (bytes.max(entries), bytes + entries)
@@ -155,12 +155,12 @@ impl Balanced {
         self.parts[part].bytes += bytes;
     }
 
-    fn add(&mut self, found: Found, out: &mut dyn Output) -> Result<()> {
+    fn add(&mut self, found: ScannedEntry, out: &mut dyn PlanOutput) -> Result<()> {
         if let Some(part) = self.large_files.remove(&found.path) {
             return out.part(part, &found.path);
         }
         if let Some(group) = found.group {
-            // The run that holds the first name must have its part by now.
+            // The run that holds the first name must be assigned by now.
             if self.pending.contains(&group.number) {
                 self.place(out)?;
             }
@@ -180,8 +180,8 @@ impl Balanced {
         if full { self.place(out) } else { Ok(()) }
     }
 
-    /// Gives the run its part.
-    fn place(&mut self, out: &mut dyn Output) -> Result<()> {
+    /// Assigns the run.
+    fn place(&mut self, out: &mut dyn PlanOutput) -> Result<()> {
         let run = std::mem::take(&mut self.run);
         let part = self.emptiest(self.run_bytes, run.len() as u64);
         self.run_bytes = 0;
@@ -197,28 +197,28 @@ impl Balanced {
     }
 }
 
-/// One part after the other; a file that is larger than a part gets one of its own meanwhile.
+/// Fills one partition after the other; a file larger than a partition gets one of its own.
 pub(crate) struct Filling {
-    parts: Vec<Part>,
+    parts: Vec<Partition>,
     bytes: u64,
     entries: u64,
-    /// The part that is being filled.
+    /// The partition that is being filled.
     at: Option<usize>,
-    groups: Groups,
+    groups: OpenGroups,
 }
 
 impl Filling {
     fn new(bytes: u64, entries: u64) -> Self {
         let (bytes, entries) = (bytes.max(1), entries.max(1));
-        Self { parts: Vec::new(), bytes, entries, at: None, groups: Groups::default() }
+        Self { parts: Vec::new(), bytes, entries, at: None, groups: OpenGroups::default() }
     }
 
     fn open(&mut self) -> usize {
-        self.parts.push(Part::default());
+        self.parts.push(Partition::default());
         self.parts.len() - 1
     }
 
-    fn add(&mut self, found: &Found, out: &mut dyn Output) -> Result<()> {
+    fn add(&mut self, found: &ScannedEntry, out: &mut dyn PlanOutput) -> Result<()> {
         let known = found.group.and_then(|group| self.groups.known(group));
         let part = match (known, self.at) {
             (Some(part), _) => part,

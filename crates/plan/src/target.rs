@@ -1,14 +1,14 @@
-//! Names that a kind of target cannot hold.
+//! Checks names against the limits of a target.
 //!
-//! Limits are those of the format, in the words of who made it:
+//! The limits are those that the vendors document:
 //! * NTFS, SMB, FAT, exFAT: Microsoft, "Naming Files, Paths, and Namespaces" and "exFAT file system specification",
-//!   7.7.3. What Windows refuses counts, as a name that only some systems can open is lost to the others.
+//!   7.7.3. Names that Windows refuses count as invalid: others could create them, but Windows could not open them.
 //! * APFS: Apple, "Apple File System Guide", FAQ.
 //! * S3: Amazon, "Naming Amazon S3 objects"; Google Cloud Storage, "About Cloud Storage objects"; Azure, "Naming and
 //!   referencing containers, blobs, and metadata".
-//! * eCryptfs: 143 bytes are left of the 255 of the file system below it (encrypted shares of Synology are such).
+//! * eCryptfs: 143 of the 255 bytes of the file system below it remain (encrypted shares of Synology use it).
 //!
-//! A key prefix or a path above the tree is not known here; it makes keys longer.
+//! The prefix of the keys, or the path above the tree, is not known here; it makes keys longer.
 
 use haul_core::{Entry, EntryKind};
 use unicode_normalization::UnicodeNormalization;
@@ -16,9 +16,9 @@ use unicode_normalization::UnicodeNormalization;
 /// A kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Any file system of a Unix: 255 bytes in a name.
+    /// Any Unix file system: 255 bytes in a name.
     Posix,
-    /// eCryptfs on one.
+    /// eCryptfs on such a file system.
     Ecryptfs,
     /// NTFS, or a share over SMB.
     Ntfs,
@@ -26,9 +26,9 @@ pub enum Target {
     Exfat,
     /// FAT32.
     Fat32,
-    /// APFS as macOS makes it, which does not tell upper from lower case.
+    /// APFS with the defaults of macOS, which ignores case.
     Apfs,
-    /// Object stores that speak S3.
+    /// S3 and compatible stores.
     S3,
     /// Google Cloud Storage.
     Gs,
@@ -43,29 +43,29 @@ pub enum Reason {
     TooLong,
     /// It is not valid UTF-8.
     NotText,
-    /// It holds a character that is not allowed.
+    /// It contains a forbidden character.
     Character,
-    /// It ends with a character that is not allowed at the end.
+    /// It ends with a character that is forbidden at the end.
     Ending,
-    /// It is a name that the system keeps for itself.
+    /// The system reserves the name.
     Reserved,
-    /// Another name differs from it only in case, or in how its accents are written.
+    /// Another name differs from it only in case, or in how its accents are encoded.
     Clash,
-    /// The file is larger than files can be there.
+    /// The file exceeds the largest file size.
     TooLarge,
-    /// There are no links or special files there.
+    /// The target has no links or special files.
     Kind,
 }
 
-/// Bytes in the largest file of FAT32.
+/// The largest file of FAT32 in bytes.
 const FAT32_FILE: u64 = u32::MAX as u64;
-/// Bytes in the largest object of Google Cloud Storage.
+/// The largest object of Google Cloud Storage in bytes.
 const GS_OBJECT: u64 = 5 << 40;
-/// Bytes in the longest key of S3 and of Google Cloud Storage.
+/// The longest key of S3 and of Google Cloud Storage in bytes.
 const KEY: usize = 1024;
 
 impl Target {
-    /// Why `entry` cannot be there under its own name; `None` if it can, as far as it alone is concerned.
+    /// Why the target cannot hold `entry` under its own name; `None` if it can, other names aside.
     #[must_use]
     pub fn refuses(self, entry: &Entry) -> Option<Reason> {
         if entry.path.is_root() {
@@ -95,11 +95,12 @@ impl Target {
         }
     }
 
-    /// The path as a target sees it that takes names for the same; `None` where no two names are.
+    /// Folds a path so that names which the target does not distinguish become equal; `None` if it distinguishes all
+    /// names.
     #[must_use]
     pub fn folded(self, path: &[u8]) -> Option<Vec<u8>> {
         let fold: fn(&str, &mut String) = match self {
-            // NTFS, FAT and exFAT compare by a table that gives each character one in upper case.
+            // NTFS, FAT and exFAT compare names by a table of single upper-case characters.
             Self::Ntfs | Self::Exfat | Self::Fat32 => |text, out| out.extend(text.chars().map(upper)),
             Self::Apfs => |text, out| out.extend(text.nfd().flat_map(char::to_lowercase).nfd()),
             _ => return None,
@@ -120,7 +121,7 @@ fn text(name: &[u8]) -> Result<&str, Reason> {
     std::str::from_utf8(name).map_err(|_| Reason::NotText)
 }
 
-/// The character in upper case, if that is one character.
+/// The upper-case form of a character, if that is one character.
 fn upper(c: char) -> char {
     let mut upper = c.to_uppercase();
     match (upper.next(), upper.next()) {
@@ -143,7 +144,7 @@ fn windows(name: &[u8]) -> Option<Reason> {
     if name.encode_utf16().count() > 255 {
         return Some(Reason::TooLong);
     }
-    // Devices have these names in every folder, with any extension.
+    // Device names are reserved in every directory, with any extension.
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
     let numbered = |prefix: &str| {
         let number = stem.strip_prefix(prefix).map(|rest| rest.chars().collect::<Vec<_>>());
@@ -153,7 +154,7 @@ fn windows(name: &[u8]) -> Option<Reason> {
     reserved.then_some(Reason::Reserved)
 }
 
-/// The whole path is the key of an object; folders are none.
+/// Checks the whole path as a key. Directories are not objects.
 fn key(target: Target, entry: &Entry) -> Option<Reason> {
     if entry.is_dir() {
         return None;
@@ -169,7 +170,7 @@ fn key(target: Target, entry: &Entry) -> Option<Reason> {
                 return Some(Reason::Ending);
             }
             if key.contains('\\') {
-                // The service takes it for a slash.
+                // Azure treats it as a slash.
                 return Some(Reason::Character);
             }
             (key.chars().count() > KEY || segments().count() > 254).then_some(Reason::TooLong)
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_names() {
+    fn windows_names_are_checked() {
         for target in [Target::Ntfs, Target::Exfat, Target::Fat32] {
             for (name, reason) in [
                 ("d/a:b", Reason::Character),
@@ -212,14 +213,14 @@ mod tests {
                 assert_eq!(refuses(target, name), None, "{name}");
             }
             assert_eq!(refuses(target, b"\xff"), Some(Reason::NotText));
-            // What is too long by characters: one beyond the first 65,536 counts twice.
+            // Windows counts UTF-16 units: a character beyond the first 65,536 counts twice.
             assert_eq!(refuses(target, "ä".repeat(255)), None);
             assert_eq!(refuses(target, "🚚".repeat(128)), Some(Reason::TooLong));
         }
     }
 
     #[test]
-    fn lengths_kinds_and_sizes() {
+    fn lengths_kinds_and_sizes_are_checked() {
         assert_eq!(refuses(Target::Ecryptfs, "x".repeat(144)), Some(Reason::TooLong));
         assert_eq!(refuses(Target::Posix, "x".repeat(255)), None);
         assert_eq!(refuses(Target::Apfs, "ä".repeat(255)), None);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_the_same_there() {
+    fn names_are_folded_as_the_target_compares_them() {
         let same =
             |target: Target, a: &str, b: &str| target.folded(a.as_bytes()) == target.folded(b.as_bytes());
         for target in [Target::Ntfs, Target::Apfs] {

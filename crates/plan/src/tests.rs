@@ -3,16 +3,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 
 use super::Collector;
-use crate::{Output, Part, Plan, Reason, Request, Split, Target};
+use crate::{Partition, Plan, PlanOutput, Reason, Request, Split, Target};
 
-/// What a plan was told beside the figures.
+/// What a plan reported besides the figures.
 #[derive(Default)]
 struct Lists {
     unfit: Vec<String>,
     parts: BTreeMap<usize, Vec<String>>,
 }
 
-impl Output for Lists {
+impl PlanOutput for Lists {
     fn unfit(&mut self, path: &RelPath) {
         self.unfit.push(path.to_string());
     }
@@ -42,7 +42,7 @@ fn linked(path: &str, len: u64, ino: u64, nlink: u32) -> Entry {
 fn plan(request: Request, entries: &[Entry]) -> (Plan, Lists) {
     let mut collector = Collector::new(request);
     let mut lists = Lists::default();
-    // A scan tells things in any order.
+    // A scan reports entries in any order.
     for entries in entries.rchunks(3) {
         let batch = ScanBatch { entries: entries.to_vec(), ..ScanBatch::default() };
         collector.add(&batch, &mut lists).unwrap();
@@ -81,7 +81,7 @@ fn the_figures_of_a_small_tree() {
     assert_eq!(names(&plan.largest_files), [("a/b/sparse".to_owned(), 5 << 20), ("a/x".to_owned(), 1000)]);
     let folders: Vec<_> =
         plan.largest_folders.iter().map(|f| (f.path.to_string(), f.bytes, f.entries)).collect();
-    // What has several names counts where the first one is.
+    // A hard-linked file counts at its first name.
     assert_eq!(folders, [("a".to_owned(), (1 << 20) + 1700, 4), ("a/b".to_owned(), 1 << 20, 1)]);
     assert_eq!(names(&plan.widest_folders), [(".".to_owned(), 5), ("a".to_owned(), 3)]);
     assert_eq!(names(&plan.deepest_folders)[0], ("a/b".to_owned(), 2));
@@ -92,7 +92,7 @@ fn the_figures_of_a_small_tree() {
 }
 
 #[test]
-fn names_that_do_not_fit_are_told_once() {
+fn names_that_do_not_fit_are_reported_once() {
     let request = Request { top: 1, target: Some(Target::Ntfs), split: None };
     let entries =
         vec![dir(""), dir("A"), dir("a"), file("A/x", 1), file("a/X", 1), file("a/b?", 1), file("b", 1)];
@@ -103,7 +103,7 @@ fn names_that_do_not_fit_are_told_once() {
     assert_eq!(lists.unfit, ["A", "A/x", "a", "a/X", "a/b?"]);
 }
 
-/// A tree of folders with files of mixed sizes, some of them linked across folders.
+/// A tree with files of mixed sizes, some of them linked across directories.
 fn tree() -> (Vec<Entry>, BTreeSet<String>) {
     let mut entries = vec![dir(""), dir("empty"), dir("d0/also empty")];
     let mut expected = BTreeSet::from(["empty".to_owned(), "d0/also empty".to_owned()]);
@@ -122,7 +122,7 @@ fn tree() -> (Vec<Entry>, BTreeSet<String>) {
     (entries, expected)
 }
 
-fn cut(split: Split) -> (Vec<Part>, BTreeMap<usize, Vec<String>>) {
+fn cut(split: Split) -> (Vec<Partition>, BTreeMap<usize, Vec<String>>) {
     let (entries, expected) = tree();
     let (plan, lists) = plan(Request { top: 3, target: None, split: Some(split) }, &entries);
     let all: Vec<String> = lists.parts.values().flatten().cloned().collect();
@@ -142,11 +142,11 @@ fn cut(split: Split) -> (Vec<Part>, BTreeMap<usize, Vec<String>>) {
 }
 
 #[test]
-fn parts_are_balanced_by_bytes_and_by_entries() {
+fn partitions_are_balanced_by_bytes_and_by_entries() {
     for count in [1, 2, 4, 7] {
         let (parts, _) = cut(Split::Count(count));
         assert_eq!(parts.len(), count);
-        let spread = |figure: fn(&Part) -> u64| {
+        let spread = |figure: fn(&Partition) -> u64| {
             let all = parts.iter().map(figure).sum::<u64>() as f64 / count as f64;
             parts.iter().map(figure).max().unwrap_or_default() as f64 / all
         };
@@ -162,11 +162,12 @@ fn parts_are_balanced_by_bytes_and_by_entries() {
 }
 
 #[test]
-fn parts_are_no_larger_than_they_may_be() {
+fn partitions_stay_within_their_limits() {
     let (parts, lists) = cut(Split::Limit { bytes: Some(200_000), entries: Some(300) });
-    let (larger, others): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|part| part.bytes > 200_000);
+    let (larger, others): (Vec<Partition>, Vec<Partition>) =
+        parts.into_iter().partition(|part| part.bytes > 200_000);
     assert!(!larger.is_empty() && larger.iter().all(|part| part.entries == 1 && part.bytes == 300_000));
-    // Further names of files that are in it come on top.
+    // Further names of files in the partition come on top.
     assert!(others.iter().all(|part| part.entries <= 320), "{others:?}");
     assert!(others.len() >= 6 && lists.len() == larger.len() + others.len());
     let (parts, _) = cut(Split::Limit { bytes: None, entries: Some(1) });
@@ -174,7 +175,7 @@ fn parts_are_no_larger_than_they_may_be() {
 }
 
 #[test]
-fn a_tree_of_many_entries_is_not_held() {
+fn a_tree_of_many_entries_is_not_held_in_memory() {
     let mut collector =
         Collector::new(Request { top: 5, target: Some(Target::Apfs), split: Some(Split::Count(3)) });
     let mut lists = Lists::default();

@@ -1,4 +1,4 @@
-//! The largest few of many.
+//! Keeps the largest few of many.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use haul_core::RelPath;
 
 use crate::Ranked;
 
-/// Keeps the `most` largest; of equals those whose path comes first, so that two runs say the same.
+/// Keeps the `most` largest; among equals those whose path comes first, so that the result is deterministic.
 pub(crate) struct Top<T = ()> {
     most: usize,
     /// The least of them on top.
@@ -19,7 +19,7 @@ impl<T: Ord> Top<T> {
         Self { most, kept: BinaryHeap::new() }
     }
 
-    /// Considers one, with something that is kept beside it.
+    /// Considers an entry, with a value that is kept with it.
     pub(crate) fn add(&mut self, figure: u64, path: &RelPath, beside: T) {
         if self.kept.len() >= self.most {
             match self.kept.peek() {
@@ -34,7 +34,7 @@ impl<T: Ord> Top<T> {
         self.kept.push(Reverse((figure, Reverse(path.clone()), beside)));
     }
 
-    /// All that were kept, the largest first.
+    /// The kept entries, the largest first.
     pub(crate) fn into_vec(self) -> Vec<(RelPath, u64, T)> {
         let sorted = self.kept.into_sorted_vec().into_iter();
         sorted.map(|Reverse((figure, Reverse(path), beside))| (path, figure, beside)).collect()

@@ -1,22 +1,22 @@
-//! What one core does in a second.
+//! Measures the speed of one core.
 
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use haul_core::probe::{CompressFigures, CpuFigures, Method, Work};
 
-/// How long each thing is tried.
+/// The duration of each measurement.
 const TIME: Duration = Duration::from_millis(250);
-/// Bytes worked on between two looks at the clock: a slow core then takes not much longer than [`TIME`].
+/// Bytes processed between two looks at the clock: few, so that a slow core hardly exceeds [`TIME`].
 const STEP: usize = 1024 * 1024;
-/// Bytes in a record of TLS at most (RFC 8446, 5.1).
+/// The largest TLS record in bytes (RFC 8446, 5.1).
 const RECORD: usize = 16 * 1024;
 
-/// The ways to compress that are tried.
+/// The compression methods that are measured.
 pub const METHODS: [Method; 4] = [Method::Lz4, Method::Zstd(-3), Method::Zstd(1), Method::Zstd(3)];
 
-/// Tries hashing and encryption on `sample`, and compression where `compress` says so. Without a sample, random
-/// bytes stand in and there is nothing to be said of compression.
+/// Measures hashing and encryption on `sample`, and compression if `compress` is set. Without a sample, random bytes
+/// are used and compression is not measured.
 #[must_use]
 pub fn measure(sample: &[Vec<u8>], compress: bool) -> CpuFigures {
     let steps: Vec<&[u8]> = sample.iter().flat_map(|part| part.chunks(STEP)).collect();
@@ -44,13 +44,13 @@ pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
 }
 
-/// How long the processors have worked.
+/// The time that the CPUs have worked.
 pub(crate) fn work() -> Work {
     parse_work(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
 }
 
-/// The first line of /proc/stat, see proc_stat(5): `cpu`, then the time of user, nice, system, idle, iowait, irq, softirq
-/// and steal. What follows is in user and nice already.
+/// Parses the first line of /proc/stat, see proc_stat(5): `cpu`, then the time of user, nice, system, idle, iowait,
+/// irq, softirq and steal. The further fields are included in user and nice.
 fn parse_work(text: &str) -> Option<Work> {
     let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
@@ -58,7 +58,7 @@ fn parse_work(text: &str) -> Option<Work> {
     Some(Work { busy: total - times.get(3)? - times.get(4)?, total })
 }
 
-/// Calls `work` with one part after the other, over and over, until the time is up: bytes per second.
+/// Calls `work` with one part after the other until the time is up; returns bytes per second.
 fn rate(steps: &[&[u8]], mut work: impl FnMut(&[u8])) -> u64 {
     let begun = Instant::now();
     let mut bytes = 0;
@@ -80,7 +80,7 @@ fn aes(steps: &[&[u8]]) -> u64 {
         for part in step.chunks(RECORD) {
             let record = &mut record[..part.len()];
             record.copy_from_slice(part);
-            // The same nonce each time: nothing of it is ever sent.
+            // The nonce may repeat: nothing of this is ever sent.
             let nonce = Nonce::assume_unique_for_key([0; 12]);
             let _ = std::hint::black_box(key.seal_in_place_separate_tag(nonce, Aad::empty(), record));
         }
@@ -101,7 +101,7 @@ fn compressed(method: Method, steps: &[&[u8]]) -> Option<CompressFigures> {
             None => lz4_flex::block::compress_into(step, &mut out).ok(),
         };
         taken += step.len() as u64;
-        // What grows is sent as it is.
+        // Content that grows is sent uncompressed.
         given += len.unwrap_or(step.len()).min(step.len()) as u64;
     });
     let permille = u32::try_from(given.saturating_mul(1000) / taken.max(1)).unwrap_or(1000);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_all_but_idleness() {
+    fn work_is_all_time_but_idle_time() {
         let text = "cpu  100 10 50 800 40 5 5 20 7 0\ncpu0 1 2 3\n";
         assert_eq!(parse_work(text), Some(Work { busy: 190, total: 1030 }));
         for bad in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4 5"] {

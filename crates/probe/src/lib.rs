@@ -1,9 +1,9 @@
-//! Measures what a copy will meet, and looks for what commonly spoils one.
+//! Measures the conditions of a copy, and diagnoses common problems.
 //!
-//! What is measured on a machine is in [`run`]: each task takes a few seconds at most, reads a sample of the real
-//! files ([`read`](mod@read)), writes to files without a name that are gone when they are closed
-//! ([`write`](mod@write)), and tries one core of the processor ([`cpu`]). What the figures of both ends and of the
-//! link come to is in [`model`]; what is wrong with an end is in [`doctor`]. Nothing here prints or knows a wire.
+//! [`run`] measures a host: each task takes a few seconds at most, reads a sample of the real files
+//! ([`read`](mod@read)), writes unlinked files ([`write`](mod@write)), and measures one core ([`cpu`]). [`model`]
+//! estimates the copy from the figures of both ends and of the link; [`doctor`] diagnoses an end. Nothing here prints
+//! or uses the network.
 
 pub mod cpu;
 pub mod doctor;
@@ -19,10 +19,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Place, Result, Timestamp};
 
-/// Carries out a task. `resolve` says where a place is on this machine.
+/// Runs a task. `resolve` maps a location to a local path.
 ///
 /// # Errors
-/// If the place cannot be resolved. What cannot be measured is left out of the figures.
+/// Those of `resolve`. What cannot be measured is missing from the figures.
 pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Result<ProbeResult> {
     Ok(match task {
         ProbeTask::Read { place, samples } => ProbeResult::Read(read::measure(&resolve(place)?, samples)),
@@ -36,25 +36,25 @@ pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Res
     })
 }
 
-/// The folder itself, or the nearest one above it that exists.
+/// The directory itself, or its nearest existing parent.
 fn existing_folder(path: &Path) -> &Path {
     let above = path.ancestors().find(|path| path.is_dir());
-    // Above a relative name is the working directory.
+    // A relative path without parents is in the working directory.
     above.unwrap_or_else(|| Path::new(if path.is_absolute() { "/" } else { "." }))
 }
 
-/// What time it is here.
+/// The local time.
 fn clock() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nsec: now.subsec_nanos() }
 }
 
-/// What was counted in a time, per second; `None` if nothing was.
+/// A count per second; `None` if it is 0.
 fn per_second(count: u64, seconds: f64) -> Option<u64> {
     (count > 0 && seconds > 0.0).then(|| (count as f64 / seconds).round().max(1.0) as u64)
 }
 
-/// Fills `bytes` with what does not compress. The same `seed` gives the same bytes.
+/// Fills `bytes` with incompressible data. The same `seed` gives the same bytes.
 pub fn fill_random(bytes: &mut [u8], seed: u64) {
     let mut state = seed;
     for part in bytes.chunks_mut(8) {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_folder_that_exists() {
+    fn the_nearest_existing_directory_is_found() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), b"x").unwrap();
         for name in ["a/b/c", "file", ""] {

@@ -1,70 +1,71 @@
-//! What the figures of a probe come to: how long a copy will take, and what will hold it back.
+//! Predicts from the figures of a probe how long a copy will take, and what will limit it.
 //!
-//! A copy is a pipeline: finding files, reading, hashing and encrypting, the link, checking, writing all go on at the
-//! same time. So it takes at least as long as its slowest stage takes by itself ([`Estimate::low_seconds`]). Stages that
-//! share something (a disk that is read and written, cores) wait for each other, at worst as if the two slowest did
-//! not overlap at all ([`Estimate::high_seconds`]); where the link alone keeps the processors busy ([`BUSY`]), as if none did. What a stage takes:
+//! A copy is a pipeline: finding files, reading, hashing and encrypting, the link, checking and writing run
+//! concurrently. So it takes at least as long as its slowest stage ([`Estimate::low_seconds`]). Stages that share a
+//! resource (a disk that is read and written, cores) slow each other down, at worst as if the two slowest did not
+//! overlap at all ([`Estimate::high_seconds`]); if the link alone keeps the CPUs busy ([`BUSY`]), as if no stages
+//! overlapped. The duration of each stage:
 //!
-//! * finding: what the scan took.
-//! * a disk: bytes in large files at its rate, and small files at its rate for those; at the destination their bytes too.
-//! * a processor: every byte hashed, and encrypted if a link is used, on all cores.
+//! * finding: the duration of the scan.
+//! * a disk: the bytes of large files at its throughput, and small files at their rate; at the destination their
+//!   bytes too.
+//! * a CPU: every byte is hashed, and encrypted if there is a link, on all cores.
 //! * a link: the bytes, and [`ENTRY_BYTES`] for each entry.
 //!
-//! To that comes the time until the first stream is up and all of them are at speed.
+//! The setup of the streams, and the time until they are at full speed, are added.
 //!
-//! Rates are of a few seconds on a machine that may have had other work; a disk with a large cache slows down once
-//! that is full.
+//! The rates come from a few seconds on hosts that may have been busy; a disk with a large cache slows down once the
+//! cache is full.
 
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 
 use crate::survey::Counts;
 
-/// Bytes on the link for the description of an entry, both ways.
+/// Bytes on the link for the metadata of an entry, both ways.
 pub const ENTRY_BYTES: u64 = 300;
-/// Seconds for login, opening and ending, beside round trips.
+/// Seconds for login, setup and teardown, besides round trips.
 const SETUP: f64 = 0.5;
-/// Round trips until the first content flows, and after the last.
+/// Round trips before the first content and after the last.
 const SETUP_TRIPS: f64 = 12.0;
-/// How much faster compression must make a link to be worth it.
+/// The least speedup of a link that makes compression worthwhile.
 const WORTH: f64 = 1.1;
 
-/// Processors that are busy for more than this share of the time hold back what runs on them.
+/// CPUs that are busy for more than this share of the time limit the throughput.
 pub const BUSY: f64 = 0.9;
 
 /// A link, measured in the direction of the copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkRate {
-    /// A round trip, in seconds.
+    /// Round trip time in seconds.
     pub round_trip: f64,
     /// Bytes per second on one stream.
     pub one: f64,
     /// Bytes per second on all streams together.
     pub all: f64,
-    /// How many these were.
+    /// Number of streams.
     pub streams: u32,
-    /// Seconds that are lost until all streams are open and at speed.
+    /// Seconds lost until all streams are open and at full speed.
     pub ramp: f64,
-    /// The shares of time in which the processors here and at the remote end were busy meanwhile, 0 to 1, other work
-    /// included.
+    /// How busy the local and the remote CPUs were meanwhile, 0 to 1, other work included.
     pub busy: [f64; 2],
 }
 
 impl LinkRate {
-    /// Whether the processors of an end had all that they could do.
+    /// Whether the CPUs of an end were fully busy.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.busy.iter().any(|share| *share >= BUSY)
     }
 }
 
-/// What was measured.
+/// The measured figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// The source.
     pub source: &'a ReadFigures,
     /// The destination.
     pub destination: &'a WriteFigures,
-    /// The links that content passes, none where both ends are on this machine.
+    /// The links that content crosses; none if both ends are local.
     pub links: &'a [LinkRate],
 }
 
@@ -85,20 +86,20 @@ pub enum Stage {
     DestinationDisk,
 }
 
-/// How long a copy will take.
+/// The predicted duration of a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// What each stage takes by itself, in seconds, as far as it is known.
+    /// The duration of each stage by itself in seconds, where known.
     pub stages: Vec<(Stage, f64)>,
-    /// The slowest one.
+    /// The slowest stage.
     pub limit: Option<Stage>,
-    /// Seconds that it will take at least.
+    /// Lower bound in seconds.
     pub low_seconds: f64,
-    /// Seconds that it will hardly exceed.
+    /// Probable upper bound in seconds.
     pub high_seconds: f64,
 }
 
-/// Estimates the copy of a tree whose scan took `scan_seconds`. `compress` is what is used on the link.
+/// Estimates the copy of a tree whose scan took `scan_seconds`. `compress` is the compression on the link.
 #[must_use]
 pub fn estimate(
     counts: &Counts,
@@ -112,7 +113,7 @@ pub fn estimate(
     let small = counts.small_files as f64;
     let over = |amount: f64, rate: Option<u64>| rate.map(|rate| amount / rate.max(1) as f64);
     let mut stages = vec![(Stage::Scan, scan_seconds)];
-    // A part that was not measured because there is nothing of it takes no time.
+    // A part that was not measured because it is empty takes no time.
     let sum = |parts: [Option<f64>; 2]| match parts {
         [None, None] => None,
         parts => Some(parts.into_iter().flatten().sum::<f64>()),
@@ -135,9 +136,9 @@ pub fn estimate(
         stages.push((Stage::DestinationCpu, cpu(&destination.cpu, None)));
     }
     let sent = bytes * compress.map_or(1.0, |way| f64::from(way.permille) / 1000.0);
-    let told = (counts.entries * ENTRY_BYTES) as f64;
+    let metadata = (counts.entries * ENTRY_BYTES) as f64;
     stages.extend(
-        links.iter().filter(|link| link.all > 0.0).map(|link| (Stage::Link, (sent + told) / link.all)),
+        links.iter().filter(|link| link.all > 0.0).map(|link| (Stage::Link, (sent + metadata) / link.all)),
     );
     let mut times: Vec<(Stage, f64)> = stages.clone();
     times.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -154,8 +155,8 @@ pub fn estimate(
     }
 }
 
-/// The way to compress that makes a link of this rate carry most, and the rate of content that it then carries;
-/// `None` if no way is worth it.
+/// The compression with the highest throughput on a link of this rate, and that throughput; `None` if compression is
+/// not worthwhile.
 #[must_use]
 pub fn best_compression(cpu: &CpuFigures, link: f64) -> Option<(CompressFigures, f64)> {
     let cores = f64::from(cpu.cores.max(1));
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overlaps_where_the_processors_are_busy() {
+    fn stages_do_not_overlap_on_busy_cpus() {
         let (source, destination) = ends(500, 500);
         let of = |busy| {
             let links = [LinkRate { busy, ..link(500) }];
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_files_cost_their_names() {
+    fn many_small_files_cost_per_file_time() {
         let (source, destination) = ends(1000, 1000);
         let measured = Measured { source: &source, destination: &destination, links: &[] };
         let counts = Counts {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out() {
+    fn unmeasured_stages_are_omitted() {
         let (source, mut destination) = ends(1000, 1000);
         (destination.bytes_per_second, destination.files_per_second) = (None, None);
         let measured = Measured { source: &source, destination: &destination, links: &[] };
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_chosen_where_the_link_is_slower_than_the_cores() {
+    fn compression_is_chosen_if_the_link_is_slower_than_the_cores() {
         let best =
             |cores, link: u64| best_compression(&cpu(cores), (link * MB) as f64).map(|(way, _)| way.method);
         assert_eq!(best(8, 12), Some(Method::Zstd(3)));
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_makes_the_link_shorter_and_the_processor_longer() {
+    fn compression_shortens_the_link_stage_and_lengthens_the_cpu_stage() {
         let (source, destination) = ends(5000, 5000);
         let links = [link(12)];
         let measured = Measured { source: &source, destination: &destination, links: &links };

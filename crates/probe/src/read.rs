@@ -1,7 +1,7 @@
-//! How fast the files of a source come from its disk.
+//! Measures how fast the files of a source are read from disk.
 //!
-//! The sample is dropped from the page cache first, as far as nobody has changed it: most of a large tree is not in
-//! memory when a copy begins.
+//! The sample is dropped from the page cache first, except for dirty pages: most of a large tree is not cached when a
+//! copy begins.
 
 use haul_core::sync::Mutex;
 use std::ffi::OsStr;
@@ -21,15 +21,15 @@ use rustix::io::Errno;
 
 use crate::{cpu, per_second};
 
-/// How long large files are read, and how long small ones.
+/// The duration of reading large files, and of reading small ones.
 const TIME: Duration = Duration::from_millis(1500);
-/// Parts that are read at once, as a copy would.
+/// Parallel reads, as in a copy.
 const THREADS: usize = 8;
-/// Bytes read at once.
+/// Bytes per read.
 const PIECE: usize = 1024 * 1024;
-/// Bytes of content that are kept for the processor to be tried on.
+/// Bytes of content that are kept to measure the CPU with.
 const KEPT: usize = 24 * 1024 * 1024;
-/// Bytes of one part at most, whatever was asked.
+/// The most bytes of one part, whatever was requested.
 const PART: u32 = 4 * 1024 * 1024;
 
 /// Reads the samples below `root`, as many as time allows.
@@ -54,7 +54,7 @@ struct Phase {
 }
 
 fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase {
-    // Not counted: the copy of a file that was just written would wait here for the disk.
+    // Outside of the measurement: dropping a recently written file waits for the disk.
     for sample in samples {
         if let Ok(file) = open(root, &sample.path) {
             let _ = rustix::fs::fadvise(
@@ -78,7 +78,7 @@ fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase 
     };
     std::thread::scope(|scope| {
         for _ in 1..THREADS.min(samples.len()) {
-            // One that cannot be started leaves its share to the others.
+            // If a thread cannot be started, the others do its share.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -86,7 +86,7 @@ fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase 
     Phase { bytes: bytes.into_inner(), files: files.into_inner(), seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// Reads one part; a disk that takes its time ends it early.
+/// Reads one part; stops early on a slow disk.
 fn read(file: &File, sample: &Sample, piece: &mut [u8], begun: Instant, kept: &Mutex<Vec<Vec<u8>>>) -> u64 {
     let len = u64::from(sample.len.min(PART));
     let mut done = 0;
@@ -112,7 +112,7 @@ fn keep(kept: &Mutex<Vec<Vec<u8>>>, bytes: &[u8]) {
     }
 }
 
-/// Opens a file below the root, through no symbolic link.
+/// Opens a file below the root without following symbolic links.
 fn open(root: &Path, path: &RelPath) -> rustix::io::Result<File> {
     let Some((parents, name)) = split(path) else { return open_file(rustix::fs::CWD, root.as_os_str()) };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -123,7 +123,7 @@ fn open(root: &Path, path: &RelPath) -> rustix::io::Result<File> {
     open_file(&dir, OsStr::from_bytes(name))
 }
 
-/// The folders on the way to a path, and its last component; `None` for the root itself.
+/// The directories of a path, and its last component; `None` for the root itself.
 fn split(path: &RelPath) -> Option<(Vec<&[u8]>, &[u8])> {
     let mut parts: Vec<&[u8]> =
         path.as_bytes().split(|b| *b == b'/').filter(|part| !part.is_empty()).collect();
@@ -131,7 +131,7 @@ fn split(path: &RelPath) -> Option<(Vec<&[u8]>, &[u8])> {
     Some((parts, name))
 }
 
-/// Opens a regular file to be read, leaving its access time as it is where that is allowed.
+/// Opens a regular file for reading, without updating its access time where that is allowed.
 fn open_file(dir: impl AsFd, name: &OsStr) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_there_and_nothing_outside() {
+    fn only_existing_files_below_the_root_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
         std::fs::create_dir_all(root.join("d")).unwrap();

@@ -1,4 +1,4 @@
-//! A tree in figures, and a sample of it.
+//! Counts a tree and picks a sample of it.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use haul_core::{Entry, RelPath, ScanBatch};
 
 use crate::split_mix;
 
-/// A file of at most so many bytes is small: what it costs is mostly its name.
+/// The largest small file in bytes: its cost is mostly its name.
 pub const SMALL: u64 = 1024 * 1024;
 
 /// Small files in a sample.
@@ -16,41 +16,41 @@ const SMALL_SAMPLES: usize = 512;
 /// Parts of large files in a sample, and the bytes in each.
 const LARGE_SAMPLES: usize = 64;
 const PART: u64 = 4 * 1024 * 1024;
-/// Inodes of several names that are remembered, so that their content counts once.
+/// Inodes of hard-linked files that are remembered, so that their content counts once.
 const INODES: usize = 1_000_000;
 
-/// What is in a tree.
+/// Counts of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Entries of any kind.
     pub entries: u64,
-    /// Files; one of several names counts once.
+    /// Files; a hard-linked file counts once.
     pub files: u64,
     /// Bytes of content in files, without holes.
     pub bytes: u64,
-    /// How many of the files are small, see [`SMALL`].
+    /// Small files, see [`SMALL`].
     pub small_files: u64,
     /// Bytes in small files.
     pub small_bytes: u64,
     /// Bytes in the largest file.
     pub largest: u64,
-    /// What could not be looked at.
+    /// Entries that could not be read.
     pub errors: u64,
 }
 
-/// Counts a tree as it is scanned, and picks what is read of it for a measurement.
+/// Counts a tree as it is scanned, and picks a sample for the measurement.
 #[derive(Default)]
 pub struct Survey {
     counts: Counts,
     seen: HashSet<(u64, u64)>,
     small: Vec<(RelPath, u64)>,
-    /// Large files with the keys that they were chosen by, the largest key first.
+    /// Large files with their sampling keys, the largest key first.
     large: Vec<(f64, RelPath, u64)>,
     random: u64,
 }
 
 impl Survey {
-    /// Counts a part of a scan.
+    /// Counts a batch of a scan.
     pub fn add(&mut self, batch: &ScanBatch) {
         self.counts.errors += batch.errors.len() as u64;
         for entry in &batch.entries {
@@ -61,20 +61,20 @@ impl Survey {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What is to be read, in no order: parts of large files, chosen by their bytes, and whole small ones.
+    /// The sample in random order: parts of large files, weighted by size, and whole small files.
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let each = LARGE_SAMPLES.div_ceil(self.large.len().max(1));
         let large = self.large.iter().flat_map(|(_, path, len)| {
             let parts = (len / PART).clamp(1, each as u64);
             (0..parts).map(move |part| {
-                // Evenly over the file, on the borders of slices.
+                // Evenly over the file, aligned to slices.
                 let offset = (len / parts * part) / PART * PART;
                 Sample { path: path.clone(), offset, len: PART as u32, small: false }
             })
@@ -84,7 +84,7 @@ impl Survey {
             Sample { path: path.clone(), offset: 0, len, small: true }
         });
         let mut large: Vec<Sample> = large.collect();
-        // So that the time, when it is up, has gone to all of them.
+        // In random order, so that the time is shared when it runs out.
         let mut state = self.random ^ 1;
         for at in (1..large.len()).rev() {
             large.swap(at, (split_mix(&mut state) % (at as u64 + 1)) as usize);
@@ -99,8 +99,7 @@ impl Survey {
     }
 
     fn add_file(&mut self, entry: &Entry) {
-        // Holes are not sent. Blocks that hold less than they could (compressed, or none for very short files) are
-        // no holes, but nothing tells them apart from here.
+        // Holes are not sent. Compressed or inline files have fewer blocks too, but cannot be distinguished here.
         let bytes = if entry.len <= SMALL { entry.len } else { entry.len.min(entry.allocated) };
         self.counts.files += 1;
         self.counts.bytes += bytes;
@@ -111,7 +110,7 @@ impl Survey {
         }
         self.counts.small_files += 1;
         self.counts.small_bytes += bytes;
-        // Reservoir sampling (Vitter's algorithm R): each small file has the same chance.
+        // Reservoir sampling (Vitter's algorithm R): all small files have the same probability.
         if self.small.len() < SMALL_SAMPLES {
             self.small.push((entry.path.clone(), entry.len));
         } else {
@@ -122,7 +121,7 @@ impl Survey {
         }
     }
 
-    /// Efraimidis and Spirakis's algorithm A-ES: the chance of a file grows with its bytes.
+    /// Algorithm A-ES of Efraimidis and Spirakis: the probability of a file grows with its size.
     fn sample_large(&mut self, entry: &Entry) {
         let unit = (split_mix(&mut self.random) >> 11) as f64 / (1_u64 << 53) as f64;
         let key = unit.max(f64::MIN_POSITIVE).ln() / entry.len as f64;
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn content_counts_once_and_holes_do_not() {
+    fn hard_linked_content_counts_once_and_holes_do_not_count() {
         let dir = Entry { kind: EntryKind::Dir, ..file("d", 0, 9, 3) };
         let sparse = Entry { allocated: 4 << 20, ..file("d/sparse", 1 << 30, 3, 1) };
         let survey = survey(vec![dir, file("d/a", 100, 1, 2), file("d/b", 100, 1, 2), sparse]);
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_bounded_and_of_files_that_are_there() {
+    fn samples_are_bounded_and_of_existing_files() {
         let small = (0..5000).map(|n| file(&format!("s{n}"), 1000, n, 1));
         let large = (0..200).map(|n| file(&format!("l{n}"), 5 << 20, 9000 + n, 1));
         let samples = survey(small.chain(large).collect()).samples();
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_large_is_read_in_many_places() {
+    fn one_large_file_is_sampled_in_many_places() {
         let len = 1_u64 << 40;
         let samples = survey(vec![file("", len, 1, 1)]).samples();
         assert_eq!(samples.len(), LARGE_SAMPLES);
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn large_files_are_chosen_by_their_bytes() {
+    fn large_files_are_sampled_by_size() {
         let many = (0..1000).map(|n| file(&format!("m{n}"), 2 << 20, n, 1));
         let large_files = (0..10).map(|n| file(&format!("g{n}"), 1 << 40, 5000 + n, 1));
         let samples = survey(many.chain(large_files).collect()).samples();

@@ -1,8 +1,8 @@
-//! How fast a destination takes content.
+//! Measures how fast a destination is written.
 //!
-//! What is written has no name where the file system can do that, else a staging name that is taken away before the
-//! first byte is written: whatever ends the process ends the files too. Only the small files of the last measurement
-//! have names, for the moment in which each of them exists; the next probe takes away what a kill in that moment leaves.
+//! The files are unlinked where the file system supports that; elsewhere their staging name is removed before the first
+//! byte is written. Either way they vanish with the process. Only the small files of the last measurement have names,
+//! each for the moment of its existence; the next probe removes what a kill in that moment leaves.
 
 use std::fs::File;
 use std::io;
@@ -16,19 +16,19 @@ use rustix::fs::{Mode, OFlags, fdatasync};
 
 use crate::{cpu, facts, per_second};
 
-/// How long content is written, and how long small files are made.
+/// The duration of writing content, and of creating small files.
 const TIME: Duration = Duration::from_millis(1500);
-/// Bytes that are written at most.
+/// The most bytes that are written.
 const MOST: u64 = 256 * 1024 * 1024;
-/// Bytes between two syncs at most: what a copy collects in a group is of this order.
+/// The most bytes between two syncs, similar to a group commit of a copy.
 const GROUP: u64 = 64 * 1024 * 1024;
-/// Bytes written at once.
+/// Bytes per write.
 const PIECE: usize = 4 * 1024 * 1024;
-/// Small files that are made at once.
+/// Small files that are created in parallel.
 const THREADS: u64 = 8;
 /// Bytes in a small file.
 const SMALL: usize = 4096;
-/// Small files that one thread makes at most, one after the other under the same name.
+/// The most small files of one thread, one after the other under the same name.
 const FILES: u64 = 2000;
 
 /// Writes in `folder`, which exists.
@@ -60,12 +60,12 @@ fn try_measure(folder: &Path) -> Result<WriteFigures, String> {
     })
 }
 
-/// Bytes that may be written: nothing where less than a tenth is free, and never more than a tenth of what is.
+/// The bytes that may be written: a tenth of the free space, and none if less than a tenth of the disk is free.
 fn may_write(space: &Space) -> Option<u64> {
     (space.free_bytes >= space.bytes / 10).then(|| MOST.min(space.free_bytes / 10))
 }
 
-/// A file that is gone when it is closed.
+/// A file that vanishes when it is closed.
 fn nameless(folder: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -87,13 +87,13 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A name like those of staged files. Theirs come from a digest, so none of a file to be copied is like it; and it is the
-/// same each time, so that a probe takes away what one that was killed has left.
+/// A name like those of staged files, but not derived from a digest, so that it collides with none. It is constant, so
+/// that a probe removes what a killed one has left.
 fn staging_name(number: u64) -> String {
     format!(".haul-{number:016x}.part")
 }
 
-/// Writes in growing groups, each synced, until the time is up: the larger ones count.
+/// Writes and syncs growing groups until the time is up; the larger ones count.
 fn content(file: &File, most: u64) -> io::Result<Option<u64>> {
     let mut piece = vec![0; PIECE];
     crate::fill_random(&mut piece, 2);
@@ -109,7 +109,7 @@ fn content(file: &File, most: u64) -> io::Result<Option<u64>> {
             at += len as u64;
         }
         fdatasync(file)?;
-        // The first groups tell how long a sync takes, the later ones how fast the disk is.
+        // The first groups show the latency of a sync, the later ones the throughput.
         if group <= 8 * 1024 * 1024 {
             (bytes, seconds) = (0, 0.0);
         }
@@ -120,7 +120,7 @@ fn content(file: &File, most: u64) -> io::Result<Option<u64>> {
     Ok(per_second(bytes, seconds))
 }
 
-/// Microseconds that the sync of a page takes: the middle one of some.
+/// The median time of syncing one page, in microseconds.
 fn sync(file: &File) -> io::Result<u64> {
     let mut times = Vec::new();
     let begun = Instant::now();
@@ -134,14 +134,14 @@ fn sync(file: &File) -> io::Result<u64> {
     Ok(times.get(times.len() / 2).copied().unwrap_or(0))
 }
 
-/// Makes, writes and removes small files: making and removing one are two changes of the folder, as making and
-/// renaming it are in a copy.
+/// Creates, writes and removes small files. Creating and removing changes the directory twice, as creating and renaming
+/// does in a copy.
 fn small(folder: &Path) -> io::Result<Option<u64>> {
     let made = AtomicU64::new(0);
     let begun = Instant::now();
     let work = |thread: u64| -> io::Result<()> {
         let path = folder.join(staging_name(thread));
-        // What a probe that was killed has left.
+        // Left by a killed probe.
         remove(&path)?;
         for _ in 0..FILES {
             if begun.elapsed() >= TIME {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_and_leaves_nothing() {
+    fn measuring_leaves_no_files() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(staging_name(3)), b"left by one that was killed").unwrap();
         let figures = measure(dir.path());
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told() {
+    fn an_unwritable_directory_is_reported() {
         let figures = measure(Path::new("/proc"));
         assert!(figures.skipped.is_some() && figures.bytes_per_second.is_none(), "{figures:?}");
         assert!(figures.cpu.hash > 0);
     }
 
     #[test]
-    fn a_full_file_system_is_spared() {
+    fn a_full_file_system_is_not_written_to() {
         let space = |free_bytes| Space { free_bytes, bytes: 1000 << 20, ..Space::default() };
         assert_eq!(may_write(&space(99 << 20)), None);
         assert_eq!(may_write(&space(200 << 20)), Some(20 << 20));

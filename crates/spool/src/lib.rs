@@ -1,7 +1,7 @@
 //! Lists that may be longer than memory: a few MiB in memory, the rest in an unlinked temporary file.
 //!
-//! What is in the file is packed: paths share most of their bytes with those before, and in a deep tree all of them
-//! together would take more than the tree itself.
+//! The file is compressed: successive paths share most of their bytes, and the uncompressed paths of a deep tree would
+//! take more space than the tree itself.
 
 mod sort;
 
@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 pub use sort::{Sorted, Sorter};
 
-/// Bytes kept in memory before they are written out as one block.
+/// Bytes in memory before they are written as one block.
 const BLOCK: usize = 2 * 1024 * 1024;
-/// How hard blocks are packed: the least that finds what is half a megabyte away, as long as a path may be.
+/// The compression level: the lowest that finds matches half a megabyte back, as far as the longest path.
 const LEVEL: i32 = 1;
 
 /// A list that is written first, then read, forwards or backwards.
@@ -25,13 +25,13 @@ pub struct Spool<T> {
     tail: Vec<u8>,
     file: Option<File>,
     /// The blocks in the file.
-    blocks: Vec<Block>,
+    blocks: Vec<SpoolBlock>,
     len: u64,
     item: PhantomData<T>,
 }
 
-/// Where a block is in the file, and how long it is unpacked.
-struct Block {
+/// The position of a block in the file, and its uncompressed length.
+struct SpoolBlock {
     offset: u64,
     packed: usize,
     len: usize,
@@ -44,22 +44,22 @@ impl<T> Default for Spool<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Spool<T> {
-    /// How many items it holds.
+    /// Number of items.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it holds nothing.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds an item at the end.
+    /// Appends an item.
     ///
     /// # Errors
-    /// If the temporary file cannot be made or written.
+    /// The error of creating or writing the temporary file.
     pub fn push(&mut self, item: &T) -> io::Result<()> {
         self.tail = postcard::to_extend(item, std::mem::take(&mut self.tail)).map_err(io::Error::other)?;
         self.len += 1;
@@ -71,17 +71,17 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
                 let offset = self.blocks.last().map_or(0, |last| last.offset + last.packed as u64);
                 let packed = zstd::bulk::compress(&self.tail, LEVEL)?;
                 file.write_all_at(&packed, offset)?;
-                self.blocks.push(Block { offset, packed: packed.len(), len: self.tail.len() });
+                self.blocks.push(SpoolBlock { offset, packed: packed.len(), len: self.tail.len() });
                 self.tail.clear();
             }
         }
         Ok(())
     }
 
-    /// Calls `visit` with the items of one block after the other, each block in the order of adding.
+    /// Calls `visit` with the items of one block after the other, in order.
     ///
     /// # Errors
-    /// If the temporary file cannot be read, or `visit` fails.
+    /// The error of reading the temporary file, or that of `visit`.
     pub fn forwards<E: From<io::Error>>(
         &self,
         mut visit: impl FnMut(Vec<T>) -> Result<(), E>,
@@ -92,10 +92,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         Ok(())
     }
 
-    /// Calls `visit` with the items of one block after the other, the last added first.
+    /// Calls `visit` with the items of one block after the other, in reverse order.
     ///
     /// # Errors
-    /// If the temporary file cannot be read, or `visit` fails.
+    /// The error of reading the temporary file, or that of `visit`.
     pub fn backwards<E: From<io::Error>>(
         &self,
         mut visit: impl FnMut(Vec<T>) -> Result<(), E>,
@@ -108,7 +108,7 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         Ok(())
     }
 
-    /// Block `at`; the one after the last in the file is what is still in memory.
+    /// The block at index `at`; behind the last one in the file comes the one in memory.
     fn block(&self, at: usize) -> io::Result<Vec<T>> {
         let read;
         let bytes = match (self.blocks.get(at), &self.file) {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_back_what_went_in_from_either_end() {
+    fn items_come_back_in_either_order() {
         let mut spool = Spool::default();
         let items: Vec<(u32, String)> = (0..50_000).map(|i| (i, format!("{i:0>100}"))).collect();
         for item in &items {

@@ -1,4 +1,4 @@
-//! Sorting what may be longer than memory: sorted runs in one unlinked temporary file, merged as they are read.
+//! Sorts lists that may be longer than memory: sorted runs in one unlinked temporary file, merged as they are read.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,19 +12,19 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of items that are sorted in memory before they are written out as one run.
+/// Bytes of items that are sorted in memory before they are written as one run.
 const RUN: usize = 8 * 1024 * 1024;
-/// Bytes that are read of a run at a time, so a merge holds a 256th of what it merges.
+/// Bytes read of a run at a time, so that a merge holds 1/256 of the list.
 const READ: usize = 32 * 1024;
-/// Bytes that are written at a time.
+/// Bytes written at a time.
 const WRITE: usize = 256 * 1024;
 
-/// A list that is sorted once all of it is there.
+/// A list that is sorted when it is complete.
 pub struct Sorter<T> {
     items: Vec<T>,
-    /// Memory that the items take, roughly.
+    /// Approximate memory of the items.
     bytes: usize,
-    /// Holds one item to find out how large it is.
+    /// Holds one serialized item to measure its size.
     scale: Vec<u8>,
     file: Option<File>,
     runs: Vec<Range<u64>>,
@@ -38,13 +38,13 @@ impl<T> Default for Sorter<T> {
 }
 
 impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
-    /// How many items it holds.
+    /// Number of items.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it holds nothing.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -53,7 +53,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
     /// Adds an item.
     ///
     /// # Errors
-    /// If the temporary file cannot be made or written.
+    /// The error of creating or writing the temporary file.
     pub fn push(&mut self, item: T) -> io::Result<()> {
         let mut scale = std::mem::take(&mut self.scale);
         scale.clear();
@@ -64,7 +64,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
         if self.bytes >= RUN { self.spill() } else { Ok(()) }
     }
 
-    /// Writes what is in memory as one sorted run.
+    /// Writes the items in memory as one sorted run.
     fn spill(&mut self) -> io::Result<()> {
         self.items.sort_unstable();
         if self.file.is_none() {
@@ -94,10 +94,10 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
         Ok(())
     }
 
-    /// All items, the least first.
+    /// All items in ascending order.
     ///
     /// # Errors
-    /// If the temporary file cannot be written or read.
+    /// The error of writing or reading the temporary file.
     pub fn sorted(mut self) -> io::Result<Sorted<T>> {
         if self.runs.is_empty() {
             self.items.sort_unstable();
@@ -116,7 +116,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
     }
 }
 
-/// The items of a [`Sorter`] in their order. Reading them from the temporary file may fail.
+/// The items of a [`Sorter`] in ascending order. Reading them from the temporary file may fail.
 pub struct Sorted<T>(Kind<T>);
 
 enum Kind<T> {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_may_be_longer_than_what_is_read_at_once() {
+    fn an_item_may_be_longer_than_one_read() {
         let items = (0..200).rev().map(|n| ("x".repeat(READ * 3 + n as usize), n));
         let (runs, found) = sorted(items);
         assert!(runs > 0 && found.iter().map(|(_, n)| *n).eq(0..200));

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use haul_core::{ObjectPlace, Result};
 use haul_object::Client;
-use haul_object::put::estimate;
+use haul_streams::put::estimate;
 
 use crate::args::PutArgs;
 use crate::exit_code::Exit;

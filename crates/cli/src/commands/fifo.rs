@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_object::get::{GetSettings, GetStatus, Got, Output, get};
-use haul_object::{Client, Object, PipeFolder};
+use haul_object::{Client, Object};
+use haul_streams::PipeFolder;
+use haul_streams::get::{GetSettings, GetStatus, Got, Output, get};
 
 use super::get::tell;
 use super::output::settings;
@@ -114,7 +115,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let mut streams = Vec::new();
     for key in keys {
         let client = open_one()?;
-        let object = haul_object::get::find(&client, &key)?;
+        let object = haul_streams::get::find(&client, &key)?;
         let pipe = Pipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
         streams.push((client, object, pipe, Arc::new(GetStatus::default())));
     }

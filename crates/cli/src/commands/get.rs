@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_object::get::{Checked, GetSettings, GetStatus, Got, Output, find, get};
 use haul_object::{Client, Object};
+use haul_streams::get::{Checked, GetSettings, GetStatus, Got, Output, find, get};
 
 use super::output::settings;
 use super::stream::{Standing, open, stored_as, watched};

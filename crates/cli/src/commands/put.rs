@@ -15,8 +15,9 @@ use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
 use haul_object::Client;
-use haul_object::put::{
-    Encode, Group, Input, PutOutcome, PutSettings, PutStatus, Target, WITH_OTHERS, count_pipes, put,
+use haul_streams::put::{
+    Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StreamGroup, WITH_OTHERS, count_pipes,
+    open_fifos, put,
 };
 
 use super::estimate;
@@ -36,7 +37,7 @@ const IN_HAND: u64 = 32 << 20;
 /// One stream, and the objects that it becomes.
 struct Stream {
     input: Input,
-    targets: Vec<Target>,
+    targets: Vec<PutTarget>,
     status: Arc<PutStatus>,
 }
 
@@ -59,13 +60,13 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
         let open_one = |place| {
             let client = open(place, Side::Destination, &stores, cancel.flag(), console)?;
-            client.takes(&options).map(|()| client)
+            client.check_options(&options).map(|()| client)
         };
         places.iter().map(open_one).collect()
     };
     let clients = open_all(None)?;
     // A stream is cut alike for all destinations.
-    let most = clients.iter().map(Client::max_parts).min().unwrap_or(1);
+    let most = clients.iter().map(|client| client.terms().max_parts).min().unwrap_or(1);
     let max_parts = args.max_parts.unwrap_or(most);
     if args.dry_run {
         return estimate::run(args, &places, &clients, max_parts);
@@ -89,12 +90,12 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let inputs = match &args.fifo.fifo_dir {
         None => vec![(String::new(), input(command, &name, cancel.flag())?)],
         Some(folder) => {
-            Group::start(command, &name, args.allow_empty)?.open(folder, count, &cancel.flag())?
+            open_fifos(&StreamGroup::start(command, &name, args.allow_empty)?, folder, count, &cancel.flag())?
         }
     };
     let mut streams = Vec::new();
     for (pipe, input) in inputs {
-        let target = |(place, client): (&ObjectPlace, Client)| Target {
+        let target = |(place, client): (&ObjectPlace, Client)| PutTarget {
             client,
             key: if pipe.is_empty() { place.key.clone() } else { below(&place.key, &pipe) },
         };

@@ -3,8 +3,8 @@
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
 use haul_object::Client;
-use haul_object::sidecar::{self, Beside};
-use haul_object::uploads::{self, Owner};
+use haul_streams::sidecar::{self, Beside};
+use haul_streams::uploads::{self, Owner};
 
 use super::stream::open;
 use crate::args::RmArgs;
@@ -95,7 +95,7 @@ fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Res
 
 /// Uploads that are not complete. Gives how many failed.
 fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
-    if let Some(kept) = client.keeps_uploads() {
+    if let Some(kept) = client.terms().keeps_uploads {
         let cause = format!("there is no request for that: {kept}");
         return Err(usage("give up uploads", cause).on(place.to_string()));
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
-use haul_object::encoding::Encoding;
 use haul_object::{Client, StoreSettings};
+use haul_streams::encoding::Encoding;
 
 use crate::render::{Console, Stored, print_line};
 

@@ -1,6 +1,6 @@
 //! Requests that will be made.
 
-use haul_object::put::Estimate;
+use haul_streams::put::RequestEstimate;
 use serde::Serialize;
 
 use super::wording::{bytes, count};
@@ -17,15 +17,15 @@ struct Line<'a> {
 }
 
 /// For programs.
-pub(crate) fn estimate_json(destination: &str, len: u64, estimate: Estimate) -> Vec<u8> {
-    let Estimate { put, get, parts } = estimate;
+pub(crate) fn estimate_json(destination: &str, len: u64, estimate: RequestEstimate) -> Vec<u8> {
+    let RequestEstimate { put, get, parts } = estimate;
     // Text and numbers always become JSON.
     super::json::line(&Line { kind: "estimate", destination, len, parts, put, get }).unwrap_or_default()
 }
 
 /// For people.
-pub(crate) fn estimate_line(destination: &str, len: u64, estimate: Estimate) -> Vec<u8> {
-    let Estimate { put, get, parts } = estimate;
+pub(crate) fn estimate_line(destination: &str, len: u64, estimate: RequestEstimate) -> Vec<u8> {
+    let RequestEstimate { put, get, parts } = estimate;
     let parts = if parts > 0 { format!(" in {}", count(parts, "part", "parts")) } else { String::new() };
     let requests = count(put + get, "request", "requests");
     let kinds = if get > 0 { format!("{put} PUT, {get} GET") } else { format!("{put} PUT") };
@@ -39,12 +39,14 @@ mod tests {
     #[test]
     fn lines_for_people_and_programs() {
         let text = |put, get, parts| {
-            String::from_utf8(estimate_line("s3://b/k", 8 << 20, Estimate { put, get, parts })).unwrap()
+            String::from_utf8(estimate_line("s3://b/k", 8 << 20, RequestEstimate { put, get, parts }))
+                .unwrap()
         };
         assert_eq!(text(1, 0, 0), "s3://b/k: 8.00 MiB, 1 request: 1 PUT\n");
         assert_eq!(text(5, 1, 2), "s3://b/k: 8.00 MiB in 2 parts, 6 requests: 5 PUT, 1 GET\n");
         let json =
-            String::from_utf8(estimate_json("s3://b/k", 7, Estimate { put: 1, get: 0, parts: 0 })).unwrap();
+            String::from_utf8(estimate_json("s3://b/k", 7, RequestEstimate { put: 1, get: 0, parts: 0 }))
+                .unwrap();
         let expected = r#"{"type":"estimate","destination":"s3://b/k","len":7,"parts":0,"put":1,"get":0}"#;
         assert_eq!(json.trim_end(), expected);
     }

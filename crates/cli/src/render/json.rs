@@ -331,7 +331,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         stored: summary.stored.as_ref(),
         index: summary.index.map(|index| IndexUse {
             folders_read: index.listed,
-            folders_known: index.told,
+            folders_known: index.from_index,
             oldest_seconds: index.oldest.as_secs(),
         }),
         not_removed: report.not_removed.as_deref(),

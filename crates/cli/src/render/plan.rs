@@ -200,7 +200,7 @@ fn reason_words(reason: Reason) -> &'static str {
 mod tests {
     use super::*;
     use haul_core::RelPath;
-    use haul_plan::{Part, Tally};
+    use haul_plan::{Partition, Tally};
 
     #[test]
     fn a_plan_reads_well() {
@@ -211,7 +211,7 @@ mod tests {
             histogram: vec![Bucket { up_to: 4096, files: 1, bytes: 4000 }, Bucket::default()],
             largest_files: vec![Ranked { path: path("a\nb"), figure: 4000 }],
             unfit: vec![Unfit { reason: Reason::Character, count: 2, examples: vec![path("a\nb")] }],
-            parts: vec![Part { entries: 1, bytes: 4000 }, Part { entries: 1, bytes: 1000 }],
+            parts: vec![Partition { entries: 1, bytes: 4000 }, Partition { entries: 1, bytes: 1000 }],
             ..Plan::default()
         };
         let planned = Planned {

@@ -1,6 +1,6 @@
 //! Requests to object stores, which are paid by their number.
 
-use haul_object::{Kind, Requests};
+use haul_object::{RequestKind, Requests};
 use haul_store::Cost;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -20,10 +20,10 @@ pub(crate) struct RequestCounts {
 impl RequestCounts {
     /// Adds what one store was asked.
     pub(crate) fn add(&mut self, requests: &Requests) {
-        self.put += requests.of(Kind::Put);
-        self.get += requests.of(Kind::Get);
-        self.list += requests.of(Kind::List);
-        self.delete += requests.of(Kind::Delete);
+        self.put += requests.of(RequestKind::Put);
+        self.get += requests.of(RequestKind::Get);
+        self.list += requests.of(RequestKind::List);
+        self.delete += requests.of(RequestKind::Delete);
         self.retried += requests.retries();
     }
 

@@ -198,9 +198,9 @@ impl Summary {
         }
         if let Some(index) = &self.index {
             let listed = count(index.listed, "folder", "folders");
-            let known = count(index.told, "folder", "folders");
+            let known = count(index.from_index, "folder", "folders");
             let mut line = format!("  read: {listed}; from the index: {known}");
-            if index.told > 0 {
+            if index.from_index > 0 {
                 let ago = duration(index.oldest.as_secs_f64());
                 line.push_str(&format!(", read up to {ago} ago, where changes in place are not seen"));
             }

@@ -1,8 +1,8 @@
 //! How a stream is stored, from the words about it.
 
 use haul_core::{Compress, Result};
-use haul_object::keys::{Identities, Recipients, is_secret};
-use haul_object::put::Encode;
+use haul_streams::keys::{Identities, Recipients, is_secret};
+use haul_streams::put::Encode;
 
 use super::{of_option, parse_compress, usage};
 use crate::args::{DecodeArgs, EncodeArgs, Frames};

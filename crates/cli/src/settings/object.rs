@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use haul_core::{Location, ObjectPlace, Result};
-use haul_object::put::OVERHEAD;
 use haul_object::{PutOptions, StoreSettings};
+use haul_streams::put::OVERHEAD;
 
 use super::usage;
 use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};

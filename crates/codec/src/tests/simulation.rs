@@ -1,25 +1,25 @@
-//! The controller on made-up machines: a link, processors, a source, a remote end and content, window by window.
+//! Simulates the controller window by window, with a given link, CPUs, source, remote end and content.
 
 use super::{Chooser, Sight};
 use crate::ladder::{Content, LADDER};
 
-/// Seconds of a window.
+/// Length of a window in seconds.
 const WINDOW: f64 = 0.25;
 
-/// A machine and what is sent from it. Rates are in bytes a second.
+/// A simulated environment. Rates are in bytes per second.
 #[derive(Clone, Copy)]
 struct World {
     link: f64,
     cores: f64,
     source: f64,
     remote: f64,
-    /// How it really packs, which is not quite as the table says.
+    /// The actual properties of the content, which differ slightly from the ladder's.
     content: Content,
-    /// Processor time of all else, for each plain byte.
+    /// CPU time of everything else, per plain byte.
     other: f64,
 }
 
-/// Text: zstd 1 makes a sixth of it.
+/// Text: zstd 1 compresses it to a sixth.
 const TEXT: Content = Content { speed: 550e6, gain: 1.8 };
 /// Pages of a database.
 const PAGES: Content = Content { speed: 430e6, gain: 0.75 };
@@ -36,7 +36,7 @@ impl World {
         Self { link, content, other: 0.5e-9, ..FAST }
     }
 
-    /// What arrives by way of a rung: plain bytes a second, and which limit holds.
+    /// The plain bytes per second that arrive on a rung, and the limit that holds.
     fn rate(&self, at: usize) -> (f64, Limit) {
         let rung = LADDER[at];
         let twist = if at.is_multiple_of(2) { 1.06 } else { 0.95 };
@@ -89,7 +89,7 @@ impl World {
         rate
     }
 
-    /// Runs for some windows; gives the mean rate as a share of that of the best rung.
+    /// Runs for some windows; returns the mean rate as a share of the best rung's.
     fn run(&self, chooser: &mut Chooser, windows: usize) -> f64 {
         let sum: f64 = (0..windows).map(|_| self.window(chooser)).sum();
         let best = (0..LADDER.len()).map(|at| self.rate(at).0).fold(0.0, f64::max);
@@ -106,7 +106,7 @@ enum Limit {
 }
 
 #[test]
-fn on_a_fast_link_nothing_is_packed() {
+fn a_fast_link_gets_no_compression() {
     for content in [TEXT, PAGES, NOISE] {
         let mut chooser = Chooser::default();
         let world = World { content, ..FAST };
@@ -120,21 +120,21 @@ fn on_a_fast_link_nothing_is_packed() {
 }
 
 #[test]
-fn on_a_slow_link_the_processors_are_used() {
+fn a_slow_link_uses_the_cpus() {
     let mut chooser = Chooser::default();
     let world = World::slow(100.0 * MBIT, TEXT);
     world.run(&mut chooser, 6);
     assert!(chooser.at() >= 5, "{chooser:?}");
     let share = world.run(&mut chooser, 80);
     assert!(share > 0.9, "{share} at {chooser:?}");
-    // With more processors it tries harder still.
+    // More CPUs allow harder compression.
     let mut chooser = Chooser::default();
     World { cores: 16.0, ..world }.run(&mut chooser, 20);
     assert!(chooser.at() >= 7, "{chooser:?}");
 }
 
 #[test]
-fn at_a_gigabit_with_two_processors_it_stays_with_quick_levels() {
+fn a_gigabit_link_with_two_cpus_stays_with_fast_levels() {
     let mut chooser = Chooser::default();
     let world = World { link: 1000.0 * MBIT, other: 3e-9, ..FAST };
     let share = world.run(&mut chooser, 40);
@@ -143,7 +143,7 @@ fn at_a_gigabit_with_two_processors_it_stays_with_quick_levels() {
 }
 
 #[test]
-fn wherever_it_begins_it_comes_near_the_best() {
+fn any_first_rung_comes_close_to_the_best() {
     for link in [10.0, 50.0, 100.0, 300.0, 1000.0, 2500.0, 5000.0, 10_000.0] {
         for content in [TEXT, PAGES] {
             for cores in [1.0, 2.0, 4.0, 16.0] {
@@ -158,7 +158,7 @@ fn wherever_it_begins_it_comes_near_the_best() {
 }
 
 #[test]
-fn it_follows_the_link_both_ways() {
+fn it_adapts_to_a_faster_and_a_slower_link() {
     let mut chooser = Chooser::default();
     let slow = World { remote: 2e9, source: 2e9, ..World::slow(100.0 * MBIT, PAGES) };
     let fast = World { link: 10_000.0 * MBIT, ..slow };
@@ -174,7 +174,7 @@ fn it_follows_the_link_both_ways() {
 }
 
 #[test]
-fn it_follows_the_processors_both_ways() {
+fn it_adapts_to_more_and_to_fewer_cpus() {
     let mut chooser = Chooser::default();
     let idle = World::slow(200.0 * MBIT, PAGES);
     idle.run(&mut chooser, 20);
@@ -187,7 +187,7 @@ fn it_follows_the_processors_both_ways() {
 }
 
 #[test]
-fn a_remote_end_that_is_slow_is_no_slow_link() {
+fn a_slow_remote_end_is_not_mistaken_for_a_slow_link() {
     let mut chooser = Chooser::default();
     let world = World { remote: 150e6, cores: 8.0, other: 1e-9, ..FAST };
     world.run(&mut chooser, 12);
@@ -200,7 +200,7 @@ fn a_remote_end_that_is_slow_is_no_slow_link() {
 }
 
 #[test]
-fn content_that_does_not_pack_moves_nothing() {
+fn incompressible_content_does_not_change_the_rung() {
     let mut chooser = Chooser::default();
     let text = World::slow(100.0 * MBIT, TEXT);
     text.run(&mut chooser, 20);

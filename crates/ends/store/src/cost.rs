@@ -1,4 +1,4 @@
-//! How many requests a run will take besides the questions that `-n` asks too.
+//! Estimates the requests of a run, besides those that `-n` makes too.
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use haul_core::event::Action;
 use haul_object::Client;
 
 use super::large::cut;
-use super::within::RANGE;
+use super::server_side_copy::RANGE;
 
 /// Requests by kind, as providers bill them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// What writes.
+    /// Requests that write.
     pub put: u64,
-    /// What reads, or asks about one object.
+    /// Requests that read content or ask about one object.
     pub get: u64,
-    /// What lists.
+    /// Requests that list.
     pub list: u64,
-    /// What removes.
+    /// Requests that delete.
     pub delete: u64,
 }
 
 impl Cost {
-    /// Adds another one.
+    /// Adds `other`.
     pub fn add(&mut self, other: Self) {
         self.put += other.put;
         self.get += other.get;
@@ -34,38 +34,38 @@ impl Cost {
     }
 }
 
-/// What is going to be done between two ends, of which at least one is in a store.
+/// Counts the requests between two locations, of which at least one is in a store.
 pub struct Bill {
     source: Option<Arc<Client>>,
     destination: Option<Arc<Client>>,
-    /// The store copies by itself.
+    /// The store copies objects itself.
     within: bool,
-    state: Mutex<State>,
+    state: Mutex<BillState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BillState {
     cost: Cost,
     removed: u64,
-    /// Uploads that are not complete were asked for.
+    /// The incomplete uploads were already listed.
     listed: bool,
 }
 
 impl Bill {
-    /// From the store `source`, or elsewhere, to the store `destination`, or elsewhere.
+    /// For a run from `source` to `destination`; `None` is a location outside of any store.
     #[must_use]
     pub fn new(source: Option<Arc<Client>>, destination: Option<Arc<Client>>, within: bool) -> Self {
         Self { source, destination, within, state: Mutex::default() }
     }
 
-    /// One entry would be dealt with so. `len` is that of its content, in bytes.
+    /// Counts the requests for one entry. `len` is the length of its content in bytes.
     pub fn entry(&self, action: Action, len: u64) {
         let mut state = self.state.lock();
         let cost = match action {
             Action::Copied | Action::Replaced => self.file(len, &mut state),
             Action::Made => self.written(0, 1),
             Action::Updated => self.written(self.proof(len, self.destination.as_ref()), 1),
-            // The name that it gets was asked for already; the one that it has was not.
+            // The new name was looked up already; the existing one was not.
             Action::Linked => self.written(1 + self.proof(len, self.destination.as_ref()), 1),
             Action::Removed => {
                 state.removed += 1;
@@ -76,30 +76,30 @@ impl Bill {
         state.cost.add(cost);
     }
 
-    /// All of it so far.
+    /// The requests counted so far.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let state = self.state.lock();
         let mut cost = state.cost;
         if let Some(client) = &self.destination {
-            cost.delete += state.removed.div_ceil(client.removes() as u64);
+            cost.delete += state.removed.div_ceil(client.terms().delete_batch as u64);
         }
         cost
     }
 
-    /// Requests to the destination, if that is a store.
+    /// Requests to the destination, if it is in a store.
     fn written(&self, get: u64, put: u64) -> Cost {
         if self.destination.is_some() { Cost { get, put, ..Cost::default() } } else { Cost::default() }
     }
 
-    /// Questions for the digest of an object: of a large file it is beside it, if it was not known when the notes were sent.
+    /// Requests for the digest of an object. A large file has a sidecar, unless the provider takes metadata at the end.
     fn proof(&self, len: u64, client: Option<&Arc<Client>>) -> u64 {
-        u64::from(len > SLICE_LEN && client.is_some_and(|client| !client.notes_at_end()))
+        u64::from(len > SLICE_LEN && client.is_some_and(|client| !client.terms().metadata_at_end))
     }
 
-    fn file(&self, len: u64, state: &mut State) -> Cost {
+    fn file(&self, len: u64, state: &mut BillState) -> Cost {
         if let (true, Some(client)) = (self.within, &self.destination) {
-            let parts = if len > client.copies() { len.div_ceil(RANGE) + 1 } else { 0 };
+            let parts = if len > client.terms().max_copy_len { len.div_ceil(RANGE) + 1 } else { 0 };
             return Cost { get: 1 + self.proof(len, Some(client)), put: 1 + parts, ..Cost::default() };
         }
         let mut cost = Cost::default();
@@ -112,11 +112,11 @@ impl Bill {
             cost.put += 1;
             return cost;
         }
-        cost.list += u64::from(!client.lists_uploads() || !std::mem::replace(&mut state.listed, true));
-        // The parts, and the end.
-        cost.put += u64::from(cut(len, client.max_parts()).1) + 1;
-        if !client.notes_at_end() {
-            // The beginning, and the sidecar: it is looked at what is there.
+        cost.list += u64::from(!client.terms().lists_uploads || !std::mem::replace(&mut state.listed, true));
+        // The parts and the completion.
+        cost.put += u64::from(cut(len, client.terms().max_parts).1) + 1;
+        if !client.terms().metadata_at_end {
+            // The creation of the upload, and the sidecar with the check of what has its name.
             cost.put += 2;
             cost.get += 1;
         }
@@ -152,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_its_requests() {
+    fn each_direction_has_its_requests() {
         use Action::{Copied, Linked, Made, Removed, Updated};
         let (s3, az) = (Some(ObjectKind::S3), Some(ObjectKind::Az));
         let large = 33 << 20;
         let done = [(Copied, large), (Copied, large), (Copied, 5), (Made, 0), (Updated, large), (Removed, 0)];
-        // Begin, five parts, end, sidecar of each large file.
+        // Per large file: creation, five parts, completion, sidecar.
         assert_eq!(cost(None, s3, &done), [8 + 8 + 1 + 1 + 1, 1 + 1 + 1, 1, 1]);
         assert_eq!(cost(None, az, &done), [6 + 6 + 1 + 1 + 1, 0, 2, 1]);
         assert_eq!(cost(s3, None, &done), [0, 10 + 10 + 1, 0, 0]);

@@ -1,8 +1,8 @@
-//! Files of several slices: uploads in parts, each of a few slices that follow each other.
+//! Files of several slices: multipart uploads, each part made of a few consecutive slices.
 //!
-//! Nothing is kept here of an upload but that haul began it. A later run finds it by the store's own list, and compares each
-//! part with what it has read itself: what is there is not sent again. So a slice counts as taken once it is at hand for its
-//! part; what counts in the end is that the store makes the object from all parts.
+//! The only local record of an upload is that haul began it. A later run finds the upload in the store's listing and
+//! compares each part with the data that it has read itself; equal parts are not sent again. A slice therefore counts
+//! as stored once it is buffered for its part, and the file is committed when the store has assembled the object.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -11,62 +11,59 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use haul_core::digest::slice_count;
-use haul_core::{Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, Side, Slice, SliceData};
-use haul_object::client::{joined_crc64, run_note};
-use haul_object::encoding::Encoding;
-use haul_object::sidecar::{self, Beside, Proof};
-use haul_object::uploads::{self, Owner, Record};
-use haul_object::{Client, HeldPart, Payload, PutOptions, Tag, Upload};
+use haul_core::{Digest, Entry, Error, FileTree, Outcome, Result, Side, Slice, SliceData};
+use haul_object::client::{joined_crc64, run_metadata};
+use haul_object::{HeldPart, Payload, PutOptions, Tag, Upload};
+use haul_streams::encoding::Encoding;
+use haul_streams::sidecar::{self, Beside, Proof};
+use haul_streams::uploads::{self, UploadRecord};
 
-use super::part::{Part, blocks};
-use super::sink::ObjectSink;
-use super::{notes, within};
+use super::sink_state::SinkState;
+use super::upload_part::{UploadPart, blocks};
+use super::{metadata, server_side_copy};
 
-/// Slices in a part, at least: stores want 5 MiB.
+/// The fewest slices in a part: stores require 5 MiB.
 const SLICES: u32 = 2;
 
-/// Uploads that were not complete when the run began, by their keys; asked for once.
-#[derive(Default)]
-pub(super) struct Uploads(OnceLock<Mutex<HashMap<String, Vec<Upload>>>>);
-
-/// A large file on its way.
+/// A large file in flight.
 pub(super) struct LargeFile {
     entry: Arc<Entry>,
     /// Slices in a part.
     step: u32,
     parts: u32,
-    begun: Mutex<Option<Arc<Begun>>>,
-    state: Mutex<State>,
-    /// What became of it in the end.
+    begun: Mutex<Option<Arc<StartedUpload>>>,
+    state: Mutex<LargeFileState>,
+    /// The digest, once the object exists.
     ended: OnceLock<Digest>,
 }
 
-struct State {
+struct LargeFileState {
     tree: FileTree,
-    parts: HashMap<u32, Part>,
-    sent: BTreeMap<u32, Sent>,
-    /// Somebody completes the upload.
+    parts: HashMap<u32, UploadPart>,
+    sent: BTreeMap<u32, SentPart>,
+    /// A thread is completing the upload.
     finishing: bool,
 }
 
-/// A part that the store has.
-struct Sent {
+/// A part that the store holds.
+struct SentPart {
     tag: Tag,
     crc64: u64,
     len: u64,
 }
 
-/// An upload.
-struct Begun {
+/// An upload, new or resumed.
+struct StartedUpload {
     upload: Upload,
-    /// What an earlier run left of it.
+    /// The parts that an earlier run left.
     held: Option<HashMap<u32, HeldPart>>,
-    /// The note of the run that begins it, or completes it where that is when things are noted.
+    /// The run id that is recorded with the object: at creation, or at completion where the provider takes metadata
+    /// then.
     run: (String, String),
-    record: Mutex<Option<Record>>,
+    record: Mutex<Option<UploadRecord>>,
 }
 
-/// The slices in each part of a large file of `len` bytes, and its parts, of which there may be `most`.
+/// The number of slices in each part, and of parts, of a file of `len` bytes that may have `most` parts.
 pub(super) fn cut(len: u64, most: u32) -> (u32, u32) {
     let slices = slice_count(len);
     let step = slices.div_ceil(most.max(1)).max(SLICES);
@@ -74,10 +71,10 @@ pub(super) fn cut(len: u64, most: u32) -> (u32, u32) {
 }
 
 impl LargeFile {
-    /// With at most so many parts.
+    /// An upload with at most `most` parts.
     pub(super) fn new(entry: &Arc<Entry>, most: u32) -> Self {
         let (step, parts) = cut(entry.len, most);
-        let state = State {
+        let state = LargeFileState {
             tree: FileTree::new(entry.len),
             parts: HashMap::new(),
             sent: BTreeMap::new(),
@@ -93,22 +90,22 @@ impl LargeFile {
         }
     }
 
-    /// Whether it is this state of the file.
+    /// Whether `entry` is the same state of the file.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         self.entry.identity() == entry.identity()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LargeFileState> {
         self.state.lock()
     }
 
-    /// Takes a slice; sends the part that it makes whole; makes the object of the last one.
+    /// Takes a slice, sends the part that it completes, and completes the upload after the last part.
     ///
     /// # Errors
-    /// If the store does not take it. The other slices of the part are kept, so that this one alone need come again.
+    /// The error of the failed request. The other slices of the part are kept, so that only this one has to come again.
     pub(super) fn write(
         &self,
-        sink: &ObjectSink,
+        sink: &SinkState,
         slice: Slice,
         data: &SliceData,
         content: &Bytes,
@@ -124,9 +121,9 @@ impl LargeFile {
                 None
             } else {
                 let slices = self.step.min(slice_count(self.entry.len) - number * self.step);
-                let part = state.parts.entry(number).or_insert_with(|| Part::new(slices));
+                let part = state.parts.entry(number).or_insert_with(|| UploadPart::new(slices));
                 let blocks = blocks(slice.len_in(self.entry.len), data, content);
-                part.put(at, blocks, &sink.room).map_err(|error| spool_failed(&error))?;
+                part.put(at, blocks, &sink.memory_slots).map_err(|error| spool_failed(&error))?;
                 if !part.is_whole() {
                     return Ok(Outcome::Stored);
                 }
@@ -146,7 +143,7 @@ impl LargeFile {
         self.finish(sink)
     }
 
-    fn send(&self, sink: &ObjectSink, number: u32, part: &mut Part) -> Result<Sent> {
+    fn send(&self, sink: &SinkState, number: u32, part: &mut UploadPart) -> Result<SentPart> {
         let payload: Payload = part.payload().map_err(|error| spool_failed(&error))?;
         let begun = self.begin(sink)?;
         let held = begun.held.as_ref().and_then(|held| held.get(&(number + 1)));
@@ -161,33 +158,33 @@ impl LargeFile {
             }
             None => sink.tree.client.write_part(&begun.upload, number + 1, &payload)?,
         };
-        Ok(Sent { tag, crc64: payload.crc64(), len: payload.len() })
+        Ok(SentPart { tag, crc64: payload.crc64(), len: payload.len() })
     }
 
-    /// The upload: what an earlier run left of it, or a new one.
-    fn begin(&self, sink: &ObjectSink) -> Result<Arc<Begun>> {
+    /// The upload: the one that an earlier run left, or a new one.
+    fn begin(&self, sink: &SinkState) -> Result<Arc<StartedUpload>> {
         let mut begun = self.begun.lock();
         if let Some(begun) = &*begun {
             return Ok(Arc::clone(begun));
         }
         let client = &sink.tree.client;
         let key = sink.tree.key(&self.entry.path);
-        let run = run_note();
-        let (upload, held) = match sink.uploads.take(sink, &key)? {
+        let run = run_metadata();
+        let (upload, held) = match sink.uploads.take(&sink.tree, &key)? {
             Some((upload, parts)) => {
                 (upload, Some(parts.into_iter().map(|part| (part.number, part)).collect()))
             }
             None => {
                 let create = |options: &PutOptions| client.create(&key, &with(options, &run));
-                (sink.noted(&self.entry, None, create)?, None)
+                (sink.with_metadata(&self.entry, None, create)?, None)
             }
         };
         let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
-        Ok(Arc::clone(begun.insert(Arc::new(Begun { upload, held, run, record }))))
+        Ok(Arc::clone(begun.insert(Arc::new(StartedUpload { upload, held, run, record }))))
     }
 
-    /// Makes the object, once all parts are there.
-    fn finish(&self, sink: &ObjectSink) -> Result<Outcome> {
+    /// Completes the upload once the store holds all parts.
+    fn finish(&self, sink: &SinkState) -> Result<Outcome> {
         let (sent, digest) = {
             let mut state = self.lock();
             let digest = if state.tree.missing() == 0 { state.tree.digest() } else { None };
@@ -213,25 +210,25 @@ impl LargeFile {
         }
     }
 
-    fn complete(&self, sink: &ObjectSink, sent: &BTreeMap<u32, Sent>, digest: Digest) -> Result<()> {
+    fn complete(&self, sink: &SinkState, sent: &BTreeMap<u32, SentPart>, digest: Digest) -> Result<()> {
         let begun = self.begin(sink)?;
         let (client, key, len) = (&sink.tree.client, &begun.upload.key, self.entry.len);
         let tags: Vec<Tag> = sent.values().map(|sent| sent.tag.clone()).collect();
         let crc64 = joined_crc64(sent.values().map(|sent| (sent.crc64, sent.len)));
-        let mut etag = sink.noted(&self.entry, Some(&digest), |options| {
+        let mut etag = sink.with_metadata(&self.entry, Some(&digest), |options| {
             client.complete(&begun.upload, &tags, len, crc64, &with(options, &begun.run))
         })?;
         if let Some(record) = begun.record.lock().take() {
             record.done();
         }
-        if client.notes_at_end() {
+        if client.terms().metadata_at_end {
             return Ok(());
         }
         if begun.held.is_some() {
-            // Its notes are those of the run that began it; the file may have got others since.
+            // Its metadata is that of the run that began it; the file's metadata may have changed since.
             match client.look(key)? {
-                Some(object) if !notes::is_same(&object, &self.entry) => {
-                    within::restate_with(sink, &self.entry, &object, Some(&digest))?;
+                Some(object) if !metadata::is_same(&object, &self.entry) => {
+                    server_side_copy::restate_with(sink, &self.entry, &object, Some(&digest))?;
                     return Ok(());
                 }
                 Some(object) => etag = object.etag,
@@ -240,17 +237,17 @@ impl LargeFile {
         }
         if sidecar::beside(client, key)? == Beside::Other {
             let cause = "another object bears the name that it goes to";
-            sink.notes.note("digest of a large file", cause, &self.entry.path);
+            sink.warnings.note("digest of a large file", cause, &self.entry.path);
             return Ok(());
         }
         sidecar::record(client, key, Proof { len, digest }, &etag, &sink.stored)
     }
 
-    /// Gives up the upload.
+    /// Aborts the upload.
     ///
     /// # Errors
-    /// If the store does not say that it is gone.
-    pub(super) fn abort(&self, sink: &ObjectSink) -> Result<()> {
+    /// The error of the request.
+    pub(super) fn abort(&self, sink: &SinkState) -> Result<()> {
         let Some(begun) = self.begun.lock().take() else {
             return Ok(());
         };
@@ -262,45 +259,7 @@ impl LargeFile {
     }
 }
 
-impl Uploads {
-    /// The newest upload of `key` that no process here works on, with its parts.
-    fn take(&self, sink: &ObjectSink, key: &str) -> Result<Option<(Upload, Vec<HeldPart>)>> {
-        let client = &sink.tree.client;
-        let mut found = if client.lists_uploads() { self.of(sink, key)? } else { listed(client, key)? };
-        found.retain(|upload| uploads::owner(client, upload) != Owner::Busy);
-        // Times are written in one form, so their text sorts as they do.
-        found.sort_by(|a, b| a.begun.cmp(&b.begun));
-        let Some(upload) = found.pop() else { return Ok(None) };
-        Ok(client.parts(&upload)?.map(|parts| (upload, parts)))
-    }
-
-    /// The uploads of `key`, of those below the root.
-    fn of(&self, sink: &ObjectSink, key: &str) -> Result<Vec<Upload>> {
-        let all = match self.0.get() {
-            Some(all) => all,
-            None => {
-                let root = sink.tree.key(&haul_core::RelPath::root());
-                let mut all: HashMap<String, Vec<Upload>> = HashMap::new();
-                for upload in listed(&sink.tree.client, &root)? {
-                    all.entry(upload.key.clone()).or_default().push(upload);
-                }
-                self.0.get_or_init(|| Mutex::new(all))
-            }
-        };
-        let found = all.lock().remove(key);
-        Ok(found.unwrap_or_default())
-    }
-}
-
-fn listed(client: &Client, prefix: &str) -> Result<Vec<Upload>> {
-    match client.uploads(prefix) {
-        Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Cancelled) => Err(error),
-        // Who may not see them begins anew.
-        listed => Ok(listed.unwrap_or_default()),
-    }
-}
-
-/// The same with one note more.
+/// `options` with one more metadata pair.
 fn with(options: &PutOptions, note: &(String, String)) -> PutOptions {
     let mut options = options.clone();
     options.metadata.push(note.clone());

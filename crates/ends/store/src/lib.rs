@@ -1,31 +1,38 @@
-//! Trees in object stores: an object for each file, link and special file, and one whose key ends in a slash for each
-//! folder.
+//! Trees in object stores: one object for each file, link and special file, and one for each directory, whose key ends
+//! in a slash.
 //!
-//! Read `names` and `notes` (what an object says of a file), `tree` (keys and paths), `known` (what this run has learned),
-//! `ahead` (content that came with it). Reading: `walk`, `found` (what a listing says), `read`, `source`. Writing: `pages`
-//! (what is there), `offer` (what is needed), `small` and `large` (content), `within` (copies that the store makes by
-//! itself), `sink`; `cost` (how many requests that will be).
+//! Read `names` and `metadata` (what an object records of a file) first, then `tree` (keys and paths), `metadata_cache`
+//! (what this run has learned), `prefetch` (content that came with the metadata). Reading: `walk`, `listing_entry` (the
+//! entries of a listing), `read`, `source_state`, `source`. Writing: `listing` (what exists), `offer` (what has to be
+//! sent), `small`, `large` and `upload_part` (content), `server_side_copy` and `links`, `sink_state`, `sink`. `cost`
+//! estimates the requests.
 //!
-//! Nothing is staged: a store shows an object when all of it is there. Each request is one thread that waits, up to
-//! hundreds of them.
+//! Nothing is staged: a store shows an object only when it is complete. Each request occupies one thread, and there are
+//! up to hundreds of them.
 
-mod ahead;
 mod cost;
-mod found;
-mod known;
 mod large;
+mod large_copies;
+mod links;
+mod listing;
+mod listing_entry;
+mod metadata;
+mod metadata_cache;
 mod names;
-mod notes;
 mod offer;
-mod pages;
-mod part;
+mod open_uploads;
+mod prefetch;
 mod read;
+mod request_threads;
+mod server_side_copy;
 mod sink;
+mod sink_state;
 mod small;
 mod source;
+mod source_state;
 mod tree;
+mod upload_part;
 mod walk;
-mod within;
 
 use std::sync::Arc;
 
@@ -33,25 +40,17 @@ use haul_core::{BufferPool, Error, ErrorKind, Place, Result, Side, Sink, SinkOpt
 use haul_object::{Client, PutOptions};
 
 pub use cost::{Bill, Cost};
-use haul_ends::thread_pool::ThreadPool;
+use sink::ObjectSink;
+use sink_state::SinkState;
+use source::ObjectSource;
+pub use source_state::Detail;
+use source_state::SourceState;
 use tree::Tree;
-
-/// Requests of one kind that are under way at first. A store answers in milliseconds: few do not load it.
-const FIRST: usize = 32;
-
-/// How much of what is there a source tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// All that is noted: a request for each object, where listings do not tell.
-    Full,
-    /// Names and kinds (file or folder), as listings tell them: to find out what is too much.
-    Names,
-}
 
 /// Opens a source in the bucket of `client`.
 ///
 /// # Errors
-/// If the place cannot be.
+/// `Usage` if the location is not UTF-8, else the error of the failed request.
 pub fn open_source(
     client: &Arc<Client>,
     place: &Place,
@@ -59,14 +58,14 @@ pub fn open_source(
     buffers: &BufferPool,
 ) -> Result<Arc<dyn Source>> {
     let tree = Tree::open(Arc::clone(client), place, Side::Source)?;
-    Ok(Arc::new(source::ObjectSource::new(tree, detail, buffers.clone())))
+    Ok(Arc::new(ObjectSource::new(SourceState::new(tree, detail, buffers.clone()))))
 }
 
-/// Opens a sink in the bucket of `client`, which writes objects as `stored` says. `from` is what will be read, where that is
-/// in the same bucket: the store copies that by itself.
+/// Opens a sink in the bucket of `client`, which writes objects with the options `stored`. `from` is the source, if it
+/// is in the same bucket: the store then copies the objects itself.
 ///
 /// # Errors
-/// If the place cannot be, or the store cannot do what the options ask for.
+/// `Usage` if the location is not UTF-8 or the store does not support an option, else the error of the failed request.
 pub fn open_sink(
     client: &Arc<Client>,
     place: &Place,
@@ -80,13 +79,14 @@ pub fn open_sink(
         let error = Error::new(ErrorKind::Usage, Side::Destination, "obey --verify disk", cause);
         return Err(error.with_hint("`haul verify` reads everything back afterwards"));
     }
-    client.takes(stored)?;
+    client.check_options(stored)?;
     let tree = Tree::open(Arc::clone(client), place, Side::Destination)?;
     let from = from.map(|place| Tree::open(Arc::clone(client), place, Side::Source)).transpose()?;
-    Ok(Arc::new(sink::ObjectSink::new(tree, options.clone(), from, stored.clone(), buffers.clone())))
-}
-
-/// Threads for one kind of request.
-fn threads() -> ThreadPool {
-    ThreadPool::growing(FIRST, haul_object::client::MANY_AT_ONCE)
+    Ok(Arc::new(ObjectSink::new(SinkState::new(
+        tree,
+        options.clone(),
+        from,
+        stored.clone(),
+        buffers.clone(),
+    ))))
 }

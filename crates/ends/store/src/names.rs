@@ -1,19 +1,19 @@
-//! Names of files as parts of keys, which are text.
+//! File names as parts of keys, which are text.
 //!
-//! A name that is UTF-8 stays as it is, but for characters that the provider takes in no key. The bytes of these, and
-//! those that are no text, are written as `‛` (U+201B) and two upper-case hexadecimal digits each, and `‛` itself is
-//! doubled: as rclone does (its `lib/encoder`, "InvalidUtf8"), so that it reads the same names.
+//! A UTF-8 name stays as it is, except for characters that the provider does not accept in keys. The bytes of these,
+//! and bytes that are not UTF-8, are written as `‛` (U+201B) and two upper-case hexadecimal digits each; `‛` itself is
+//! doubled. This is the encoding of rclone (`lib/encoder`, "InvalidUtf8"), so rclone reads the same names.
 
 use haul_core::path::BadPath;
 use haul_core::{ObjectKind, RelPath};
 
-/// What is before an escaped byte.
+/// Precedes an escaped byte.
 const QUOTE: char = '\u{201b}';
 
-/// Whether a key cannot have a character, perhaps only as the last one of a component: as
+/// Whether a provider refuses a character in keys, or as the last one of a path component. Sources:
 /// <https://cloud.google.com/storage/docs/objects#naming> and
-/// <https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata> say.
-/// Azure takes a backslash for a slash, and a dot away where a component ends.
+/// <https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata>. Azure
+/// treats a backslash as a slash and drops a dot at the end of a component.
 fn is_refused(kind: ObjectKind, c: char, is_last: bool) -> bool {
     match kind {
         ObjectKind::S3 => false,
@@ -24,7 +24,7 @@ fn is_refused(kind: ObjectKind, c: char, is_last: bool) -> bool {
     }
 }
 
-/// A path as the end of a key of a store of this kind.
+/// Encodes a path as the end of a key.
 pub(super) fn encode(kind: ObjectKind, path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     let escape = |byte: u8, text: &mut String| text.push_str(&format!("{QUOTE}{byte:02X}"));
@@ -47,14 +47,14 @@ pub(super) fn encode(kind: ObjectKind, path: &[u8]) -> String {
     text
 }
 
-/// Why the end of a key is no path.
+/// Why the end of a key is not a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadKey {
-    /// It is no safe path.
+    /// The path would be unsafe.
     Path(BadPath),
-    /// It is not how the name that it means is written, so that two keys would mean one name.
+    /// The name is not in its canonical encoding; accepting it would map two keys to one name.
     Escape,
-    /// It has a character that the provider takes in no key, or says to avoid.
+    /// It contains a character that the provider refuses in keys, or advises against.
     Character,
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Display for BadKey {
     }
 }
 
-/// The path that the end of a key means.
+/// Decodes the end of a key as a path.
 pub(super) fn decode(kind: ObjectKind, text: &str) -> Result<RelPath, BadKey> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -108,7 +108,7 @@ mod tests {
     const KINDS: [ObjectKind; 3] = [ObjectKind::S3, ObjectKind::Gs, ObjectKind::Az];
 
     #[test]
-    fn any_name_comes_back() {
+    fn any_name_round_trips() {
         let text = "\u{201b}41/\u{e000}\u{81}\u{e9}".as_bytes();
         let names = [&b"plain"[..], b"a/b c", b"\xff", b"a\xffb/\xc3", text, b"\n\x01", b"", b"a\\b./..c/x."];
         for (kind, name) in KINDS.into_iter().flat_map(|kind| names.map(|name| (kind, name))) {
@@ -118,25 +118,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_takes_in_no_key_is_escaped() {
+    fn characters_that_a_provider_refuses_are_escaped() {
         let keys = |name: &str| KINDS.map(|kind| encode(kind, name.as_bytes()).replace(QUOTE, "^"));
         assert_eq!(keys("a\nb\r"), ["a\nb\r", "a^0Ab^0D", "a^0Ab^0D"]);
         assert_eq!(keys("a.b./.c."), ["a.b./.c.", "a.b./.c.", "a.b^2E/.c^2E"]);
         assert_eq!(keys("\\\u{7f}\u{81}\u{f022}")[2], "^5C^7F^C2^81^EF^80^A2");
-        // Where it can be in a key, it is not read as the name of something else.
+        // Where the character is allowed in keys, its escape is not accepted as an alias.
         assert_eq!(decode(ObjectKind::S3, "a\u{201b}0A"), Err(BadKey::Escape));
         assert_eq!(decode(ObjectKind::Az, "a\\b"), Err(BadKey::Character));
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn unsafe_and_ambiguous_keys_are_refused() {
         for text in ["..", "a/../b", "a//b", "/a", "a/", ".", "a\0b"] {
             assert!(matches!(decode(ObjectKind::S3, text), Err(BadKey::Path(_))), "{text:?}");
         }
         for text in ["\u{201b}", "\u{201b}ff", "\u{201b}41", "\u{201b}x", "\u{201b}4\u{e9}"] {
             assert_eq!(decode(ObjectKind::S3, text), Err(BadKey::Escape), "{text:?}");
         }
-        // An escaped slash or NUL must not become one.
+        // An escaped slash or NUL must not be decoded.
         for kind in KINDS {
             assert!(decode(kind, "a\u{201b}2Fb").is_err() && decode(kind, "a\u{201b}00").is_err());
         }

@@ -1,48 +1,51 @@
-//! Is it there already? And what has no content is made at once.
+//! Compares an entry with the destination, and creates entries without content at once.
 
 use haul_core::policy::{Existing, Kind, Verdict, decide};
 use haul_core::{
-    Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions, Timestamp,
+    Answer, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions, Timestamp,
 };
-use haul_object::{Object, Payload, sidecar};
+use haul_object::{Object, Payload};
+use haul_streams::sidecar;
 
-use super::pages::{Seen, Unknown};
-use super::sink::ObjectSink;
-use super::{notes, within};
+use super::listing::{ListedName, NotListed};
+use super::read;
+use super::sink_state::SinkState;
+use super::source_state::{Detail, SourceState};
+use super::{metadata, server_side_copy};
 
 /// Answers an offer.
-pub(super) fn offer(sink: &ObjectSink, offer: &Offer) -> Result<Answer> {
+pub(super) fn offer(sink: &SinkState, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let path = &entry.path;
-    let mut noted = None;
+    let mut with_metadata = None;
     let seen = match path.parent() {
         Some(parent) => {
-            let page = sink.pages.of(&sink.tree, &parent)?;
+            let page = sink.listings.of(&sink.tree, &parent)?;
             if !sink.options.dry_run && !sink.options.ignore_existing && page.take_blocked() {
                 remove(sink, &[sink.tree.key(&parent)])?;
             }
-            noted = page.take_noted(&sink.tree, path);
+            with_metadata = page.take_with_metadata(&sink.tree, path);
             page.seen(&sink.tree, path)
         }
         None if entry.is_dir() => {
-            let folder = sink.pages.of(&sink.tree, path)?.is_there();
-            Seen { object: Err(Unknown), folder: Ok(folder) }
+            let folder = sink.listings.of(&sink.tree, path)?.is_there();
+            ListedName { object: Err(NotListed), folder: Ok(folder) }
         }
-        None => Seen { object: Err(Unknown), folder: Err(Unknown) },
+        None => ListedName { object: Err(NotListed), folder: Err(NotListed) },
     };
     if sink.options.ignore_existing && is_below_object(sink, entry)? {
         return Ok(Answer::Left(Left::Exists));
     }
-    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, noted) }
+    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, with_metadata) }
 }
 
-/// Whether something above the entry is an object, and no folder.
-fn is_below_object(sink: &ObjectSink, entry: &Entry) -> Result<bool> {
+/// Whether a path above the entry is an object and not a directory.
+fn is_below_object(sink: &SinkState, entry: &Entry) -> Result<bool> {
     let mut above = entry.path.parent();
     while let Some(folder) = above.filter(|folder| !folder.is_root()) {
         above = folder.parent();
         let Some(parent) = &above else { break };
-        let seen = sink.pages.of(&sink.tree, parent)?.seen(&sink.tree, &folder);
+        let seen = sink.listings.of(&sink.tree, parent)?.seen(&sink.tree, &folder);
         if matches!(seen.object, Ok(Some(_))) && seen.folder != Ok(true) {
             return Ok(true);
         }
@@ -50,23 +53,25 @@ fn is_below_object(sink: &ObjectSink, entry: &Entry) -> Result<bool> {
     Ok(false)
 }
 
-fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
+fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     let key = sink.tree.folder(&entry.path);
     if key.is_empty() {
-        sink.notes.note("owner, mode and times of the root", "a bucket has none", &entry.path);
+        sink.warnings.note("owner, mode and times of the root", "a bucket has none", &entry.path);
         return Ok(Answer::Same);
     }
     let dry_run = sink.options.dry_run;
-    // An object in its place: that of the root is found by asking for it, once.
+    // An object with the name of the directory. That of the root takes one request.
     let in_the_way = match seen.object {
         Ok(there) => there.is_some(),
-        Err(Unknown) => entry.path.is_root() && sink.tree.client.look(&sink.tree.key(&entry.path))?.is_some(),
+        Err(NotListed) => {
+            entry.path.is_root() && sink.tree.client.look(&sink.tree.key(&entry.path))?.is_some()
+        }
     };
     if in_the_way && sink.options.ignore_existing {
         return Ok(Answer::Left(Left::Exists));
     }
     let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
-    if own.as_ref().is_some_and(|object| notes::is_same(object, entry)) && !in_the_way {
+    if own.as_ref().is_some_and(|object| metadata::is_same(object, entry)) && !in_the_way {
         return Ok(Answer::Same);
     }
     let is_new = own.is_none() && seen.folder != Ok(true);
@@ -82,20 +87,20 @@ fn folder(sink: &ObjectSink, entry: &Entry, seen: Seen) -> Result<Answer> {
     Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
 }
 
-/// `noted` is what is there, where the listing told its notes.
-fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> Result<Answer> {
+/// `with_metadata` is the existing object, if the listing includes its metadata.
+fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option<Object>) -> Result<Answer> {
     let entry = &*offer.entry;
     let options = &sink.options;
     let key = sink.tree.key(&entry.path);
-    // A length that differs says enough, unless the time of what is there matters.
+    // A different length is enough, unless the existing time matters.
     let differs = matches!(seen.object, Ok(Some(len)) if entry.is_file() && len != entry.len);
     let now = match seen.object {
         Ok(None) => None,
         Ok(Some(len)) if (differs && !options.update) || options.ignore_existing => {
             Some(Object { len, ..Object::default() })
         }
-        Ok(Some(_)) if noted.is_some() => noted,
-        Ok(Some(_)) | Err(Unknown) => sink.tree.client.look(&key)?,
+        Ok(Some(_)) if with_metadata.is_some() => with_metadata,
+        Ok(Some(_)) | Err(NotListed) => sink.tree.client.look(&key)?,
     };
     let is_new = now.is_none();
     match now {
@@ -105,13 +110,13 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
             }
         }
         Some(now) => {
-            let there = notes::read(&entry.path, &now, false, None);
+            let there = metadata::read(&entry.path, &now, false, None);
             match compare(sink, offer, &now, &there)? {
                 Verdict::Left(left) => return Ok(Answer::Left(left)),
-                Verdict::Same if notes::is_same(&now, entry) => return Ok(Answer::Same),
+                Verdict::Same if metadata::is_same(&now, entry) => return Ok(Answer::Same),
                 Verdict::Same => {
                     if !options.dry_run {
-                        within::restate(sink, entry, &now)?;
+                        server_side_copy::restate(sink, entry, &now)?;
                     }
                     return Ok(Answer::Updated);
                 }
@@ -130,17 +135,17 @@ fn file(sink: &ObjectSink, offer: &Offer, seen: Seen, noted: Option<Object>) -> 
     Ok(Answer::Made)
 }
 
-/// Makes way where there is no object: a folder in its place has to be empty. `folder` tells whether there is one, as far
-/// as that is known. Why nothing is to be made there, if so.
+/// Clears the way where there is no object: a directory of this name has to be empty. `folder` says whether there is
+/// one, if the listing shows it. Returns why nothing is to be created, if so.
 pub(super) fn no_object(
-    sink: &ObjectSink,
+    sink: &SinkState,
     path: &RelPath,
-    folder: std::result::Result<bool, Unknown>,
+    folder: std::result::Result<bool, NotListed>,
 ) -> Result<Option<Left>> {
     let options = &sink.options;
     let is_folder = match folder {
         Ok(is_folder) => is_folder,
-        Err(Unknown) => below(sink, path, false)?,
+        Err(NotListed) => below(sink, path, false)?,
     };
     if is_folder && options.ignore_existing {
         return Ok(Some(Left::Exists));
@@ -189,14 +194,14 @@ impl Existing for ObjectEntry<'_> {
 }
 
 /// Whether `--update` excludes `entry`, as the file at its place is newer.
-pub(super) fn is_newer(sink: &ObjectSink, there: &Entry, entry: &Entry) -> bool {
+pub(super) fn is_newer(sink: &SinkState, there: &Entry, entry: &Entry) -> bool {
     let existing = ObjectEntry { options: &sink.options, entry: there, has_mtime: false };
     sink.options.update && entry.is_file() && there.is_file() && existing.is_newer_than(entry.mtime)
 }
 
 /// Compares an offered entry with `now`, the object at its place, which stands for `there`.
-fn compare(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Result<Verdict> {
-    let has_mtime = now.note("mtime").is_some();
+fn compare(sink: &SinkState, offer: &Offer, now: &Object, there: &Entry) -> Result<Verdict> {
+    let has_mtime = now.meta("mtime").is_some();
     let existing = ObjectEntry { options: &sink.options, entry: there, has_mtime };
     Ok(match decide(&sink.options, offer, Some(&existing)) {
         Verdict::CompareTarget => Verdict::of_comparison(offer.entry.kind == there.kind),
@@ -204,7 +209,7 @@ fn compare(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
             let recorded = sink.tree.recorded(now)?;
             let digest = match recorded {
                 Some(digest) => digest,
-                None => sink.read_digest(&offer.entry.path)?,
+                None => digest_by_reading(sink, &offer.entry.path)?,
             };
             Verdict::of_comparison(digest == wanted)
         }
@@ -212,8 +217,8 @@ fn compare(sink: &ObjectSink, offer: &Offer, now: &Object, there: &Entry) -> Res
     })
 }
 
-/// Whether there are objects below the name, besides a folder's own with `inside`.
-fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
+/// Whether there are objects below the name; with `inside`, not counting the directory's own.
+fn below(sink: &SinkState, path: &RelPath, inside: bool) -> Result<bool> {
     let folder = sink.tree.folder(path);
     let found = match sink.tree.below_prefix(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -225,8 +230,8 @@ fn below(sink: &ObjectSink, path: &RelPath, inside: bool) -> Result<bool> {
     }))
 }
 
-/// An empty folder in the way of something else gives way; one with something in it does not.
-fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
+/// Removes an empty directory that is in the way; fails if it is not empty.
+fn clear_folder(sink: &SinkState, path: &RelPath) -> Result<()> {
     if below(sink, path, true)? {
         return Err(Error::not_empty(sink.tree.side).on(sink.tree.shown(path)));
     }
@@ -238,24 +243,32 @@ fn clear_folder(sink: &ObjectSink, path: &RelPath) -> Result<()> {
     }
 }
 
-fn remove(sink: &ObjectSink, keys: &[String]) -> Result<()> {
+fn remove(sink: &SinkState, keys: &[String]) -> Result<()> {
     sink.tree.client.remove(keys)?.pop().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Writes a folder's own object. Whether the store keeps notes with such is found out with the first.
-fn write_folder(sink: &ObjectSink, entry: &Entry, key: &str) -> Result<()> {
+/// Writes a directory's own object. The first one shows whether the store keeps metadata with such objects.
+fn write_folder(sink: &SinkState, entry: &Entry, key: &str) -> Result<()> {
     let nothing = || Payload::from_bytes(Vec::new());
     write(sink, entry, key, &nothing())?;
     let keeps = match sink.keeps_folders.get() {
         Some(keeps) => *keeps,
         None => {
-            let keeps = sink.tree.client.look(key)?.is_some_and(|object| notes::are_there(&object));
+            let keeps = sink.tree.client.look(key)?.is_some_and(|object| metadata::are_there(&object));
             *sink.keeps_folders.get_or_init(|| keeps)
         }
     };
     if keeps { Ok(()) } else { write(sink, entry, &sidecar::key_of(key), &nothing()) }
 }
 
-fn write(sink: &ObjectSink, entry: &Entry, key: &str, content: &Payload) -> Result<()> {
-    sink.noted(entry, None, |options| sink.tree.client.write_object(key, content, options).map(drop))
+fn write(sink: &SinkState, entry: &Entry, key: &str, content: &Payload) -> Result<()> {
+    sink.with_metadata(entry, None, |options| sink.tree.client.write_object(key, content, options).map(drop))
+}
+
+/// Reads an existing object to compute its digest.
+fn digest_by_reading(sink: &SinkState, path: &RelPath) -> Result<Digest> {
+    let tree = sink.tree.again(sink.tree.side);
+    let there = SourceState::new(tree, Detail::Full, sink.buffers.clone());
+    let digest = read::digest(&there, std::slice::from_ref(path))?.pop();
+    digest.unwrap_or_else(|| Err(sink.tree.error(ErrorKind::Io, "hash", path, "there is no answer")))
 }

@@ -1,47 +1,38 @@
-//! Reading: small objects whole and many at a time, large files a slice at a time. What is recorded of an object is compared
-//! with what came.
+//! Reads small objects whole and many at a time, large files one slice at a time, and compares the content with the
+//! recorded digest or checksum.
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::SliceHasher;
-use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath, Result, SLICE_LEN,
     Slice, SliceData,
 };
-use haul_object::get::Check;
-use haul_object::sidecar;
+use haul_streams::get::Check;
+use haul_streams::sidecar;
 
-use super::ahead::Content;
-use super::known::Fact;
-use super::source::ObjectSource;
+use super::metadata_cache::CachedObject;
+use super::prefetch::PrefetchedContent;
+use super::source_state::{LargeFileCheck, SourceState};
 use haul_ends::digests::digests;
 
-/// Batches that are read at a time to hash what is in them.
+/// Batches that are read at a time for their digests.
 const HASHERS: u32 = 8;
 
-/// Zeros are left out by whole blocks of so many bytes where a file had holes.
+/// In a sparse file, blocks of so many zero bytes become holes.
 const BLOCK: usize = 4096;
 
-/// What was read of a large file so far, and its digest, where one is recorded.
-pub(super) struct Checked {
-    identity: Identity,
-    /// Once it was asked for.
-    recorded: Mutex<Option<Option<Digest>>>,
-    tree: Mutex<FileTree>,
-}
-
-/// A slice that is to be read, and where its bytes go.
-struct Job<'a> {
+/// A slice to be read, and the space for its bytes.
+struct SliceJob<'a> {
     entry: &'a Arc<Entry>,
     slice: Slice,
     space: Mutex<&'a mut [u8]>,
 }
 
-/// Reads the slices of a batch and hashes them.
-pub(super) fn read(source: &ObjectSource, batch: &Arc<Batch>) -> Result<BatchData> {
+/// Reads and hashes the slices of a batch.
+pub(super) fn read(source: &SourceState, batch: &Arc<Batch>) -> Result<BatchData> {
     let lens: Vec<usize> = batch.iter().map(|(entry, slice)| slice.len_in(entry.len) as usize).collect();
     let total: usize = lens.iter().sum();
     let mut content = if total == 0 { Buffer::default() } else { source.buffers.take() };
@@ -54,14 +45,14 @@ pub(super) fn read(source: &ObjectSource, batch: &Arc<Batch>) -> Result<BatchDat
         for ((entry, slice), len) in batch.iter().zip(&lens) {
             let (own, rest) = std::mem::take(&mut space).split_at_mut(*len);
             space = rest;
-            jobs.push(Job { entry, slice, space: Mutex::new(own) });
+            jobs.push(SliceJob { entry, slice, space: Mutex::new(own) });
         }
         source.fetch.each(&jobs, |job| {
             let mut space = job.space.lock();
             slice(source, job.entry, job.slice, &mut space)
         })
     };
-    // What was not read, and holes, are taken out.
+    // Closes the gaps that failed reads and holes left.
     let (mut from, mut to) = (0, 0);
     for (read, len) in slices.iter_mut().zip(lens) {
         for extent in read.iter().flat_map(|data| &data.extents) {
@@ -81,11 +72,30 @@ fn is_lost(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Cancelled)
 }
 
-fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u8]) -> Result<SliceData> {
-    let fact = current(source, entry)?;
-    let start = slice.start();
-    let mut at = 0;
-    let mut fits = true;
+fn slice(source: &SourceState, entry: &Arc<Entry>, slice: Slice, space: &mut [u8]) -> Result<SliceData> {
+    let object = current(source, entry)?;
+    fill(source, &object, entry, slice, space)?;
+    source.prefetch.was_read(entry.len);
+    let mut hasher = SliceHasher::new(entry.len, slice.start());
+    hasher.update(space);
+    let value = hasher.finish();
+    if entry.len <= SLICE_LEN {
+        check_small(source, &object, entry, space, value)?;
+    } else {
+        check_large(source, &object, entry, slice, value)?;
+    }
+    Ok(SliceData { extents: extents(space, entry.is_sparse()), value })
+}
+
+/// Fills `space` with the bytes of a slice, prefetched or requested now.
+fn fill(
+    source: &SourceState,
+    object: &CachedObject,
+    entry: &Entry,
+    slice: Slice,
+    space: &mut [u8],
+) -> Result<()> {
+    let (mut at, mut fits) = (0, true);
     let mut take = |bytes: Option<&[u8]>| match bytes {
         None => at = 0,
         Some(bytes) => match space.get_mut(at..at + bytes.len()) {
@@ -97,80 +107,79 @@ fn slice(source: &ObjectSource, entry: &Arc<Entry>, slice: Slice, space: &mut [u
         },
     };
     let client = &source.tree.client;
-    let whole = entry.len <= SLICE_LEN;
-    let ahead = fact.content.as_ref().and_then(Content::take);
-    let is_ahead = ahead.is_some();
-    let read = match (entry.len, whole) {
-        (0, _) => Ok(()),
-        (_, true) => match ahead {
-            Some(bytes) => {
-                take(Some(&bytes));
-                Ok(())
-            }
-            None => client.read_object(&fact.object, &mut take),
-        },
-        (_, false) => {
-            let range = start..start + slice.len_in(entry.len);
-            client.read(&fact.object, range, &AtomicBool::new(false), &mut take)
+    let prefetched = object.content.as_ref().and_then(PrefetchedContent::take);
+    let is_prefetched = prefetched.is_some();
+    let read = match (prefetched, entry.len) {
+        (_, 0) => Ok(()),
+        (_, len) if len > SLICE_LEN => {
+            let range = slice.start()..slice.start() + slice.len_in(entry.len);
+            client.read(&object.object, range, &AtomicBool::new(false), &mut take)
         }
+        (Some(bytes), _) => {
+            take(Some(&bytes));
+            Ok(())
+        }
+        (None, _) => client.read_object(&object.object, &mut take),
     };
     read.inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::SourceChanged | ErrorKind::NotFound) {
-            source.known.forget(&entry.path);
+            source.cache.forget(&entry.path);
         }
     })?;
     if !fits || at != space.len() {
         let cause = "the store sent another length than it was asked for";
         return Err(source.tree.error(ErrorKind::Protocol, "read", &entry.path, cause));
     }
-    if !is_ahead {
+    if !is_prefetched {
         source.came.fetch_add(at as u64, Ordering::Relaxed);
     }
-    source.ahead.was_read(entry.len);
-    let mut hasher = SliceHasher::new(entry.len, start);
-    hasher.update(space);
-    let value = hasher.finish();
-    if whole {
-        match fact.digest {
-            Some(digest) if digest.0 != value.0 => {
-                return Err(differs(source, entry, &Digest(value.0), &digest));
-            }
-            Some(_) => {}
-            None => {
-                let mut check = Check::new(&fact.object, None);
-                check.update(space);
-                check.finish(&source.tree.shown(&entry.path))?;
-            }
-        }
-    } else {
-        check_large(source, &fact, entry, slice, value)?;
-    }
-    Ok(SliceData { extents: extents(space, entry.is_sparse()), value })
+    Ok(())
 }
 
-/// What is known of the object, if it still is what `entry` says.
-fn current(source: &ObjectSource, entry: &Entry) -> Result<Arc<Fact>> {
+/// Checks a whole small file against its recorded digest, or else against the checksum that the store keeps.
+fn check_small(
+    source: &SourceState,
+    object: &CachedObject,
+    entry: &Entry,
+    bytes: &[u8],
+    value: haul_core::ChainingValue,
+) -> Result<()> {
+    match object.digest {
+        Some(digest) if digest.0 != value.0 => Err(differs(source, entry, &Digest(value.0), &digest)),
+        Some(_) => Ok(()),
+        None => {
+            let mut check = Check::new(&object.object, None);
+            check.update(bytes);
+            check.finish(&source.tree.shown(&entry.path)).map(drop)
+        }
+    }
+}
+
+/// The cached or requested object, if it still matches `entry`.
+fn current(source: &SourceState, entry: &Entry) -> Result<Arc<CachedObject>> {
     let path = &entry.path;
-    let known = source.known.get(path).filter(|fact| fact.entry.identity() == entry.identity());
-    let fact = match known {
-        Some(fact) => Some(fact),
+    let known = source.cache.get(path).filter(|cached| cached.entry.identity() == entry.identity());
+    let cached = match known {
+        Some(cached) => Some(cached),
         None => source.ask(path)?,
     };
-    fact.filter(|fact| fact.entry.identity() == entry.identity() && fact.entry.is_file()).ok_or_else(|| {
-        source.known.forget(path);
-        source.tree.error(ErrorKind::SourceChanged, "read", path, "it is another object by now")
-    })
+    cached.filter(|cached| cached.entry.identity() == entry.identity() && cached.entry.is_file()).ok_or_else(
+        || {
+            source.cache.forget(path);
+            source.tree.error(ErrorKind::SourceChanged, "read", path, "it is another object by now")
+        },
+    )
 }
 
-fn differs(source: &ObjectSource, entry: &Entry, found: &Digest, recorded: &Digest) -> Error {
+fn differs(source: &SourceState, entry: &Entry, found: &Digest, recorded: &Digest) -> Error {
     let cause = format!("its BLAKE3 is {found}, and {recorded} was recorded");
     source.tree.error(ErrorKind::Corrupt, "verify", &entry.path, &cause)
 }
 
-/// Compares the digest of a large file with the one that is recorded, once all of it was read.
+/// Checks a large file against its recorded digest, once all of its slices were read.
 fn check_large(
-    source: &ObjectSource,
-    fact: &Fact,
+    source: &SourceState,
+    cached: &CachedObject,
     entry: &Entry,
     slice: Slice,
     value: haul_core::ChainingValue,
@@ -180,7 +189,7 @@ fn check_large(
         let identity = entry.identity();
         let new = || {
             let tree = Mutex::new(FileTree::new(entry.len));
-            Arc::new(Checked { identity, recorded: Mutex::default(), tree })
+            Arc::new(LargeFileCheck { identity, recorded: Mutex::default(), tree })
         };
         let checked = large_files.entry(entry.path.clone()).or_insert_with(new);
         if checked.identity != identity {
@@ -194,9 +203,9 @@ fn check_large(
         match *recorded {
             Some(known) => known,
             None => {
-                let asked = match fact.digest {
+                let asked = match cached.digest {
                     Some(digest) => Some(digest),
-                    None => sidecar::digest_of(&source.tree.client, &fact.object)?,
+                    None => sidecar::digest_of(&source.tree.client, &cached.object)?,
                 };
                 *recorded.insert(asked)
             }
@@ -214,12 +223,12 @@ fn check_large(
     Ok(())
 }
 
-/// The digest of a file of which all was read.
+/// The digest of a file whose slices were all read.
 fn whole(tree: &FileTree) -> Option<Digest> {
     if tree.missing() == 0 { tree.digest() } else { None }
 }
 
-/// The runs of bytes that are data; blocks of zeros are none where the file had holes.
+/// The ranges of data; blocks of zeros in a sparse file are holes.
 fn extents(bytes: &[u8], sparse: bool) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     let step = if sparse { BLOCK } else { bytes.len().max(1) };
@@ -237,9 +246,9 @@ fn extents(bytes: &[u8], sparse: bool) -> Vec<Extent> {
 }
 
 /// The digests of whole files as they are now, by reading them.
-pub(super) fn digest(source: &ObjectSource, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+pub(super) fn digest(source: &SourceState, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
     let entries = source.look.each(paths, |path| match source.ask(path) {
-        Ok(Some(fact)) if fact.entry.is_file() => Ok(Arc::new(fact.entry.clone())),
+        Ok(Some(cached)) if cached.entry.is_file() => Ok(Arc::new(cached.entry.clone())),
         Ok(Some(_)) => Err(source.tree.error(ErrorKind::SourceChanged, "read", path, "it is no file by now")),
         Ok(None) => Err(source.tree.error(ErrorKind::NotFound, "read", path, "there is no such object")),
         Err(error) => Err(error),
@@ -252,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_blocks_of_zeros_of_sparse_files_are_holes() {
+    fn only_zero_blocks_of_sparse_files_are_holes() {
         let mut bytes = vec![0; 5 * BLOCK + 7];
         bytes[BLOCK] = 1;
         bytes[5 * BLOCK + 6] = 1;

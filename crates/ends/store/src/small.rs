@@ -1,4 +1,4 @@
-//! Whole small files: one request each.
+//! Small files: one request each.
 
 use std::sync::Arc;
 
@@ -6,23 +6,25 @@ use bytes::Bytes;
 use haul_core::{Digest, Entry, Outcome, Result, SliceData};
 use haul_object::Payload;
 
-use super::part::blocks;
-use super::sink::ObjectSink;
+use super::sink_state::SinkState;
+use super::upload_part::blocks;
 
 /// Writes a file of one slice.
 ///
 /// # Errors
-/// If the store does not take it.
+/// The error of the failed request.
 pub(super) fn write(
-    sink: &ObjectSink,
+    sink: &SinkState,
     entry: &Arc<Entry>,
     data: &SliceData,
     content: &Bytes,
 ) -> Result<Outcome> {
-    // The proof of a file of one slice is its digest.
+    // The chaining value of a single slice is the digest of the file.
     let digest = Digest(data.value.0);
     let payload = Payload::from_blocks(blocks(entry.len, data, content));
     let key = sink.tree.key(&entry.path);
-    sink.noted(entry, Some(&digest), |options| sink.tree.client.write_object(&key, &payload, options))?;
+    sink.with_metadata(entry, Some(&digest), |options| {
+        sink.tree.client.write_object(&key, &payload, options)
+    })?;
     Ok(Outcome::Committed(Some(digest)))
 }

@@ -3,34 +3,35 @@
 use std::sync::Arc;
 
 use haul_core::{Digest, Error, ErrorKind, Place, PlaceRoot, RelPath, Result, SLICE_LEN, Side};
-use haul_object::{Client, Object, Page, sidecar};
+use haul_object::{Client, ListPage, Object};
+use haul_streams::sidecar;
 
+use super::metadata;
 use super::names::{BadKey, decode, encode};
-use super::notes;
 
-/// A root in a bucket.
+/// The root of a tree in a bucket.
 pub(super) struct Tree {
     pub(super) client: Arc<Client>,
     pub(super) side: Side,
     /// The key of the root, without a slash at its end; empty for the whole bucket.
     root: String,
-    /// The person said that it is a folder.
+    /// The user wrote the location with a slash at its end.
     is_folder: bool,
 }
 
 /// What is at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum RootKind {
     Nothing,
     Object,
     Folder,
 }
 
 impl Tree {
-    /// Resolves a place.
+    /// Resolves a location.
     ///
     /// # Errors
-    /// If it is no key, or the store does not say what is there.
+    /// `Usage` if it is not UTF-8, else the error of the failed request.
     pub(super) fn open(client: Arc<Client>, place: &Place, side: Side) -> Result<Self> {
         let path = std::str::from_utf8(&place.path).map_err(|_| {
             let cause = "the name of an object is text in UTF-8";
@@ -53,43 +54,43 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The same root, with errors blamed on `side`.
+    /// The same root, with errors attributed to `side`.
     pub(super) fn again(&self, side: Side) -> Self {
         Self { client: Arc::clone(&self.client), side, root: self.root.clone(), is_folder: self.is_folder }
     }
 
-    /// What is at the root.
-    pub(super) fn at_root(&self) -> Result<At> {
+    /// Looks up what is at the root.
+    pub(super) fn at_root(&self) -> Result<RootKind> {
         if self.root.is_empty() {
-            return Ok(At::Folder);
+            return Ok(RootKind::Folder);
         }
         if !self.is_folder && self.client.look(&self.root)?.is_some() {
-            return Ok(At::Object);
+            return Ok(RootKind::Object);
         }
-        Ok(if self.has_below()? { At::Folder } else { At::Nothing })
+        Ok(if self.has_below()? { RootKind::Folder } else { RootKind::Nothing })
     }
 
-    /// Whether there is a folder at the root: an object whose key goes on after a slash.
+    /// Whether there is a directory at the root: a key that continues after a slash.
     pub(super) fn has_below(&self) -> Result<bool> {
         if self.root.is_empty() {
             return Ok(true);
         }
         match self.below_prefix(&format!("{}/", self.root)) {
             Ok(found) => Ok(found.is_some()),
-            // A bucket that is not there: who writes to it hears of it.
+            // There is no such bucket: the first write reports it.
             Err(error) if error.kind() == ErrorKind::NotFound && self.side == Side::Destination => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The first of the objects whose keys begin with `prefix`, if there are any. They are asked for themselves, and not
-    /// prefixes: SeaweedFS shows a folder for a while after the last object in it is gone.
-    pub(super) fn below_prefix(&self, prefix: &str) -> Result<Option<Page>> {
+    /// The first objects whose keys begin with `prefix`, if there are any. Objects are listed, not common prefixes:
+    /// SeaweedFS still lists a directory for a while after its last object is gone.
+    pub(super) fn below_prefix(&self, prefix: &str) -> Result<Option<ListPage>> {
         let page = self.client.list(prefix, false, None)?;
         Ok(Some(page).filter(|page| !page.objects.is_empty() || page.next.is_some()))
     }
 
-    /// A path or a name as the end of a key.
+    /// Encodes a path or a name as the end of a key.
     pub(super) fn encode(&self, path: &[u8]) -> String {
         encode(self.client.kind(), path)
     }
@@ -99,7 +100,7 @@ impl Tree {
         join(&self.root, &self.encode(path.as_bytes()))
     }
 
-    /// What the keys below the folder at `path` begin with; also the key of the folder's own object.
+    /// The prefix of the keys below the directory at `path`, which is also the key of its own object.
     pub(super) fn folder(&self, path: &RelPath) -> String {
         let mut key = self.key(path);
         if !key.is_empty() {
@@ -108,42 +109,42 @@ impl Tree {
         key
     }
 
-    /// What is noted of the folder at `path`: with its own object or, as some stores keep nothing with that, in the object
-    /// `.haul` in it. `None` if it has no object of its own.
+    /// The object with the metadata of the directory at `path`: its own object, or `.haul` in it where the store keeps
+    /// no metadata with the former. `None` if the directory has no object of its own.
     ///
     /// # Errors
-    /// If the store does not say.
+    /// The error of the failed request.
     pub(super) fn look_folder(&self, path: &RelPath) -> Result<Option<Object>> {
         let key = self.folder(path);
         if key.is_empty() {
             return Ok(None);
         }
         let Some(own) = self.client.look(&key)? else { return Ok(None) };
-        if notes::are_there(&own) {
+        if metadata::are_there(&own) {
             return Ok(Some(own));
         }
-        let beside = self.client.look(&sidecar::key_of(&key))?.filter(notes::is_folder);
+        let beside = self.client.look(&sidecar::key_of(&key))?.filter(metadata::is_folder);
         Ok(Some(beside.unwrap_or(own)))
     }
 
-    /// The digest that is recorded of an object: with it or, of a large file, beside it.
+    /// The recorded digest of an object: in its metadata or, for a large file, in its sidecar.
     ///
     /// # Errors
-    /// If the store does not say.
+    /// The error of the failed request.
     pub(super) fn recorded(&self, object: &Object) -> Result<Option<Digest>> {
-        match notes::digest(object) {
+        match metadata::digest(object) {
             None if object.len > SLICE_LEN => sidecar::digest_of(&self.client, object),
             noted => Ok(noted),
         }
     }
 
-    /// The path that a key means, which begins with [`Tree::folder`] of the root.
+    /// Decodes the path of a key that begins with [`Tree::folder`] of the root.
     pub(super) fn path(&self, key: &str) -> std::result::Result<RelPath, BadKey> {
         let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
         decode(self.client.kind(), key.get(skip..).unwrap_or_default())
     }
 
-    /// The text of a key below the root as a path, where it can be one; it need not be what the key means.
+    /// The undecoded text of a key below the root as a path, if it can be one.
     pub(super) fn below(&self, key: &str) -> Option<RelPath> {
         let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
         let text = key.get(skip..)?;
@@ -151,7 +152,7 @@ impl Tree {
         path.ok().filter(|path| !path.is_root())
     }
 
-    /// How a person names the object at `path`.
+    /// The name of the object at `path`, for messages.
     pub(super) fn shown(&self, path: &RelPath) -> String {
         self.client.name(&self.key(path))
     }

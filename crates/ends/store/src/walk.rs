@@ -1,49 +1,50 @@
-//! A walk over the keys below a root: many listings side by side, and a question about each object.
+//! Walks the keys below a root, with many listings in parallel and one request for the metadata of each object.
 //!
-//! All keys below a folder are asked for first: mostly they fit one page, and nothing below it is listed again. If they do
-//! not, and that page got through few of the folder's own names, these are listed, and what is below them side by side;
-//! where many are small it would take more requests, and the pages are taken as they come. A page at a time is in memory
-//! for each thread.
+//! First, all keys below a directory are listed. Mostly they fit one page, and nothing below needs another listing. If
+//! they do not, and the page covers few of the directory's own names, those names are listed, and the subtrees below
+//! them in parallel. If there are many small subtrees, that would take more requests, so the pages of all keys are read
+//! one after the other. Each thread holds one page in memory.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
-use haul_object::sidecar::{self, Beside};
-use haul_object::{Object, Page};
+use haul_object::{ListPage, Object};
+use haul_streams::sidecar::{self, Beside};
 use haul_threads::together;
 
-use super::found::Found;
-use super::source::ObjectSource;
-use super::tree::{At, Tree};
-use super::{Detail, notes};
+use super::listing_entry::{ListingEntries, implied};
+use super::metadata;
+use super::source_state::{Detail, SourceState};
+use super::tree::{RootKind, Tree};
 use haul_ends::frontier::Frontier;
 
-/// Listings side by side.
+/// Listings in parallel.
 const THREADS: usize = 16;
-/// Objects that are asked for before they are told, so that the first are moved while the next are asked for.
+/// Objects that are looked up before they are reported, so that the first are transferred during the next lookups.
 const ASKED: usize = 256;
 
 struct Walk<'a> {
-    source: &'a ObjectSource,
+    source: &'a SourceState,
     options: &'a ScanOptions,
     visit: ScanVisit<'a>,
     work: Frontier<Work>,
 }
 
-/// Something to be listed.
+/// A listing to be made.
 enum Work {
-    /// A folder with all that is below it.
+    /// A directory with everything below it.
     Folder(RelPath),
-    /// The names right in a folder, from a page on.
+    /// The names in a directory, from a page on.
     Names { folder: RelPath, next: Option<String>, held: Vec<Object> },
-    /// All keys below a folder, from a page on. `above` are the folders that its first key may be in, told before.
+    /// All keys below a directory, from a page on. `above` are the directories, already reported, that its first key
+    /// may be in.
     Keys { folder: RelPath, next: String, held: Vec<Object>, above: Vec<RelPath> },
 }
 
 /// Walks below the root of `source`.
-pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+pub(super) fn walk(source: &SourceState, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
     if options.one_file_system {
         let cause = "an object store has no file systems in it";
         let error = Error::new(ErrorKind::Usage, source.tree.side, "obey --one-file-system", cause);
@@ -55,15 +56,10 @@ pub(super) fn walk(source: &ObjectSource, options: &ScanOptions, visit: ScanVisi
     walk.work.end()
 }
 
-/// How many names right in a folder a page of all keys below it has got through.
-fn names_in(page: &Page, prefix: &str) -> usize {
+/// The number of names in a directory that a page of all keys below it covers.
+fn names_in(page: &ListPage, prefix: &str) -> usize {
     let name = |object: &Object| object.key.get(prefix.len()..)?.split('/').next().map(str::to_owned);
     page.objects.iter().filter_map(name).collect::<HashSet<_>>().len()
-}
-
-/// A folder without an object of its own: it has the time of the first object in it.
-pub(super) fn implied(first: Option<&Object>) -> Object {
-    Object { modified: first.map(|first| first.modified.clone()).unwrap_or_default(), ..Object::default() }
 }
 
 impl Walk<'_> {
@@ -71,20 +67,21 @@ impl Walk<'_> {
         &self.source.tree
     }
 
-    /// The starts that are no folders, and the folders above them; folders are told when they are listed.
+    /// The starts that are not directories, and the directories above them. Directories are reported when they are
+    /// listed.
     fn starts(&self) -> Result<ScanBatch> {
         let mut batch = ScanBatch::default();
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
-                At::Folder => self.work.add([Work::Folder(RelPath::root())]),
-                At::Object => self.start(&RelPath::root(), &mut batch),
-                At::Nothing => self.missing(&RelPath::root(), &mut batch),
+                RootKind::Folder => self.work.add([Work::Folder(RelPath::root())]),
+                RootKind::Object => self.start(&RelPath::root(), &mut batch),
+                RootKind::Nothing => self.missing(&RelPath::root(), &mut batch),
             }
             return Ok(batch);
         }
         let above = self.options.above_starts();
         for found in self.source.look.each(&above, |path| self.source.ask_folder(path)) {
-            batch.entries.extend(found.ok().flatten().map(|fact| fact.entry.clone()));
+            batch.entries.extend(found.ok().flatten().map(|cached| cached.entry.clone()));
         }
         let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
         for start in starts {
@@ -95,14 +92,14 @@ impl Walk<'_> {
 
     fn start(&self, path: &RelPath, batch: &mut ScanBatch) {
         match self.source.ask(path) {
-            Ok(Some(fact)) => {
-                let is_dir = fact.entry.is_dir();
+            Ok(Some(cached)) => {
+                let is_dir = cached.entry.is_dir();
                 if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
                     batch.leaves_out(self.options, path);
                 } else if is_dir {
                     self.work.add([Work::Folder(path.clone())]);
                 } else {
-                    batch.entries.push(fact.entry.clone());
+                    batch.entries.push(cached.entry.clone());
                 }
             }
             Ok(None) => self.missing(path, batch),
@@ -129,21 +126,21 @@ impl Walk<'_> {
         }
     }
 
-    /// A folder and all below it: its names first where there is much below each.
+    /// Lists a directory and everything below it; its names first, if the first page shows large subtrees.
     fn folder(&self, folder: RelPath) -> Result<()> {
         let prefix = self.tree().folder(&folder);
         let page = self.tree().client.list(&prefix, false, None)?;
-        // With rules there may be much that is never to be listed.
+        // With filter rules, large excluded subtrees need not be listed.
         if page.next.is_some() && (!self.options.rules.is_empty() || names_in(&page, &prefix) < THREADS) {
             return self.names(&folder, None, Vec::new());
         }
         self.keys(folder, page, Vec::new(), Vec::new())
     }
 
-    /// A page of all keys below a folder. `held` are objects whose keys may turn out to be those of folders too.
-    fn keys(&self, folder: RelPath, page: Page, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
+    /// Handles a page of all keys below a directory. `held` are objects that may turn out to be directories too.
+    fn keys(&self, folder: RelPath, page: ListPage, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
         let first = implied(page.objects.first());
-        let mut found = Found::default();
+        let mut found = ListingEntries::default();
         if above.is_empty() {
             found.folders.insert(folder.clone(), None);
         }
@@ -154,15 +151,15 @@ impl Walk<'_> {
             let above = found.above(self.tree(), &last.unwrap_or_default());
             self.work.add([Work::Keys { folder, next, held, above }]);
         }
-        self.tell(found, &first)
+        self.report(found, &first)
     }
 
-    /// A page of the names right in a folder. `held` are objects whose keys may turn out to be those of folders too.
+    /// Handles a page of the names in a directory. `held` are objects that may turn out to be directories too.
     fn names(&self, folder: &RelPath, next: Option<&str>, held: Vec<Object>) -> Result<()> {
         let prefix = self.tree().folder(folder);
         let page = self.tree().client.list(&prefix, true, next)?;
         let first = implied(page.objects.first());
-        let mut found = Found::default();
+        let mut found = ListingEntries::default();
         if next.is_none() {
             found.folders.insert(folder.clone(), None);
         }
@@ -175,17 +172,18 @@ impl Walk<'_> {
             out.iter().for_each(|path| batch.leaves_out(self.options, path));
             self.hand_over(batch);
         }
-        // Below the folders that come out of this page, so that those are done first and what waits stays little.
+        // The rest of the listing is queued below this page's subdirectories: they go first, which keeps the queue
+        // short.
         let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });
         self.work.add(rest.into_iter().chain(folders.into_iter().map(Work::Folder)));
-        self.tell(found, &first)
+        self.report(found, &first)
     }
 
-    /// Tells what was found, without what the rules leave out. Folders without an object get their time from `first`.
-    fn tell(&self, found: Found, first: &Object) -> Result<()> {
+    /// Reports the entries of a page, except excluded ones. `first` supplies the time of directories without an object.
+    fn report(&self, found: ListingEntries, first: &Object) -> Result<()> {
         let mut batch = ScanBatch { errors: found.failures, ..ScanBatch::default() };
         let mut left_out: HashSet<RelPath> = HashSet::new();
-        // In this order a folder comes before what is in it.
+        // The map is sorted: a directory comes before its content.
         let mut folders = Vec::new();
         for (path, object) in found.folders {
             if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
@@ -209,17 +207,17 @@ impl Walk<'_> {
             all.push((path, Some(object), false));
         }
         for some in all.chunks(ASKED) {
-            let told = self
+            let looked_up = self
                 .source
                 .look
                 .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
-            for ((path, ..), told) in some.iter().zip(told) {
-                match told {
+            for ((path, ..), looked_up) in some.iter().zip(looked_up) {
+                match looked_up {
                     Ok(Some(entry)) if self.options.is_wrong_size(&entry) => {
                         batch.leaves_out(self.options, path);
                     }
                     Ok(Some(entry)) => batch.entries.push(entry),
-                    // It vanished since it was listed, or is what haul keeps beside an object.
+                    // It has vanished since the listing, or is a sidecar.
                     Ok(None) => {}
                     Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
                     Err(error) => batch.errors.push(Failure { path: path.clone(), error }),
@@ -234,7 +232,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What an object stands for, as its notes tell.
+    /// Looks up the entry that an object stands for.
     fn entry(
         &self,
         path: &RelPath,
@@ -247,7 +245,7 @@ impl Walk<'_> {
             && let Some(owner) = object.key.strip_suffix(".haul")
         {
             let is_ours = if owner.ends_with('/') {
-                client.look(&object.key)?.is_some_and(|object| notes::is_folder(&object))
+                client.look(&object.key)?.is_some_and(|object| metadata::is_folder(&object))
             } else {
                 sidecar::beside(client, owner)? == Beside::Sidecar
             };
@@ -258,13 +256,15 @@ impl Walk<'_> {
         let learn = |object: Object| Ok(Some(self.source.learn(path, object, folder)?.entry.clone()));
         match (self.source.detail, object) {
             (Detail::Names, object) => learn(object.unwrap_or(first).clone()),
-            (Detail::Full, Some(object)) if object.noted && (!folder || notes::are_there(object)) => {
+            (Detail::Full, Some(object))
+                if object.has_metadata && (!folder || metadata::are_there(object)) =>
+            {
                 learn(object.clone())
             }
             (Detail::Full, Some(object)) if !folder => {
-                Ok(self.source.learn_listed(path, object)?.map(|fact| fact.entry.clone()))
+                Ok(self.source.learn_listed(path, object)?.map(|cached| cached.entry.clone()))
             }
-            // Not all stores list a folder's own object.
+            // Not all stores list a directory's own object.
             (Detail::Full, _) => learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone())),
         }
     }

@@ -1,49 +1,52 @@
-//! Requests about whole blobs.
+//! Requests about blobs.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use reqwest::Method;
 
-use super::options::{checked, note_of, written};
-use super::{Azure, tag, xml};
+use super::container::{Azure, tag};
+use super::options::{check_options, checked, haul_key, written};
+use super::xml;
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Head};
-use crate::meter::Kind;
+use crate::meter::RequestKind;
 use crate::payload::{Payload, md5_in};
-use crate::store::{Activity, Answer, Checksum, Known, Object, Page, PutOptions, Tag, Take};
+use crate::store::{
+    Activity, Answer, Checksum, ExpectedObject, ListPage, Object, ObjectRequests, PutOptions, Tag, Take,
+};
 
-/// How often it is looked whether a copy is complete.
+/// How often a pending copy is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-impl Azure {
-    pub(super) fn head_blob(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
-        let (head, _) = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(key)), at)?;
+impl ObjectRequests for Azure {
+    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+        let (head, _) = self.ask(&Call::new(RequestKind::Get, Method::HEAD, Some(key)), at)?;
         let len = head.len()?;
-        self.http.understood(&self.login, &head, object(key, &head, len))
+        self.http.recognition.understood(&self.login, &head, object(key, &head, len))
     }
 
-    pub(super) fn get_blob(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key));
-        let (head, content) = self.http.ask_up_to(&self.login, &call, limit, at)?;
-        self.vouch(&head)?;
-        let object = object(key, &head, content.len() as u64);
-        Ok((self.http.understood(&self.login, &head, object)?, content))
-    }
-
-    pub(super) fn get_range(
+    fn get(
         &self,
         key: &str,
         range: Range<u64>,
-        known: Known<'_>,
+        known: ExpectedObject<'_>,
         take: Take<'_>,
         at: &Activity<'_>,
     ) -> Answer<()> {
-        let call = Call::new(Kind::Get, Method::GET, Some(key));
+        let call = Call::new(RequestKind::Get, Method::GET, Some(key));
         self.http.range(&self.login, call, range, known, take, at)
     }
 
-    pub(super) fn put_blob(
+    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
+        let call = Call::new(RequestKind::Get, Method::GET, Some(key));
+        let (head, content) = self.http.ask_up_to(&self.login, &call, limit, at)?;
+        self.vouch(&head)?;
+        let object = object(key, &head, content.len() as u64);
+        Ok((self.http.recognition.understood(&self.login, &head, object)?, content))
+    }
+
+    fn put(
         &self,
         key: &str,
         body: &Payload,
@@ -51,23 +54,18 @@ impl Azure {
         check: Checksum,
         at: &Activity<'_>,
     ) -> Answer<Tag> {
-        let mut call = Call::new(Kind::Put, Method::PUT, Some(key)).header("x-ms-blob-type", "BlockBlob");
+        let mut call =
+            Call::new(RequestKind::Put, Method::PUT, Some(key)).header("x-ms-blob-type", "BlockBlob");
         call.body = Some(body);
         let call = checked(written(call, options), body, check)?;
         let (head, _) = self.ask(&call, at)?;
-        Ok(tag(&head, self.http.understood(&self.login, &head, head.etag())?))
+        Ok(tag(&head, self.http.recognition.understood(&self.login, &head, head.etag())?))
     }
 
-    pub(super) fn list_blobs(
-        &self,
-        prefix: &str,
-        delimiter: bool,
-        next: Option<&str>,
-        at: &Activity<'_>,
-    ) -> Answer<Page> {
-        let mut call = Call::new(Kind::List, Method::GET, None).query("restype", "container");
+    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<ListPage> {
+        let mut call = Call::new(RequestKind::List, Method::GET, None).query("restype", "container");
         call = call.query("comp", "list").query("include", "metadata").query("prefix", prefix);
-        // With up to 8 KiB of notes each, more would be more than is read at a time.
+        // With up to 8 KiB of metadata each, more blobs would exceed the longest answer.
         call = call.query("maxresults", "1000");
         if delimiter {
             call = call.query("delimiter", "/");
@@ -78,16 +76,17 @@ impl Azure {
         self.asked(&call, at, xml::page)
     }
 
-    pub(super) fn copy_blob(
-        &self,
-        from: &Object,
-        to: &str,
-        options: &PutOptions,
-        at: &Activity<'_>,
-    ) -> Answer<()> {
-        super::options::takes(options)?;
-        let call = Call::new(Kind::Put, Method::PUT, Some(to));
-        let call = call.header("x-ms-copy-source", self.login.place.readable(&from.key));
+    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()> {
+        match self.ask(&Call::new(RequestKind::Delete, Method::DELETE, Some(key)), at) {
+            Err(fault) if fault.class != Class::NotFound || fault.code == "ContainerNotFound" => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+        check_options(options)?;
+        let call = Call::new(RequestKind::Put, Method::PUT, Some(to));
+        let call = call.header("x-ms-copy-source", self.login.address.readable(&from.key));
         let call = call.header("x-ms-source-if-match", &from.etag);
         let (mut head, _) = self.ask(&written(call, options), at)?;
         loop {
@@ -101,12 +100,12 @@ impl Azure {
             }
             std::thread::sleep(LOOK);
             at.moved();
-            head = self.ask(&Call::new(Kind::Get, Method::HEAD, Some(to)), at)?.0;
+            head = self.ask(&Call::new(RequestKind::Get, Method::HEAD, Some(to)), at)?.0;
         }
     }
 }
 
-/// What an answer says of a blob of `len` bytes.
+/// The object that an answer describes, of `len` bytes.
 fn object(key: &str, head: &Head, len: u64) -> Answer<Object> {
     Ok(Object {
         key: key.to_owned(),
@@ -114,8 +113,8 @@ fn object(key: &str, head: &Head, len: u64) -> Answer<Object> {
         etag: head.etag()?,
         modified: crate::time::of_http(head.get("last-modified").unwrap_or_default()),
         class: head.get("x-ms-access-tier").map(str::to_owned),
-        metadata: head.notes("x-ms-meta-").map(|(name, value)| (note_of(&name), value)).collect(),
-        noted: true,
+        metadata: head.metadata("x-ms-meta-").map(|(name, value)| (haul_key(&name), value)).collect(),
+        has_metadata: true,
         content_md5: head.get("content-md5").and_then(md5_in),
         ..Object::default()
     })

@@ -1,4 +1,4 @@
-//! Who asks: a key, a shared access signature, or tokens by the usual chain, each renewed before it runs out.
+//! The login at Azure: a key, a shared access signature, or tokens, which are renewed before they expire.
 
 use std::sync::Arc;
 
@@ -9,56 +9,59 @@ use object_store::azure::{
 use object_store::client::{HttpRequest, HttpRequestBody};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 
-use super::place::Place;
+use super::address::ContainerAddress;
 use crate::fault::{Class, Fault};
-use crate::http::{Call, Signed, Signer, unsendable, variable};
-use crate::login::Found;
+use crate::http::{Call, Signed, Signer};
+use crate::login::CachedLogin;
+use crate::settings::variable;
 use crate::store::Answer;
 use crate::url::keep_secret;
 
-/// What signs requests for a container.
+/// Signs the requests for a container.
 pub(super) struct Login {
-    pub(super) place: Place,
+    pub(super) address: ContainerAddress,
     insecure_http: bool,
-    found: Found<Source>,
+    found: CachedLogin<AzureCredentialSource>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum AzureCredentialSource {
     /// A key or a signature.
     Fixed(Arc<AzureCredential>),
-    /// The library renews them. Boxed: it is large.
+    /// Renewed by the library. Boxed, as it is large.
     Renewed(Arc<MicrosoftAzure>),
 }
 
 impl Login {
-    /// Nothing is looked at yet.
-    pub(super) fn new(place: Place, insecure_http: bool) -> Self {
-        Self { place, insecure_http, found: Found::default() }
+    /// A login whose credentials were not looked up yet.
+    pub(super) fn new(address: ContainerAddress, insecure_http: bool) -> Self {
+        Self { address, insecure_http, found: CachedLogin::default() }
     }
 
     async fn credential(&self) -> Result<Arc<AzureCredential>, Fault> {
         match self.found.or_find(|| self.find())? {
-            Source::Fixed(credential) => Ok(credential),
-            Source::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
-                Fault::new(
-                    Class::Login,
-                    "no token was given, neither for what the environment says nor by the machine",
-                )
-            }),
+            AzureCredentialSource::Fixed(credential) => Ok(credential),
+            AzureCredentialSource::Renewed(store) => {
+                store.credentials().get_credential().await.map_err(|_| {
+                    Fault::new(
+                        Class::Login,
+                        "no token was given, neither for what the environment says nor by the machine",
+                    )
+                })
+            }
         }
     }
 
-    fn find(&self) -> Result<Source, Fault> {
+    fn find(&self) -> Result<AzureCredentialSource, Fault> {
         let login = |message: String| Fault::new(Class::Login, message);
-        if let Some(key) = &self.place.key {
+        if let Some(key) = &self.address.key {
             let key = AzureAccessKey::try_new(key)
                 .map_err(|_| login("the account's key is not in base64".into()))?;
-            return Ok(Source::Fixed(Arc::new(AzureCredential::AccessKey(key))));
+            return Ok(AzureCredentialSource::Fixed(Arc::new(AzureCredential::AccessKey(key))));
         }
-        if let Some(sas) = &self.place.sas {
+        if let Some(sas) = &self.address.sas {
             let pairs = split_sas(sas).map_err(|_| login("the shared access signature is none".into()))?;
-            return Ok(Source::Fixed(Arc::new(AzureCredential::SASToken(pairs))));
+            return Ok(AzureCredentialSource::Fixed(Arc::new(AzureCredential::SASToken(pairs))));
         }
         let named = [
             (AzureConfigKey::ClientId, "AZURE_CLIENT_ID"),
@@ -70,14 +73,14 @@ impl Login {
             (AzureConfigKey::Token, "AZURE_STORAGE_TOKEN"),
         ];
         let mut builder = MicrosoftAzureBuilder::new()
-            .with_account(&self.place.account)
-            .with_container_name(&self.place.container)
+            .with_account(&self.address.account)
+            .with_container_name(&self.address.container)
             .with_retry(crate::runtime::retry_of_logins())
             .with_client_options(crate::runtime::options_of_logins());
         let mut said = false;
         for (key, name) in named {
             if let Some(value) = variable(name) {
-                // A client id alone only tells which of the machine's identities is meant.
+                // A client id alone only selects one of the host's identities.
                 said |= !matches!(key, AzureConfigKey::ClientId | AzureConfigKey::AuthorityHost);
                 builder = builder.with_config(key, value.trim_end_matches('/'));
             }
@@ -89,7 +92,7 @@ impl Login {
         }
         builder
             .build()
-            .map(|store| Source::Renewed(Arc::new(store)))
+            .map(|store| AzureCredentialSource::Renewed(Arc::new(store)))
             .map_err(|error| login(error.to_string()))
     }
 }
@@ -100,28 +103,28 @@ impl Signer for Login {
 
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let credential = self.credential().await?;
-        // A key only signs; all else gives access to whoever reads it.
+        // A key only signs; anything else gives access to whoever intercepts it.
         if !self.insecure_http && !matches!(*credential, AzureCredential::AccessKey(_)) {
-            keep_secret(&self.place.url(None, &[]), "the token or signature")?;
+            keep_secret(&self.address.url(None, &[]), "the token or signature")?;
         }
         let mut signed = HttpRequest::new(HttpRequestBody::empty());
         *signed.method_mut() = call.method.clone();
         *signed.uri_mut() =
-            self.place.url(call.key, &call.query).parse().map_err(|_| unsendable("its name"))?;
+            self.address.url(call.key, &call.query).parse().map_err(|_| Fault::unsendable("its name"))?;
         let mut headers = call.header_map()?;
         if let Some(body) = call.body {
-            // The length is signed.
+            // The signature covers the length.
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
         *signed.headers_mut() = headers;
-        let sign = AzureAuthorizer::new(&credential, &self.place.account).try_authorize(&mut signed);
+        let sign = AzureAuthorizer::new(&credential, &self.address.account).try_authorize(&mut signed);
         sign.map_err(|error| Fault::new(Class::Login, error.to_string()))?;
         Ok(Signed { url: signed.uri().to_string(), headers: std::mem::take(signed.headers_mut()) })
     }
 
     fn refusal(&self, status: u16, answer: &HeaderMap, content: &[u8]) -> Fault {
         let fault = crate::xml::refusal(status, content);
-        // What has no content has its code in a header.
+        // An answer without content has its code in a header.
         let code = answer.get("x-ms-error-code").and_then(|value| value.to_str().ok());
         let fault = match code {
             Some(code) if fault.code.is_empty() => Fault::answer(status, code, ""),
@@ -133,7 +136,7 @@ impl Signer for Login {
         if matches!(fault.class, Class::Expired | Class::Login) {
             self.found.forget();
         }
-        // Azure tells in many lines what it signed.
+        // The further lines of Azure's message repeat the signed request.
         let message = fault.message.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
         Fault { message, ..fault }
     }

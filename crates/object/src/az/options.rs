@@ -1,4 +1,4 @@
-//! What is asked for about a blob, as headers.
+//! The options of a blob, as headers.
 
 use crate::fault::{Class, Fault};
 use crate::http::Call;
@@ -6,18 +6,18 @@ use crate::payload::{Payload, base64};
 use crate::store::{Answer, Checksum, PutOptions};
 use crate::url::form;
 
-/// How the names of haul's own notes begin. Azure takes names of notes as C# does names: without `-`.
+/// The prefix of haul's own metadata keys, and its form at Azure, where keys are C# identifiers: without `-`.
 const OURS: (&str, &str) = ("haul-", "haul_");
 
-/// How Azure calls the headers that it keeps.
+/// The headers that Azure stores.
 const KEPT: [&str; 5] =
     ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control"];
 
-/// Looks whether blobs can be written so.
+/// Checks that blobs can be written with these options.
 ///
 /// # Errors
-/// If not.
-pub(super) fn takes(options: &PutOptions) -> Answer<()> {
+/// `Unsupported`, naming what Azure lacks.
+pub(super) fn check_options(options: &PutOptions) -> Answer<()> {
     let lacks = |what: String| Err(Fault::new(Class::Unsupported, what));
     if options.sse.is_some() || options.sse_kms_key_id.is_some() {
         return lacks(
@@ -31,23 +31,23 @@ pub(super) fn takes(options: &PutOptions) -> Answer<()> {
         name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && !name.starts_with(|first: char| first.is_ascii_digit())
     };
-    if let Some((name, _)) = options.metadata.iter().find(|(name, _)| !plain(&noted(name))) {
+    if let Some((name, _)) = options.metadata.iter().find(|(name, _)| !plain(&azure_key(name))) {
         return lacks(format!("Azure takes no note `{name}`: names have letters, digits and `_`"));
     }
     Ok(())
 }
 
-/// A note's name at Azure.
-pub(super) fn noted(name: &str) -> String {
+/// Converts a metadata key to its form at Azure.
+pub(super) fn azure_key(name: &str) -> String {
     if name.starts_with(OURS.0) { name.replace('-', "_") } else { name.to_owned() }
 }
 
-/// A note's name from Azure.
-pub(super) fn note_of(name: &str) -> String {
+/// Converts a metadata key from its form at Azure.
+pub(super) fn haul_key(name: &str) -> String {
     if name.starts_with(OURS.1) { name.replace('_', "-") } else { name.to_owned() }
 }
 
-/// Adds what a blob is to be written with.
+/// Adds the options of a blob to be written.
 pub(super) fn written<'a>(mut call: Call<'a>, options: &'a PutOptions) -> Call<'a> {
     for (name, value) in &options.headers {
         call = call.header(format!("x-ms-blob-{name}"), value);
@@ -59,7 +59,7 @@ pub(super) fn written<'a>(mut call: Call<'a>, options: &'a PutOptions) -> Call<'
         call = call.header("x-ms-tags", form(&options.tags));
     }
     for (name, value) in &options.metadata {
-        call = call.header(format!("x-ms-meta-{}", noted(name)), value);
+        call = call.header(format!("x-ms-meta-{}", azure_key(name)), value);
     }
     if options.no_clobber { call.header("if-none-match", "*") } else { call }
 }
@@ -77,19 +77,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_azure_lacks_is_refused_and_our_notes_come_back() {
+    fn unsupported_options_are_refused_and_our_metadata_keys_round_trip() {
         let pair = |name: &str| vec![(name.to_owned(), "x".to_owned())];
         let with = |metadata, headers| PutOptions { metadata, headers, ..PutOptions::default() };
-        assert!(takes(&with(pair("haul-blake3"), pair("content-type"))).is_ok());
+        assert!(check_options(&with(pair("haul-blake3"), pair("content-type"))).is_ok());
         for bad in [
             with(pair("a-b"), Vec::new()),
             with(pair("1a"), Vec::new()),
             with(Vec::new(), pair("expires")),
             PutOptions { sse: Some("AES256".into()), ..PutOptions::default() },
         ] {
-            assert_eq!(takes(&bad).unwrap_err().class, Class::Unsupported);
+            assert_eq!(check_options(&bad).unwrap_err().class, Class::Unsupported);
         }
-        assert_eq!((noted("haul-run"), note_of("haul_run")), ("haul_run".into(), "haul-run".into()));
-        assert_eq!((noted("a_b"), note_of("a_b")), ("a_b".into(), "a_b".into()));
+        assert_eq!((azure_key("haul-run"), haul_key("haul_run")), ("haul_run".into(), "haul-run".into()));
+        assert_eq!((azure_key("a_b"), haul_key("a_b")), ("a_b".into(), "a_b".into()));
     }
 }

@@ -1,29 +1,29 @@
-//! What Azure says and is told in XML. Answers are untrusted.
+//! The XML of Azure's requests and answers. Answers are untrusted.
 
 use serde::Serialize;
 
-use super::options::note_of;
+use super::options::haul_key;
 
 use crate::fault::{Class, Fault};
 use crate::payload::md5_in;
-use crate::record::{Record, records};
-use crate::store::{Answer, Object, Page, Tag, fits};
+use crate::record::{Element, records};
+use crate::store::{Answer, ListPage, Object, Tag, fits};
 use crate::time;
 use crate::xml::{decode, print};
 
-/// The name of a blob: percent-encoded where XML could not carry it.
-fn name(of: &Record) -> Answer<String> {
+/// The name of a blob, percent-decoded where XML could not carry it.
+fn name(of: &Element) -> Answer<String> {
     let text = of.need("Name")?;
-    // In this encoding a plus is a plus.
+    // A plus is a plus in this encoding.
     let encoded = of.get("Name").is_some_and(|name| name.is("Encoded"));
     if encoded { decode(&text.replace('+', "%2B"), Some("url")) } else { Ok(text.to_owned()) }
 }
 
-fn object(blob: &Record) -> Answer<Object> {
+fn object(blob: &Element) -> Answer<Object> {
     let of = blob.get("Properties").ok_or_else(|| Fault::nonsense("a blob without properties"))?;
-    // Of what the customer's own key encrypts, only that is told.
+    // Metadata that the customer's own key encrypts is reported as encrypted only.
     let notes = blob.get("Metadata").filter(|notes| !notes.is("Encrypted"));
-    let note = |note: &Record| (note_of(&note.name.to_ascii_lowercase()), note.text.clone());
+    let note = |note: &Element| (haul_key(&note.name.to_ascii_lowercase()), note.text.clone());
     let len = if of.get("Content-Length").is_some() { of.number("Content-Length")? } else { 0 };
     if i64::try_from(len).is_err() {
         return Err(Fault::nonsense(format!("it tells a length of {len}")));
@@ -31,10 +31,10 @@ fn object(blob: &Record) -> Answer<Object> {
     Ok(Object {
         key: name(blob)?,
         len,
-        // In listings it is without the quotes that it has elsewhere.
+        // Listings omit the quotes of ETags.
         etag: format!("\"{}\"", of.text_of("Etag").trim_matches('"')),
         metadata: notes.into_iter().flat_map(|notes| notes.inner.iter().map(note)).collect(),
-        noted: notes.is_some(),
+        has_metadata: notes.is_some(),
         modified: time::of_http(of.text_of("Last-Modified")),
         class: of.word("AccessTier"),
         content_md5: of.word("Content-MD5").as_deref().and_then(md5_in),
@@ -42,9 +42,9 @@ fn object(blob: &Record) -> Answer<Object> {
     })
 }
 
-/// A page of blobs.
-pub(super) fn page(content: &[u8]) -> Answer<Page> {
-    let mut page = Page::default();
+/// Parses a page of blobs.
+pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
+    let mut page = ListPage::default();
     records(content, &["EnumerationResults"], &["Blobs"], &mut |record| {
         match &record.name[..] {
             "Blob" => page.objects.push(object(&record)?),
@@ -57,7 +57,7 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
     Ok(page)
 }
 
-/// The uncommitted blocks of a blob: their names and lengths.
+/// Parses the names and lengths of the uncommitted blocks of a blob.
 pub(super) fn blocks(content: &[u8]) -> Answer<Vec<(String, u64)>> {
     let mut blocks = Vec::new();
     records(content, &["BlockList"], &["UncommittedBlocks"], &mut |record| {
@@ -71,12 +71,12 @@ pub(super) fn blocks(content: &[u8]) -> Answer<Vec<(String, u64)>> {
 
 #[derive(Serialize)]
 struct BlockList<'a> {
-    /// The newest of each name: also one that was committed, when the answer to that was lost.
+    /// The latest version of each name, which includes a committed one whose answer was lost.
     #[serde(rename = "Latest")]
     latest: Vec<&'a str>,
 }
 
-/// The blocks that a blob is made of.
+/// The request that commits the blocks of a blob.
 pub(super) fn block_list(tags: &[Tag]) -> Answer<String> {
     if tags.is_empty() {
         return Err(Fault::new(Class::Final, "a blob is made of no blocks"));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_page() {
+    fn a_page_is_parsed() {
         let text = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"https://a/\" \
             ContainerName=\"c\"><Prefix>p</Prefix><Blobs><BlobPrefix><Name>p/</Name></BlobPrefix><Blob>\
             <Name Encoded=\"true\">a%EF%BF%BE+</Name><Properties><Last-Modified>Wed, 09 Sep 2009 09:20:02 GMT\
@@ -106,15 +106,18 @@ mod tests {
         );
         assert_eq!(object.md5().as_deref(), Some("d41d8cd98f00b204e9800998ecf8427e"));
         assert_eq!((&object.modified[..], object.class.as_deref()), ("2009-09-09T09:20:02Z", Some("Hot")));
-        assert_eq!((object.note("haul-blake3"), object.note("mode")), (Some("a&b"), Some("100644")));
-        assert_eq!(page.objects.iter().map(|object| object.noted).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!((object.meta("haul-blake3"), object.meta("mode")), (Some("a&b"), Some("100644")));
+        assert_eq!(
+            page.objects.iter().map(|object| object.has_metadata).collect::<Vec<_>>(),
+            [true, false, true]
+        );
         assert_eq!((page.prefixes, page.next), (vec!["p/".into(), "q/".into()], Some("m!".to_owned())));
         let text = b"<EnumerationResults><Blobs /><NextMarker /></EnumerationResults>";
-        assert_eq!(self::page(text).unwrap(), Page::default());
+        assert_eq!(self::page(text).unwrap(), ListPage::default());
     }
 
     #[test]
-    fn reads_and_writes_lists_of_blocks() {
+    fn block_lists_are_parsed_and_written() {
         let text = b"<BlockList><CommittedBlocks><Block><Name>Yw==</Name><Size>1</Size></Block></CommittedBlocks>\
             <UncommittedBlocks><Block><Name>YQ==</Name><Size>5</Size></Block></UncommittedBlocks></BlockList>";
         assert_eq!(blocks(text).unwrap(), [("YQ==".to_owned(), 5)]);

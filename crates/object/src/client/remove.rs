@@ -1,24 +1,24 @@
-//! Objects that are removed: many by one request where the store takes that and their keys can be named so, else one by
-//! one. One that cannot be removed does not keep the others, and each that stays is named.
+//! Deletes objects: many by one request where the store supports it and XML can carry their keys, else one by one. A
+//! failure does not stop the others, and each object that stays is reported.
 
 use haul_core::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haul_core::{Error, Result};
 
-use super::Client;
+use super::bucket::Client;
 use crate::fault::{Class, Fault};
 
-/// Requests that remove one object each are under way at a time, at most.
+/// The most single deletions in flight.
 const AT_ONCE: usize = 16;
 
 impl Client {
-    /// Removes objects; gives those that stay, with the reason.
+    /// Deletes objects; returns those that stay, with the reason.
     ///
     /// # Errors
-    /// If the store cannot be asked any more. Some may be gone then.
+    /// The store cannot be reached any more; some objects may be deleted then.
     pub fn remove(&self, keys: &[String]) -> Result<Vec<(String, Error)>> {
-        let most = self.store.terms().removes;
+        let most = self.store.terms().delete_batch;
         let (mut failed, mut single, mut together) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
             let with_others = most > 1 && self.store.deletes_together(key);
@@ -35,7 +35,7 @@ impl Client {
         Ok(failed)
     }
 
-    /// Removes objects by one request; gives those that are to be asked for one by one.
+    /// Deletes objects by one request; returns those to be deleted one by one.
     fn remove_together<'a>(
         &self,
         keys: &[&'a str],
@@ -46,7 +46,7 @@ impl Client {
             Err(fault) if ends_all(&fault) => {
                 return Err(self.error(&fault, "remove", keys.first().copied().unwrap_or_default()));
             }
-            // One of the keys may be the reason, or the store knows no such requests.
+            // One of the keys may be the reason, or the store does not support such requests.
             Err(fault) => {
                 self.one_by_one.fetch_or(fault.class == Class::Unsupported, Ordering::Relaxed);
                 return Ok(keys.to_vec());
@@ -55,10 +55,10 @@ impl Client {
         let mut again = Vec::new();
         for &key in keys {
             match deleted.left.remove(key) {
-                // What can pass is asked for with patience.
+                // A temporary failure is retried in a request of its own.
                 Some(fault) if matches!(fault.class, Class::Again | Class::SlowDown) => again.push(key),
                 Some(fault) => failed.push((key.to_owned(), self.error(&fault, "remove", key))),
-                // What the answer does not name was not removed, as far as is known.
+                // An object that the answer does not name counts as not deleted.
                 None if !deleted.gone.contains(key) => again.push(key),
                 None => {}
             }
@@ -66,7 +66,7 @@ impl Client {
         Ok(again)
     }
 
-    /// Removes objects by a request for each, several at a time.
+    /// Deletes objects by one request each, several at a time.
     fn remove_each(&self, keys: &[&str]) -> Result<Vec<(String, Error)>> {
         let next = AtomicUsize::new(0);
         let failed = Mutex::new(Vec::new());
@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-/// Whether a fault is not that of one object: asking for others is in vain.
+/// Whether a failure is not specific to one object, so that further requests are pointless.
 fn ends_all(fault: &Fault) -> bool {
     let no_bucket = matches!(&fault.code[..], "NoSuchBucket" | "ContainerNotFound");
     no_bucket

@@ -1,7 +1,7 @@
-//! Who asks: tokens, by the usual chain, each renewed before it runs out.
+//! The token chain of Google. Tokens are renewed before they expire.
 //!
-//! `CLOUDSDK_AUTH_ACCESS_TOKEN`, the file that `GOOGLE_APPLICATION_CREDENTIALS` names (of a service account or of a
-//! person), the one that `gcloud auth application-default login` writes, and the metadata server.
+//! `CLOUDSDK_AUTH_ACCESS_TOKEN`, the file in `GOOGLE_APPLICATION_CREDENTIALS` (of a service account or a user), the
+//! file of `gcloud auth application-default login`, and the metadata server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,50 +10,50 @@ use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use serde::Deserialize;
 
 use crate::fault::{Class, Fault};
-use crate::http::variable;
-use crate::login::Found;
+use crate::login::CachedLogin;
+use crate::settings::variable;
 
-/// Where tokens come from.
-pub(super) struct Chain {
+/// The token chain.
+pub(super) struct TokenChain {
     bucket: String,
-    /// The address is not Google's own: an emulator wants no token.
+    /// The endpoint is not Google's own: an emulator needs no token.
     elsewhere: bool,
-    found: Found<Source>,
+    found: CachedLogin<TokenSource>,
 }
 
 #[derive(Clone)]
-enum Source {
-    /// Nobody: an emulator, and nothing is set up.
+enum TokenSource {
+    /// No token: an emulator without any settings.
     Nobody,
-    /// As the environment has it.
+    /// From the environment.
     Fixed(Arc<str>),
-    /// The library renews them. Boxed: it is large.
+    /// Renewed by the library. Boxed, as it is large.
     Renewed(Arc<GoogleCloudStorage>),
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct CredentialsFile {
     #[serde(rename = "type", default)]
     kind: String,
 }
 
-impl Chain {
-    /// Nothing is looked at yet.
+impl TokenChain {
+    /// A chain that has not been searched yet.
     pub(super) fn new(bucket: &str, elsewhere: bool) -> Self {
-        Self { bucket: bucket.to_owned(), elsewhere, found: Found::default() }
+        Self { bucket: bucket.to_owned(), elsewhere, found: CachedLogin::default() }
     }
 
-    /// Forgets what was read, because it is refused.
+    /// Drops refused credentials.
     pub(super) fn forget(&self) {
         self.found.forget();
     }
 
-    /// The token as it is now; `None` where nobody asks for one.
+    /// The current token; `None` if none is needed.
     pub(super) async fn get(&self) -> Result<Option<String>, Fault> {
         match self.found.or_find(|| self.find())? {
-            Source::Nobody => Ok(None),
-            Source::Fixed(token) => Ok(Some(token.to_string())),
-            Source::Renewed(store) => match store.credentials().get_credential().await {
+            TokenSource::Nobody => Ok(None),
+            TokenSource::Fixed(token) => Ok(Some(token.to_string())),
+            TokenSource::Renewed(store) => match store.credentials().get_credential().await {
                 Ok(credential) => Ok(Some(credential.bearer.clone())),
                 Err(_) => {
                     Err(login("no token was given, neither for the file of credentials nor by the machine"))
@@ -62,11 +62,11 @@ impl Chain {
         }
     }
 
-    fn find(&self) -> Result<Source, Fault> {
+    fn find(&self) -> Result<TokenSource, Fault> {
         if let Some(token) =
             variable("CLOUDSDK_AUTH_ACCESS_TOKEN").or_else(|| variable("GOOGLE_OAUTH_ACCESS_TOKEN"))
         {
-            return Ok(Source::Fixed(token.into()));
+            return Ok(TokenSource::Fixed(token.into()));
         }
         let named = variable("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
         let usual = std::env::var_os("HOME")
@@ -74,7 +74,7 @@ impl Chain {
             .filter(|path| path.exists());
         let file = named.or(usual);
         if file.is_none() && self.elsewhere {
-            return Ok(Source::Nobody);
+            return Ok(TokenSource::Nobody);
         }
         if let Some(path) = &file {
             check(path)?;
@@ -87,7 +87,7 @@ impl Chain {
             builder = builder.with_application_credentials(path.to_string_lossy());
         }
         let store = builder.build().map_err(|error| login(error.to_string()))?;
-        Ok(Source::Renewed(Arc::new(store)))
+        Ok(TokenSource::Renewed(Arc::new(store)))
     }
 }
 
@@ -95,14 +95,14 @@ fn login(message: impl Into<String>) -> Fault {
     Fault::new(Class::Login, message)
 }
 
-/// Looks whether a file is of a kind that is read.
+/// Checks that a credentials file is of a supported type.
 ///
 /// # Errors
-/// If not, by name.
+/// `Login`, naming the type.
 fn check(path: &Path) -> Result<(), Fault> {
     let name = path.display();
     let content = std::fs::read(path).map_err(|error| login(format!("{name}: {error}")))?;
-    let Kind { kind } =
+    let CredentialsFile { kind } =
         serde_json::from_slice(&content).map_err(|_| login(format!("{name} is no file of credentials")))?;
     match &kind[..] {
         "service_account" | "authorized_user" => Ok(()),

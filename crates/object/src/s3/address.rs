@@ -1,4 +1,4 @@
-//! Where a bucket is: the address of each request.
+//! The URLs of a bucket.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,30 +7,30 @@ use crate::url::{append_query, encode};
 /// The address of a bucket.
 pub(crate) struct Address {
     bucket: String,
-    /// Scheme and host of an endpoint that was named; without it, the provider's own.
+    /// Scheme and host of a configured endpoint; without it, the provider's own.
     endpoint: Option<(String, String)>,
-    /// The bucket is in the path, not in the name of the host.
+    /// Path-style addressing: the bucket is in the path, not in the host name.
     in_path: AtomicBool,
 }
 
 impl Address {
-    /// The bucket's. A named endpoint is taken to want the bucket in the path, until it says otherwise.
+    /// The address of a bucket. With an endpoint, path-style is tried first.
     ///
     /// # Errors
-    /// A sentence, if the endpoint is none.
+    /// A sentence if the endpoint is invalid.
     pub(crate) fn new(bucket: &str, endpoint: Option<&str>) -> Result<Self, String> {
         let endpoint = endpoint.map(|text| crate::url::endpoint(text, false)).transpose()?;
-        // A certificate for *.s3… does not cover a name with a dot in it.
+        // A certificate for *.s3… does not cover a bucket name with a dot.
         let in_path = AtomicBool::new(endpoint.is_some() || bucket.contains('.'));
         Ok(Self { bucket: bucket.to_owned(), endpoint, in_path })
     }
 
-    /// Puts the bucket into the name of the host from now on. Whether that is a change.
+    /// Switches to virtual-host style; returns whether that is a change.
     pub(crate) fn leave_path(&self) -> bool {
         self.in_path.swap(false, Ordering::Relaxed)
     }
 
-    /// The address of an object, or without a key of the bucket.
+    /// The URL of an object or, without a key, of the bucket.
     pub(crate) fn url(&self, region: &str, key: Option<&str>, query: &[(&str, String)]) -> String {
         let (scheme, host) = match &self.endpoint {
             Some((scheme, host)) => (&scheme[..], host.clone()),
@@ -52,7 +52,7 @@ impl Address {
     }
 }
 
-/// The domain of AWS that a region belongs to.
+/// The AWS domain of a region.
 fn domain(region: &str) -> &'static str {
     if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" }
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bucket_is_where_the_store_wants_it() {
+    fn the_bucket_is_in_the_path_or_the_host_name() {
         let url = |endpoint, bucket: &str| {
             Address::new(bucket, endpoint).unwrap().url(
                 "eu-west-1",

@@ -1,4 +1,4 @@
-//! AWS, and what speaks as it does: addresses, signatures, and its own headers.
+//! AWS and compatible stores: addresses, signatures, headers.
 
 use haul_core::sync::RwLock;
 use std::sync::OnceLock;
@@ -8,40 +8,39 @@ use object_store::client::{HttpRequest, HttpRequestBody};
 use reqwest::header::HeaderMap;
 
 use super::address::Address;
-use super::credentials::Chain;
+use super::credentials::AwsCredentialChain;
 use super::dialect::Dialect;
-use super::objects::crc64_text;
 use crate::fault::{Class, Fault};
-use crate::http::{Call, Head, Signed, Signer, unsendable};
-use crate::payload::{Payload, base64, crc64_of};
+use crate::http::{Call, Head, Signed, Signer};
+use crate::payload::{Payload, base64, crc64_of, crc64_text};
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
 use crate::url::{form, in_clear};
 
-/// What AWS takes, and most of those that speak like it
+/// The limits of AWS and of most compatible stores
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
 pub(crate) const TERMS: Terms = Terms {
     max_parts: 10_000,
     check: Checksum::Crc64,
-    removes: 1000,
+    delete_batch: 1000,
     // https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html
-    copies: 5 << 30,
+    max_copy_len: 5 << 30,
     keeps_uploads: None,
     lists_uploads: true,
-    notes_at_end: false,
+    metadata_at_end: false,
     credentials: "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws (AWS_PROFILE), a web \
                   identity, the container's or the instance's role",
 };
 
-/// What AWS calls the CRC-64 that it keeps for whole objects.
+/// The AWS name of the CRC-64 of whole objects.
 const CRC64: &str = "CRC64NVME";
 
-/// A bucket at AWS, or at a store that speaks as it does.
+/// A bucket at AWS or at a compatible store.
 pub(crate) struct Aws {
-    pub(super) credentials: Chain,
+    pub(super) credentials: AwsCredentialChain,
     pub(super) address: Address,
     pub(super) region: RwLock<String>,
-    /// The host that a session token goes to in the clear.
-    pub(super) told: OnceLock<String>,
+    /// The host that receives a session token in plain text.
+    pub(super) plain_text_host: OnceLock<String>,
 }
 
 impl Signer for Aws {
@@ -53,14 +52,14 @@ impl Signer for Aws {
         let url = self.address.url(&region, call.key, &call.query);
         let credential = self.credentials.get().await?;
         if credential.token.is_some()
-            && self.told.get().is_none()
+            && self.plain_text_host.get().is_none()
             && let Some(host) = in_clear(&url)
         {
-            self.told.get_or_init(|| host);
+            self.plain_text_host.get_or_init(|| host);
         }
         let mut signed = HttpRequest::new(HttpRequestBody::empty());
         *signed.method_mut() = call.method.clone();
-        *signed.uri_mut() = url.parse().map_err(|_| unsendable("its name"))?;
+        *signed.uri_mut() = url.parse().map_err(|_| Fault::unsendable("its name"))?;
         *signed.headers_mut() = call.header_map()?;
         let authorizer = AwsAuthorizer::new(&credential, "s3", &region);
         let sign = authorizer.with_sign_payload(call.body.is_none()).try_authorize(&mut signed, None);
@@ -100,13 +99,13 @@ impl Dialect for Aws {
     }
 
     fn warning(&self) -> Option<String> {
-        let host = self.told.get()?;
+        let host = self.plain_text_host.get()?;
         Some(format!(
             "the session token and the content go to {host} in the clear: everybody on the way can read them"
         ))
     }
 
-    fn takes(&self, _: &PutOptions) -> Answer<()> {
+    fn check_options(&self, _: &PutOptions) -> Answer<()> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
-//! Who asks: the usual chain of credentials.
+//! The credential chain of AWS.
 //!
-//! The environment, the profile (`roles.rs`), then what the library knows: web identity, the container's role, the
-//! instance's role, each renewed before it runs out.
+//! The environment, the profile (`roles.rs`), then the library's sources: web identity, container role, instance role.
+//! Each is renewed before it expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,44 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
 
 use super::roles;
 use crate::fault::{Class, Fault};
-use crate::http::variable;
-use crate::login::Found;
+use crate::login::CachedLogin;
 use crate::profile::Profile;
+use crate::settings::variable;
 
-/// Where credentials come from.
-pub(super) struct Chain {
+/// The credential chain.
+pub(super) struct AwsCredentialChain {
     bucket: String,
     region: String,
-    found: Found<Source>,
-    /// Held by the one who asks for all.
+    found: CachedLogin<AwsCredentialSource>,
+    /// Held by the thread that looks for credentials on behalf of all.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
-enum Source {
-    /// As the environment or a profile has them, and until when they are good.
+enum AwsCredentialSource {
+    /// From the environment or a profile, with the expiry time.
     Fixed(Arc<AwsCredential>, Option<Arc<str>>),
-    /// The library renews them. Boxed: it is large.
+    /// Renewed by the library. Boxed, as it is large.
     Renewed(Arc<AmazonS3>),
 }
 
-impl Chain {
-    /// Nothing is looked at yet.
+impl AwsCredentialChain {
+    /// A chain that has not been searched yet.
     pub(super) fn new(bucket: &str, region: &str) -> Self {
         Self {
             bucket: bucket.to_owned(),
             region: region.to_owned(),
-            found: Found::default(),
+            found: CachedLogin::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Forgets what was read, because it is refused.
+    /// Drops refused credentials.
     pub(super) fn forget(&self) {
         self.found.forget();
     }
 
-    /// The credentials as they are now.
+    /// The current credentials.
     pub(super) async fn get(&self) -> Result<Arc<AwsCredential>, Fault> {
         let source = match self.held() {
             Some(source) => source,
@@ -64,32 +64,35 @@ impl Chain {
             }
         };
         match source {
-            Source::Fixed(credential, _) => Ok(credential),
-            Source::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
+            AwsCredentialSource::Fixed(credential, _) => Ok(credential),
+            AwsCredentialSource::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
                 Fault::new(Class::Login, "no credentials were found, and no instance or container gives any")
             }),
         }
     }
 
-    /// What was found before, if it is good for a while yet.
-    fn held(&self) -> Option<Source> {
+    /// The cached source, unless it expires soon.
+    fn held(&self) -> Option<AwsCredentialSource> {
         let source = self.found.get()?;
         match &source {
-            Source::Fixed(_, Some(until)) if !lasts(until) => None,
+            AwsCredentialSource::Fixed(_, Some(until)) if !lasts(until) => None,
             _ => Some(source),
         }
     }
 
-    async fn find(&self) -> Result<Source, Fault> {
+    async fn find(&self) -> Result<AwsCredentialSource, Fault> {
         let login = |message: String| Fault::new(Class::Login, message);
         if let (Some(key_id), Some(secret_key)) =
             (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
         {
             let token = variable("AWS_SESSION_TOKEN");
-            return Ok(Source::Fixed(Arc::new(AwsCredential { key_id, secret_key, token }), None));
+            return Ok(AwsCredentialSource::Fixed(
+                Arc::new(AwsCredential { key_id, secret_key, token }),
+                None,
+            ));
         }
-        if let Some(lent) = roles::credential(&Profile::load()).await.map_err(login)? {
-            return Ok(Source::Fixed(Arc::new(lent.credential), lent.until.map(Into::into)));
+        if let Some(found) = roles::credential(&Profile::load()).await.map_err(login)? {
+            return Ok(AwsCredentialSource::Fixed(Arc::new(found.credential), found.until.map(Into::into)));
         }
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)
@@ -97,13 +100,15 @@ impl Chain {
             .with_retry(crate::runtime::retry_of_logins())
             .with_client_options(crate::runtime::options_of_logins())
             .build();
-        store.map(|store| Source::Renewed(Arc::new(store))).map_err(|error| login(error.to_string()))
+        store
+            .map(|store| AwsCredentialSource::Renewed(Arc::new(store)))
+            .map_err(|error| login(error.to_string()))
     }
 }
 
-/// Whether credentials are good for five minutes more.
+/// Whether credentials are valid for five more minutes.
 fn lasts(until: &str) -> bool {
-    let soon = roles::now(Duration::from_secs(300));
+    let soon = crate::time::after(Duration::from_secs(300));
     until.get(..19).zip(soon.get(..19)).is_some_and(|(until, soon)| until > soon)
 }
 
@@ -112,10 +117,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_out_soon_is_renewed() {
+    fn credentials_that_expire_soon_are_renewed() {
         assert!(
-            !lasts("2019-11-09T13:34:41Z") && !lasts(&roles::now(Duration::from_secs(200))) && !lasts("")
+            !lasts("2019-11-09T13:34:41Z")
+                && !lasts(&crate::time::after(Duration::from_secs(200)))
+                && !lasts("")
         );
-        assert!(lasts(&roles::now(Duration::from_secs(400))) && lasts("2999-01-01T00:00:00UTC"));
+        assert!(lasts(&crate::time::after(Duration::from_secs(400))) && lasts("2999-01-01T00:00:00UTC"));
     }
 }

@@ -1,55 +1,55 @@
-//! Where providers of this API differ: the names of headers, checksums, conditions.
+//! The differences between providers of the S3 API: header names, checksums, conditions.
 
 use crate::http::{Call, Head, Signer};
 use crate::payload::Payload;
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
 
-/// What is particular to one provider.
+/// The dialect of one provider.
 pub(crate) trait Dialect: Signer + Send + Sync {
-    /// The header that asks for the checksums of an object, where they are not told anyway.
+    /// The header that requests the checksums of an object, where they are not sent anyway.
     const ASKS_FOR_SUMS: Option<(&'static str, &'static str)>;
 
-    /// Whether an upload is completed under the condition that nothing is there; else that is looked at before.
+    /// Whether a completion may be conditional on the absence of the object; else that is checked before.
     const COMPLETES_ON_CONDITION: bool;
 
-    /// Whether parts are made of what the store has already.
+    /// Whether a part may be copied from an object.
     const COPIES_PARTS: bool;
 
-    /// What holds for all its stores.
+    /// The limits and features of its stores.
     fn terms(&self) -> &'static Terms;
 
-    /// What a person should know of how requests go.
+    /// A warning about how requests are sent.
     fn warning(&self) -> Option<String> {
         None
     }
 
-    /// Whether objects can be written so.
+    /// Checks that objects can be written with these options.
     ///
     /// # Errors
-    /// If not.
-    fn takes(&self, options: &PutOptions) -> Answer<()>;
+    /// `Unsupported`, naming what the provider lacks.
+    fn check_options(&self, options: &PutOptions) -> Answer<()>;
 
-    /// Adds how an object is encrypted and tagged.
+    /// Adds the headers for encryption and tags.
     fn kept<'a>(&self, call: Call<'a>, options: &PutOptions) -> Call<'a>;
 
-    /// Adds the condition that nothing is there.
+    /// Adds the condition that the object does not exist.
     fn if_free<'a>(&self, call: Call<'a>) -> Call<'a>;
 
     /// Adds the checksum of the body.
     ///
     /// # Errors
-    /// If the body cannot be read.
+    /// The error of reading the body.
     fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>>;
 
-    /// Adds how the parts of an upload will be checked.
+    /// Adds the checksum algorithm of the parts of an upload.
     fn announced<'a>(&self, call: Call<'a>, check: Checksum) -> Call<'a>;
 
-    /// Adds what is known of the object that is made of parts.
+    /// Adds the checksum of a multipart object.
     fn whole<'a>(&self, call: Call<'a>, whole: Whole) -> Call<'a>;
 
-    /// The checksums that an answer tells, without a mark.
+    /// The checksums in an answer, without an ETag.
     fn sums(&self, head: &Head) -> Tag;
 
-    /// Whether the mark of an object is that of encrypted content, and no MD5 even if it looks like one.
+    /// Whether the object is encrypted so that its ETag is not an MD5, even if it looks like one.
     fn is_keyed(&self, head: &Head) -> bool;
 }

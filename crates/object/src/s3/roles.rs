@@ -1,38 +1,38 @@
-//! Credentials that a profile gets from others: by SSO, and by assuming a role.
+//! Credentials of profiles that use SSO or assume a role.
 //!
-//! The forms: <https://docs.aws.amazon.com/sdkref/latest/guide/feature-sso-credentials.html> and
+//! Formats: <https://docs.aws.amazon.com/sdkref/latest/guide/feature-sso-credentials.html> and
 //! <https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html>. `aws sso login` leaves a
-//! token in `~/.aws/sso/cache`; haul reads it and asks for the credentials of the role.
+//! token in `~/.aws/sso/cache`; haul exchanges it for the credentials of the role.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use serde::Deserialize;
 
-use crate::http::variable;
 use crate::profile::Profile;
+use crate::settings::variable;
 use crate::url::append_query;
 
-/// How many profiles may stand on each other.
+/// The longest chain of source profiles.
 const DEPTH: usize = 5;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Credentials, and when they run out (RFC 3339), if they do.
-pub(super) struct Lent {
+/// Credentials with their expiry time (RFC 3339), if any.
+pub(super) struct ExpiringCredential {
     pub(super) credential: AwsCredential,
     pub(super) until: Option<String>,
 }
 
-/// The credentials of a profile; `None` where it has none of its own.
+/// The credentials of a profile; `None` if it has none of its own.
 ///
 /// # Errors
-/// A sentence that names the profile and the way out.
-pub(super) async fn credential(profile: &Profile) -> Result<Option<Lent>, String> {
-    // From the profile that was named to the one that has credentials of its own.
+/// A sentence that names the profile and the remedy.
+pub(super) async fn credential(profile: &Profile) -> Result<Option<ExpiringCredential>, String> {
+    // From the named profile to the one that has credentials of its own.
     let mut roles = vec![profile.clone()];
     while let Some(role) = roles.last().filter(|last| last.get("role_arn").is_some()) {
         if roles.len() > DEPTH {
@@ -51,8 +51,8 @@ pub(super) async fn credential(profile: &Profile) -> Result<Option<Lent>, String
         roles.push(if own { source.without("role_arn") } else { source });
     }
     let Some(first) = roles.pop() else { return Ok(None) };
-    let mut lent = match first.credential()? {
-        Some(credential) => Some(Lent { credential, until: None }),
+    let mut credential_lent = match first.credential()? {
+        Some(credential) => Some(ExpiringCredential { credential, until: None }),
         None if first.get("sso_account_id").is_some() => Some(by_sso(&first).await?),
         None if roles.is_empty() => None,
         None => {
@@ -60,17 +60,17 @@ pub(super) async fn credential(profile: &Profile) -> Result<Option<Lent>, String
         }
     };
     while let Some(role) = roles.pop() {
-        if let Some(base) = lent.take() {
-            lent = Some(by_role(&role, &base.credential).await?);
+        if let Some(base) = credential_lent.take() {
+            credential_lent = Some(by_role(&role, &base.credential).await?);
         }
     }
-    Ok(lent)
+    Ok(credential_lent)
 }
 
 /// A token of `aws sso login`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Token {
+struct SsoToken {
     start_url: String,
     access_token: String,
     expires_at: String,
@@ -78,13 +78,13 @@ struct Token {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
-    role_credentials: Given,
+struct SsoAnswer {
+    role_credentials: SsoCredentials,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct SsoCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: String,
@@ -92,7 +92,7 @@ struct Given {
     expiration: u64,
 }
 
-async fn by_sso(profile: &Profile) -> Result<Lent, String> {
+async fn by_sso(profile: &Profile) -> Result<ExpiringCredential, String> {
     let session = profile.get("sso_session").map(Profile::session);
     let said = |key: &str| {
         let value = session.as_ref().and_then(|session| session.get(key)).or_else(|| profile.get(key));
@@ -112,34 +112,28 @@ async fn by_sso(profile: &Profile) -> Result<Lent, String> {
     append_query(&mut url, &[("account_id", account), ("role_name", role)]);
     let request = client()?.get(url).header("x-amz-sso_bearer_token", token.access_token);
     let content = ask(request, &format!("the SSO login of the profile `{}`", profile.name())).await?;
-    let Answered { role_credentials: given } =
+    let SsoAnswer { role_credentials: given } =
         serde_json::from_slice(&content).map_err(|_| "the SSO portal's answer makes no sense".to_owned())?;
     let credential = AwsCredential {
         key_id: given.access_key_id,
         secret_key: given.secret_access_key,
         token: Some(given.session_token).filter(|token| !token.is_empty()),
     };
-    Ok(Lent { credential, until: Some(crate::time::of_unix(given.expiration / 1000)) })
+    Ok(ExpiringCredential { credential, until: Some(crate::time::of_unix(given.expiration / 1000)) })
 }
 
-/// The newest token for a portal that has not run out.
-fn cached(start: &str) -> Option<Token> {
+/// The newest unexpired token for a portal.
+fn cached(start: &str) -> Option<SsoToken> {
     let folder = PathBuf::from(std::env::var_os("HOME")?).join(".aws/sso/cache");
     let files = std::fs::read_dir(folder).ok()?.flatten();
     let tokens = files.filter_map(|file| {
-        let token: Token = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
+        let token: SsoToken = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
         Some(token).filter(|token| token.start_url.trim_end_matches('/') == start.trim_end_matches('/'))
     });
-    // Times are written in one form, so their text sorts as they do; the end of it differs.
+    // All times have the same format except at their end, so text order is time order.
     let newest = tokens.max_by(|a, b| a.expires_at.cmp(&b.expires_at))?;
-    let now = now(Duration::ZERO);
+    let now = crate::time::after(Duration::ZERO);
     (newest.expires_at.get(..19)? > now.get(..19)?).then_some(newest)
-}
-
-/// The time that it will be, in RFC 3339.
-pub(super) fn now(and: Duration) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    crate::time::of_unix((now + and).as_secs())
 }
 
 #[derive(Deserialize)]
@@ -163,7 +157,7 @@ struct Temporary {
     expiration: String,
 }
 
-async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<Lent, String> {
+async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<ExpiringCredential, String> {
     let region = variable("AWS_REGION").or_else(|| profile.get("region").map(str::to_owned));
     let region = region.unwrap_or_else(|| "us-east-1".to_owned());
     let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
@@ -194,12 +188,12 @@ async fn by_role(profile: &Profile, base: &AwsCredential) -> Result<Lent, String
         assumed.assume_role_result.credentials;
     let token = Some(session_token).filter(|token| !token.is_empty());
     let credential = AwsCredential { key_id, secret_key, token };
-    Ok(Lent { credential, until: Some(expiration) })
+    Ok(ExpiringCredential { credential, until: Some(expiration) })
 }
 
 fn client() -> Result<reqwest::Client, String> {
-    // A token is never sent on to another host.
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    // A token must not be forwarded to another host.
+    let client = reqwest::Client::builder().timeout(TIMEOUT).redirect(reqwest::redirect::Policy::none());
     client.build().map_err(|error| error.to_string())
 }
 
@@ -210,7 +204,7 @@ async fn ask(request: reqwest::RequestBuilder, what: &str) -> Result<Vec<u8>, St
     if status.is_success() {
         return Ok(content.to_vec());
     }
-    // The reason is in XML at STS, in JSON at the portal.
+    // STS answers in XML, the portal in JSON.
     let fault = crate::xml::refusal(status.as_u16(), &content);
     Err(format!("{what} is refused: {} (HTTP {})", fault.message, status.as_u16()))
 }
@@ -220,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_sts_answers() {
+    fn an_sts_answer_is_parsed() {
         let text = b"<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
             <AssumedRoleUser><Arn>a</Arn></AssumedRoleUser><Credentials><AccessKeyId>ASIA</AccessKeyId>\
             <SecretAccessKey>s/e</SecretAccessKey><SessionToken>t</SessionToken>\

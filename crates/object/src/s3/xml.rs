@@ -1,17 +1,17 @@
-//! What S3 says and is told in XML. Answers are untrusted: what does not parse is an error of the store.
+//! The XML of S3 requests and answers. Answers are untrusted; an invalid one is an error of the store.
 
 use quick_xml::escape::escape;
 use serde::Serialize;
 
 use crate::fault::{Class, Fault};
 use crate::payload::{base64, crc64_of};
-use crate::record::{Record, records, whole};
-use crate::store::{Answer, Deleted, HeldPart, Object, Page, Tag, Upload, fits};
+use crate::record::{Element, records, whole};
+use crate::store::{Answer, Deleted, HeldPart, ListPage, Object, Tag, Upload, fits};
 use crate::xml::{decode, print};
 
-/// A page of objects.
-pub(super) fn page(content: &[u8]) -> Answer<Page> {
-    let (mut objects, mut prefixes, mut rest) = (Vec::new(), Vec::new(), Record::default());
+/// Parses a page of objects.
+pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
+    let (mut objects, mut prefixes, mut rest) = (Vec::new(), Vec::new(), Element::default());
     records(content, &["ListBucketResult"], &[], &mut |record| {
         match &record.name[..] {
             "Contents" => objects.push(Object {
@@ -36,14 +36,14 @@ pub(super) fn page(content: &[u8]) -> Answer<Page> {
     objects.iter_mut().try_for_each(|object| decode(&mut object.key))?;
     prefixes.iter_mut().try_for_each(decode)?;
     let next = Some(rest.text_of("NextContinuationToken").to_owned()).filter(|token| !token.is_empty());
-    if next.is_none() && rest.get("IsTruncated").is_some_and(Record::says_true) {
+    if next.is_none() && rest.get("IsTruncated").is_some_and(Element::says_true) {
         return Err(Fault::nonsense("the listing goes on, and the store does not say where"));
     }
-    Ok(Page { objects, prefixes, next })
+    Ok(ListPage { objects, prefixes, next })
 }
 
-/// How long an object or a part is: no store has more than a file can have.
-fn length(record: &Record) -> Answer<u64> {
+/// The length of an object or part, which no store exceeds beyond the largest file size.
+fn length(record: &Element) -> Answer<u64> {
     let len = record.number("Size")?;
     if i64::try_from(len).is_err() {
         return Err(Fault::nonsense(format!("it tells a length of {len}")));
@@ -51,7 +51,7 @@ fn length(record: &Record) -> Answer<u64> {
     Ok(len)
 }
 
-/// A page of uploads, and whether there are more.
+/// Parses a page of uploads, and whether there are more.
 pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
     let (mut uploads, mut encoding, mut more) = (Vec::new(), None, false);
     records(content, &["ListMultipartUploadsResult"], &[], &mut |record| {
@@ -73,7 +73,7 @@ pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
     Ok((uploads, more))
 }
 
-/// A page of parts, and whether there are more.
+/// Parses a page of parts, and whether there are more.
 pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
     let (mut parts, mut more) = (Vec::new(), false);
     records(content, &["ListPartsResult"], &[], &mut |record| {
@@ -95,25 +95,25 @@ pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
     Ok((parts, more))
 }
 
-/// The id of an upload that was begun.
+/// Parses the id of a new upload.
 pub(super) fn upload_id(content: &[u8]) -> Answer<String> {
     let begun = whole(content, &["InitiateMultipartUploadResult"])?;
     begun.word("UploadId").ok_or_else(|| Fault::nonsense("an upload without an id"))
 }
 
-/// The mark of an object that was made of parts.
+/// Parses the ETag of a completed upload.
 pub(super) fn completed(content: &[u8]) -> Answer<String> {
     mark(&whole(content, &["CompleteMultipartUploadResult"])?)
 }
 
-/// The mark of a copy.
+/// Parses the tag of a copy.
 pub(super) fn copied(content: &[u8]) -> Answer<Tag> {
     let made = whole(content, &["CopyObjectResult", "CopyPartResult"])?;
     let crc64 = made.word("ChecksumCRC64NVME").as_deref().and_then(crc64_of);
     Ok(Tag { crc64, etag: mark(&made)?, ..Tag::default() })
 }
 
-fn mark(made: &Record) -> Answer<String> {
+fn mark(made: &Element) -> Answer<String> {
     made.word("ETag").ok_or_else(|| Fault::nonsense("it has no ETag"))
 }
 
@@ -133,7 +133,7 @@ struct CompletedPart<'a> {
     crc64: Option<String>,
 }
 
-/// The parts that an object is made of, numbered from 1.
+/// The request that completes an upload from parts numbered from 1.
 pub(super) fn complete(tags: &[Tag]) -> Answer<String> {
     let part = |(number, tag): (u32, &'_ Tag)| -> (u32, String, Option<String>) {
         (number, tag.etag.clone(), tag.crc64.map(|crc64| base64(&crc64.to_be_bytes())))
@@ -147,14 +147,14 @@ pub(super) fn complete(tags: &[Tag]) -> Answer<String> {
     print("CompleteMultipartUpload", &Completion { parts: parts.collect() })
 }
 
-/// Whether a key stands in a request for the removal of several so that no reader takes it for another key. XML 1.0
-/// carries no control characters, and readers change line ends and trim spaces.
+/// Whether XML carries a key unchanged: XML 1.0 excludes control characters, and parsers change line ends and trim
+/// spaces.
 pub(super) fn is_plain(key: &str) -> bool {
     let odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
     !key.is_empty() && key.trim() == key && !key.contains(odd)
 }
 
-/// The objects that are to go: the answer is to name each. All keys are [plain](is_plain).
+/// The request that deletes objects. All keys are [plain](is_plain).
 pub(super) fn delete(keys: &[&str]) -> Answer<String> {
     let mut text = String::from("<Delete>");
     for key in keys {
@@ -169,7 +169,7 @@ pub(super) fn delete(keys: &[&str]) -> Answer<String> {
     Ok(text)
 }
 
-/// What an answer says of each.
+/// Parses the result for each object.
 pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
     let mut deleted = Deleted::default();
     records(content, &["DeleteResult", "DeleteObjectsResult"], &[], &mut |record| {
@@ -181,7 +181,7 @@ pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
                 if code == "NoSuchKey" {
                     deleted.gone.insert(key);
                 } else {
-                    // Each has a reason of its own; the request as a whole went well.
+                    // Each failure has a reason of its own; the request as a whole succeeded.
                     deleted.left.insert(key, Fault::answer(200, code, message));
                 }
             }
@@ -198,7 +198,7 @@ mod tests {
     use crate::store::MAX_PAGE;
 
     #[test]
-    fn reads_a_page_with_keys_that_xml_cannot_carry() {
+    fn a_page_has_keys_that_xml_cannot_carry() {
         let text = br#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><EncodingType>url</EncodingType>
 <IsTruncated>true</IsTruncated><NextContinuationToken>n=</NextContinuationToken>
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_behind_a_good_status_is_an_error() {
+    fn an_error_with_a_success_status_is_an_error() {
         let text = b"  <?xml version=\"1.0\"?>\n<Error><Code>InternalError</Code><Message>We failed.</Message></Error>";
         let fault = completed(text).unwrap_err();
         assert_eq!((fault.class, &fault.message[..]), (Class::Again, "We failed"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_uploads() {
+    fn parts_and_uploads_are_parsed() {
         let text = b"<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>2</PartNumber><Size>5</Size>\
             <ETag>&quot;x&quot;</ETag><ChecksumCRC64NVME>AAAAAAAAAAc=</ChecksumCRC64NVME></Part></ListPartsResult>";
         let (parts, more) = parts(text).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_something_else_and_answers_that_lie_are_not_taken() {
+    fn foreign_and_invalid_answers_are_refused() {
         let html = b"<html><head><title>Login</title></head></html>";
         let class = |content: &[u8]| {
             [
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// A key of up to twelve characters, of which any may be one that XML or URLs treat in a way of their own.
+    /// A key of up to twelve characters, many of which XML or URLs treat specially.
     fn key(random: &mut impl FnMut() -> u32) -> String {
         let odd =
             "\u{1}\t\n\r \u{1f}&<>\"'%+;]/.\\\u{7f}\u{85}\u{a0}\u{2028}\u{fffd}\u{fffe}\u{ffff}\u{1f600}";
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn any_key_is_removed_and_listed_as_itself() {
+    fn any_key_is_deleted_and_listed_unchanged() {
         let mut state = 9_u32;
         let mut random = || {
             state ^= state << 13;
@@ -306,7 +306,7 @@ mod tests {
         let keys: Vec<String> = (0..20_000).map(|_| key(&mut random)).collect();
         let (plain, odd): (Vec<String>, Vec<String>) = keys.iter().cloned().partition(|key| is_plain(key));
         assert!(plain.len() > 2000 && odd.len() > 2000, "{} {}", plain.len(), odd.len());
-        // As a reader sees it that is not ours.
+        // Parsed by another XML reader.
         let text = delete(&plain.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
         #[derive(serde::Deserialize)]
         struct Delete {

@@ -1,30 +1,30 @@
-//! One end by itself: limits, processor, file system, sshd.
+//! Diagnoses one end: limits, CPU, file system, sshd.
 
 use haul_core::probe::{Facts, Mount};
 
 use super::{Finding, size};
 
-/// What an end is to the copy.
+/// The role of an end in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It is read.
+    /// The source.
     Source,
-    /// It is written.
+    /// The destination.
     Destination,
-    /// Nobody said.
+    /// Not specified.
     Either,
 }
 
-/// Files that a destination holds open when many small ones arrive, and some to spare.
+/// Open files of a destination that receives many small files, with a reserve.
 const FILES_WANTED: u64 = 8192;
-/// With fewer even a copy of large files can run out.
+/// With fewer, even a copy of large files can fail.
 const FILES_NEEDED: u64 = 1024;
-/// Logins that haul has under way at once.
+/// Concurrent logins of haul.
 const LOGINS: u64 = 8;
-/// What one request to an NFS server should carry at least.
+/// The least size of an NFS request.
 const NFS_SIZE: u64 = 256 * 1024;
 
-/// Looks at one end.
+/// Diagnoses one end.
 #[must_use]
 pub fn examine_end(role: Role, facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![open_files(facts.open_files)];
@@ -67,7 +67,7 @@ fn aes(facts: &Facts) -> Finding {
 fn governor(facts: &Facts) -> Option<Finding> {
     let what = "processor speed";
     let (governor, driver) = facts.governor.as_ref()?;
-    // These drivers raise the frequency under load whatever the governor is called.
+    // These drivers raise the frequency under load with any governor.
     let driver_decides = driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate");
     let found = format!("governor {governor} of {driver}");
     if governor == "powersave" && !driver_decides {
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_end_is_sound() {
+    fn a_healthy_end_has_no_findings() {
         for role in [Role::Source, Role::Destination, Role::Either] {
             assert_eq!(worst(role, &facts()), (Level::Ok, ""));
         }
     }
 
     #[test]
-    fn what_is_planted_is_found() {
+    fn planted_problems_are_found() {
         let to = Role::Destination;
         for (open_files, level) in [(512, Level::Bad), (4096, Level::Warn)] {
             assert_eq!(worst(to, &Facts { open_files, ..facts() }), (level, "open files"));

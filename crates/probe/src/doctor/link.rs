@@ -1,42 +1,42 @@
-//! The link between two ends: buffers, congestion control, packet sizes, clocks.
+//! Diagnoses the link between two ends: buffers, congestion control, packet sizes, clocks.
 
 use haul_core::probe::{Facts, Route};
 
 use super::{Finding, size};
 use crate::facts::number;
 
-/// Below this round trip buffers are never too small.
+/// Below this round trip time buffers are always large enough.
 const LOCAL: f64 = 0.001;
-/// From this round trip on the congestion control matters.
+/// From this round trip time on the congestion control matters.
 const REMOTE: f64 = 0.020;
-/// Seconds that clocks may differ.
+/// The allowed difference of the clocks in seconds.
 const SKEW: f64 = 1.0;
-/// How much more than was measured the buffers must allow, where the speed of the interfaces is not known.
+/// How much more than the measured rate the buffers must allow, where the speed of the interfaces is unknown.
 const SPARE: f64 = 1.25;
 
-/// The share of what the buffers allow that the link must have carried for them to be in its way.
+/// The share of the rate that the buffers allow which a link must reach for the buffers to be its limit.
 const LOCAL_CAP: f64 = 0.5;
 
-/// What is known of a link.
+/// The facts about a link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts<'a> {
-    /// The end that sends.
+    /// The sending end.
     pub sender: &'a Facts,
-    /// The end that receives.
+    /// The receiving end.
     pub receiver: &'a Facts,
-    /// A round trip, in seconds.
+    /// Round trip time in seconds.
     pub round_trip: f64,
-    /// Bytes per second that all streams carried together.
+    /// Bytes per second on all streams together.
     pub rate: f64,
-    /// Streams that haul opens at most.
+    /// The most streams that haul opens.
     pub streams: u32,
-    /// How far the far clock is ahead, in seconds, give or take half a round trip.
+    /// How far the remote clock is ahead in seconds, plus or minus half a round trip.
     pub clock_ahead: f64,
     /// Whether messages of many packets arrived, in the direction of the copy and back.
     pub large_messages: [bool; 2],
 }
 
-/// Looks at a link.
+/// Diagnoses a link.
 #[must_use]
 pub fn examine_link(link: &LinkFacts<'_>) -> Vec<Finding> {
     let mut findings = vec![large_messages(link)];
@@ -65,7 +65,7 @@ fn large_messages(link: &LinkFacts<'_>) -> Finding {
     Finding::bad(what, found, fix)
 }
 
-/// The kernel grows a window up to about half of the largest buffer (`tcp_adv_win_scale`, tcp(7)).
+/// Judges the buffers. The kernel grows a window up to about half of the largest buffer (`tcp_adv_win_scale`, tcp(7)).
 fn buffers(link: &LinkFacts<'_>) -> Finding {
     let what = "socket buffers";
     let receiving = number(&link.receiver.network, "ipv4.tcp_rmem", 2);
@@ -91,7 +91,7 @@ fn buffers(link: &LinkFacts<'_>) -> Finding {
     if one * streams >= wanted {
         return Finding::ok(what, found);
     }
-    // Twice the bytes that are on the way, as half of a buffer is the window; for a quarter of the streams.
+    // Twice the bytes in flight, as the window is half of a buffer; for a quarter of the streams.
     let buffer = (wanted * link.round_trip * 2.0 * 4.0 / streams).max(16e6) as u64;
     let buffer = buffer.next_power_of_two();
     let fix = format!(
@@ -108,7 +108,7 @@ fn buffers(link: &LinkFacts<'_>) -> Finding {
     if known.is_some() { Finding::bad(what, found, fix) } else { Finding::warn(what, found, fix) }
 }
 
-/// Things that are on unless somebody has turned them off.
+/// Settings that are on by default.
 fn switches(link: &LinkFacts<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, facts) in [("sender", link.sender), ("receiver", link.receiver)] {
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_held_against_rate_and_round_trip() {
+    fn buffers_are_compared_with_rate_and_round_trip_time() {
         let large = facts(64 << 20, Some(10_000));
         assert_eq!(worst(&link(&large, &large)), (Level::Ok, ""));
-        // 3 MiB in 60 ms are 52 MB/s, on 16 streams 840: less than 10 Gbit/s.
+        // 3 MiB in 60 ms are 52 MB/s, on 16 streams 840 MB/s: less than 10 Gbit/s.
         let default = facts(6 << 20, Some(10_000));
         assert_eq!(worst(&link(&large, &default)), (Level::Bad, "socket buffers"));
         assert_eq!(worst(&link(&default, &large)), (Level::Bad, "socket buffers"));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planted_is_found() {
+    fn planted_problems_are_found() {
         let sound = facts(64 << 20, Some(10_000));
         let with = |name: &str, value: &str| {
             let mut facts = sound.clone();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_tells_nothing_is_no_fault() {
+    fn missing_facts_are_not_problems() {
         let nothing = Facts { network: BTreeMap::new(), ..Facts::default() };
         assert_eq!(worst(&link(&nothing, &nothing)), (Level::Ok, ""));
     }

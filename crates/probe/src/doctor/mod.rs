@@ -1,4 +1,4 @@
-//! What commonly spoils a transfer, told from facts: each finding with its fix.
+//! Diagnoses common problems from facts: each finding with its fix.
 
 mod end;
 mod link;
@@ -8,23 +8,23 @@ pub use end::{Role, examine_end};
 pub use link::{LinkFacts, examine_link};
 pub use space::examine_space;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As it should be.
+    /// No problem.
     Ok,
     /// It costs time, or may surprise.
     Warn,
-    /// It spoils the copy.
+    /// It breaks the copy.
     Bad,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How grave it is.
+    /// Severity.
     pub level: Level,
-    /// What was looked at.
+    /// What was checked.
     pub what: &'static str,
     /// What was found.
     pub found: String,
@@ -46,7 +46,7 @@ impl Finding {
     }
 }
 
-/// Bytes in words.
+/// Formats a number of bytes.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_well() {
+    fn sizes_are_readable() {
         assert_eq!(size(1000), "1000 B");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(9 << 40), "9.0 TiB");

@@ -1,13 +1,12 @@
-//! Whether a tree fits into what is free at the destination.
+//! Checks whether a tree fits into the free space of the destination.
 
 use haul_core::probe::Space;
 
 use super::{Finding, size};
 use crate::survey::Counts;
 
-/// Compares what a tree needs with what is free. `there` is what the destination has under the same root already:
-/// it is replaced file by file or left, so it does not need to fit in again. `complete` says whether all of the tree was
-/// counted.
+/// Compares the needs of a tree with the free space. `there` is what exists under the destination's root: it is
+/// replaced file by file or kept, so it needs no further space. `complete` says whether the whole tree was counted.
 #[must_use]
 pub fn examine_space(space: &Space, needs: &Counts, there: &Counts, complete: bool) -> Vec<Finding> {
     let bytes = needs.bytes.saturating_sub(there.bytes);
@@ -20,7 +19,7 @@ pub fn examine_space(space: &Space, needs: &Counts, there: &Counts, complete: bo
         format!("{} free, {} wanted", size(space.free_bytes), amount(size(bytes))),
         "make room there, or choose another file system",
     )];
-    // btrfs and others make inodes as they are needed and say 0.
+    // btrfs and others allocate inodes dynamically and report 0.
     if space.inodes > 0 {
         findings.push(judge(
             "free inodes",

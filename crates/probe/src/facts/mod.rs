@@ -1,4 +1,4 @@
-//! What a machine and a file system are like, as the system tells. What it does not tell is left out.
+//! Facts about a host and a file system, as the system reports them. Unavailable facts are missing.
 
 mod mounts;
 mod network;
@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 
 pub(crate) use network::number;
 
-/// Looks at `folder`, which exists, at the machine, and at the way to the machine at `other`.
+/// Gathers facts about `folder`, which exists, about the host, and about the route to the host `other`.
 #[must_use]
 pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
     let ssh = network::ssh_login();
-    // A remote end knows by itself where its login came from.
+    // A remote end knows where its login came from.
     let route = match (&ssh, other) {
         (Some((from, _)), _) => network::route(from),
         (None, Some(other)) => network::route(other),
@@ -43,7 +43,7 @@ pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
     }
 }
 
-/// What fits into the file system of `folder` still.
+/// The free space of the file system of `folder`.
 #[must_use]
 pub fn space(folder: &Path) -> Option<Space> {
     let stat = rustix::fs::statvfs(folder).ok()?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_known() {
+    fn facts_of_this_host_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let facts = gather(dir.path(), Some("127.0.0.1"));
         assert!(facts.cores > 0 && facts.open_files > 0 && facts.writable, "{facts:?}");

@@ -1,4 +1,4 @@
-//! Which mount a folder is on: `/proc/self/mountinfo`, as proc(5) describes it.
+//! Finds the mount of a directory in `/proc/self/mountinfo`, see proc(5).
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -9,15 +9,15 @@ use haul_core::path::printable;
 use haul_core::probe::Mount;
 use rustix::fs::{major, minor};
 
-/// The mount that `folder`, an absolute path without links, is on.
+/// The mount of `folder`, an absolute path without symbolic links.
 pub(super) fn of(folder: &Path) -> Option<Mount> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
     let dev = fs::metadata(folder).ok()?.dev();
     find(&table, folder.as_os_str().as_bytes(), &format!("{}:{}", major(dev), minor(dev)))
 }
 
-/// The last mount with the longest point above `folder`; among those with the device number of `folder` if there is one (file
-/// systems with subvolumes show other numbers than they are mounted with).
+/// The last mount with the longest mount point above `folder`; preferably with the device number of `folder` (files on
+/// subvolumes have other device numbers than their mount).
 fn find(table: &[u8], folder: &[u8], dev: &str) -> Option<Mount> {
     let lines: Vec<Line> = table.split(|b| *b == b'\n').filter_map(parse).collect();
     let above = || lines.iter().filter(|line| is_above(&line.point, folder));
@@ -57,7 +57,7 @@ fn is_above(point: &[u8], folder: &[u8]) -> bool {
     rest.is_empty() || rest[0] == b'/' || point == b"/"
 }
 
-/// Space, tab, newline and backslash are written as `\` and three octal digits.
+/// Decodes space, tab, newline and backslash, which are written as `\` and three octal digits.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_those_of_mount_and_file_system() {
+    fn options_of_mount_and_file_system_are_merged() {
         let mount = find(TABLE, b"/mnt/my nfs", "0:26").unwrap();
         for option in ["rw", "soft", "rsize=8192", "relatime"] {
             assert!(mount.options.iter().any(|known| known == option), "{option}");

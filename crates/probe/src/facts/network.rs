@@ -1,4 +1,4 @@
-//! The network as the kernel has it: settings, and the way to another machine.
+//! The kernel's network settings, and the route to another host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use haul_core::probe::Route;
 use rustix::net::sockopt;
 
-/// The settings that matter, below `/proc/sys/net`.
+/// The relevant settings, below `/proc/sys/net`.
 const SETTINGS: [&str; 12] = [
     "core/rmem_max",
     "core/wmem_max",
@@ -23,7 +23,7 @@ const SETTINGS: [&str; 12] = [
     "ipv4/tcp_mtu_probing",
 ];
 
-/// The settings that can be read, under their names with dots.
+/// The readable settings, by their dotted names.
 pub(super) fn settings() -> BTreeMap<String, String> {
     let read = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?;
@@ -37,7 +37,7 @@ pub(crate) fn number(settings: &BTreeMap<String, String>, name: &str, at: usize)
     settings.get(name)?.split(' ').nth(at)?.parse().ok()
 }
 
-/// The addresses that an ssh login came from and to: sshd puts them into the environment.
+/// The addresses of the ssh login, from the environment that sshd sets.
 pub(super) fn ssh_login() -> Option<(String, String)> {
     parse_login(&std::env::var("SSH_CONNECTION").ok()?)
 }
@@ -51,7 +51,7 @@ fn parse_login(text: &str) -> Option<(String, String)> {
     Some((from.to_owned(), to.to_owned()))
 }
 
-/// The way to an address. Nothing is sent.
+/// The route to an address. Sends nothing.
 pub(super) fn route(to: &str) -> Option<Route> {
     let to: IpAddr = to.parse().ok()?;
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { "::".parse().ok()? };
@@ -63,7 +63,7 @@ pub(super) fn route(to: &str) -> Option<Route> {
     let interface = interface(from, to)?;
     let of = |name: &str| fs::read_to_string(format!("/sys/class/net/{interface}/{name}")).ok();
     let interface_mtu = of("mtu")?.trim().parse().ok()?;
-    // Interfaces that are made of software say 10 Gbit/s, -1 or nothing.
+    // Virtual interfaces report 10 Gbit/s, -1 or nothing.
     let is_device = fs::exists(format!("/sys/class/net/{interface}/device")).unwrap_or(false);
     Some(Route {
         to: to.to_string(),
@@ -76,7 +76,7 @@ pub(super) fn route(to: &str) -> Option<Route> {
     })
 }
 
-/// The interface that packets from `from` to `to` leave by.
+/// The interface that sends packets from `from` to `to`.
 fn interface(from: IpAddr, to: IpAddr) -> Option<String> {
     if from == to || from.is_loopback() {
         return Some("lo".to_owned());
@@ -87,7 +87,7 @@ fn interface(from: IpAddr, to: IpAddr) -> Option<String> {
     }
 }
 
-/// The interface of the route with the longest mask that `to` fits. Numbers in the table are in the machine's byte order.
+/// The interface of the route to `to` with the longest mask. The table's numbers are in native byte order.
 fn by_route(table: &str, to: Ipv4Addr) -> Option<String> {
     let to = u32::from_ne_bytes(to.octets());
     let routes = table.lines().skip(1).filter_map(|line| {
@@ -100,7 +100,7 @@ fn by_route(table: &str, to: Ipv4Addr) -> Option<String> {
     routes.max_by_key(|(bits, _): &(u32, String)| *bits).map(|(_, interface)| interface)
 }
 
-/// The interface that has the address.
+/// The interface with the address.
 fn by_address(table: &str, from: IpAddr) -> Option<String> {
     let IpAddr::V6(from) = from else { return None };
     let wanted: String = from.octets().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_version_6_names_its_interface() {
+    fn an_ipv6_address_identifies_its_interface() {
         let table = "fe80000000000000021122fffe334455 02 40 20 80     eth0\n\
             00000000000000000000000000000001 01 80 10 80       lo\n";
         assert_eq!(by_address(table, "fe80::211:22ff:fe33:4455".parse().unwrap()).unwrap(), "eth0");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_read() {
+    fn ssh_logins_are_parsed() {
         assert_eq!(parse_login("::1 50022 127.0.0.1 22"), Some(("::1".into(), "127.0.0.1".into())));
         for bad in ["", "a b c d", "::1 1 ::1", "UNKNOWN 65535 UNKNOWN 65535"] {
             assert_eq!(parse_login(bad), None, "{bad}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_have_numbers() {
+    fn numbers_are_found_in_settings() {
         let settings = BTreeMap::from([("ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned())]);
         assert_eq!(number(&settings, "ipv4.tcp_rmem", 2), Some(6_291_456));
         assert_eq!(number(&settings, "ipv4.tcp_rmem", 3), None);

@@ -1,13 +1,13 @@
-//! What sshd allows: `sshd -T` prints its settings, for root alone as it reads the host keys.
+//! The settings of sshd, as printed by `sshd -T`, which only root can run as it reads the host keys.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where sshd is: it wants to be called by its full path, and `PATH` seldom has it.
+/// Where sshd may be: it must be called by its full path, which is seldom in `PATH`.
 const PLACES: [&str; 3] = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"];
-/// The settings that bound how many connections a client may open, and what is used on them.
+/// The settings that limit the connections of a client and their use.
 const WANTED: [&str; 7] = [
     "maxstartups",
     "maxsessions",
@@ -17,10 +17,10 @@ const WANTED: [&str; 7] = [
     "allowtcpforwarding",
     "clientaliveinterval",
 ];
-/// How long it may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of the command.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The settings of the sshd that is installed here; nothing where they may not be read.
+/// The settings of the installed sshd; empty if they may not be read.
 pub(super) fn settings() -> BTreeMap<String, String> {
     if !rustix::process::geteuid().is_root() {
         return BTreeMap::new();
@@ -36,8 +36,8 @@ fn ask(program: &str) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let until = Instant::now() + PATIENCE;
-    // It prints a few kilobytes, which a pipe holds.
+    let until = Instant::now() + TIMEOUT;
+    // Its output of a few kilobytes fits into the pipe.
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= until {
             let _ = child.kill();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read() {
+    fn settings_are_parsed() {
         let text = "port 22\nmaxstartups 10:30:100\nmaxsessions 10\npersourcepenalties crash:90 authfail:5\n";
         let settings = parse(text);
         assert_eq!(settings["maxstartups"], "10:30:100");

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
-use haul_plan::Output;
+use haul_plan::PlanOutput;
 
 use crate::render::Console;
 use crate::settings::{listed, of_option, usage};
@@ -112,7 +112,7 @@ impl Lists {
     }
 }
 
-impl Output for Lists {
+impl PlanOutput for Lists {
     fn unfit(&mut self, path: &RelPath) {
         if self.unfit.is_none() {
             return;

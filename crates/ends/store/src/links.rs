@@ -1,0 +1,44 @@
+//! Hard links. A store has none: each further name is a copy of the object.
+
+use haul_core::{Answer, Error, HardLink, Left, Result};
+
+use super::listing::NotListed;
+use super::metadata;
+use super::offer;
+use super::server_side_copy::write;
+use super::sink_state::SinkState;
+
+/// Makes a further name of a file: a server-side copy with the same link metadata.
+pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
+    let (client, entry) = (&sink.tree.client, &*link.entry);
+    match client.look(&sink.tree.key(&entry.path))? {
+        None => {
+            let folder = match entry.path.parent() {
+                Some(parent) => sink.listings.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder,
+                None => Err(NotListed),
+            };
+            if let Some(left) = offer::no_object(sink, &entry.path, folder)? {
+                return Ok(Answer::Left(left));
+            }
+        }
+        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        Some(object) => {
+            let there = metadata::read(&entry.path, &object, false, None);
+            if offer::is_newer(sink, &there, entry) {
+                return Ok(Answer::Left(Left::Newer));
+            }
+            if metadata::is_same(&object, entry) && there.len == entry.len {
+                return Ok(Answer::Same);
+            }
+        }
+    }
+    if sink.options.dry_run {
+        return Ok(Answer::Made);
+    }
+    let first = client
+        .look(&sink.tree.key(&link.to))?
+        .ok_or_else(|| Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)))?;
+    let digest = sink.tree.recorded(&first)?;
+    write(sink, entry, &first, &sink.tree.key(&entry.path), digest.as_ref())?;
+    Ok(Answer::Made)
+}

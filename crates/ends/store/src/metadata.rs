@@ -1,0 +1,359 @@
+//! The POSIX metadata of an entry as metadata of an object (`x-amz-meta-…`); docs/OBJECTS.md specifies the format.
+//!
+//! `mtime`, `atime`, `mode`, `uid` and `gid` are as rclone writes them with `--metadata`
+//! (<https://rclone.org/s3/#metadata>). Like rclone, haul writes `mtime` as a number of seconds on S3 and as a date
+//! elsewhere.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use haul_core::entry::Xattr;
+use haul_core::{Digest, Entry, EntryKind, ObjectKind, RelPath, Timestamp};
+use haul_object::Object;
+use haul_streams::sidecar::DIGEST_KEY as BLAKE3;
+use serde_bytes::ByteBuf;
+
+const LENGTH: &str = "haul-length";
+const TARGET: &str = "haul-target";
+const DEVICE: &str = "haul-device";
+const LINKS: &str = "haul-links";
+const ALLOCATED: &str = "haul-allocated";
+const XATTRS: &str = "haul-xattrs";
+
+/// Prefix of the digest that replaces attributes that were too long for the store.
+const LEFT_OUT: &str = "#";
+
+/// The file type bits of `st_mode`.
+const KIND: u32 = 0o170_000;
+
+/// The default permissions of a file and of a directory without recorded mode.
+const PLAIN: (u32, u32) = (0o644, 0o755);
+
+fn kind_bits(kind: &EntryKind) -> u32 {
+    match kind {
+        EntryKind::File => 0o100_000,
+        EntryKind::Dir => 0o040_000,
+        EntryKind::Symlink(_) => 0o120_000,
+        EntryKind::Fifo => 0o010_000,
+        EntryKind::Socket => 0o140_000,
+        EntryKind::CharDevice(_) => 0o020_000,
+        EntryKind::BlockDevice(_) => 0o060_000,
+    }
+}
+
+/// The metadata of an object that stands for `entry` in a store of this kind. Without `attributes`, extended attributes
+/// are replaced by their digest: not all stores accept so much metadata.
+pub(super) fn write(
+    kind: ObjectKind,
+    entry: &Entry,
+    digest: Option<&Digest>,
+    attributes: bool,
+) -> Vec<(String, String)> {
+    let date = rfc3339(entry.mtime).filter(|_| kind != ObjectKind::S3);
+    let mut metadata = vec![
+        ("mtime".to_owned(), date.unwrap_or_else(|| decimal(entry.mtime))),
+        ("mode".to_owned(), format!("{:o}", kind_bits(&entry.kind) | entry.mode)),
+        ("uid".to_owned(), entry.uid.to_string()),
+        ("gid".to_owned(), entry.gid.to_string()),
+    ];
+    let mut note = |name: &str, value: String| metadata.push((name.to_owned(), value));
+    if let Some(atime) = rfc3339(entry.atime) {
+        note("atime", atime);
+    }
+    match &entry.kind {
+        EntryKind::File => note(LENGTH, entry.len.to_string()),
+        EntryKind::Symlink(target) => note(TARGET, STANDARD.encode(target)),
+        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => note(DEVICE, number.to_string()),
+        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => {}
+    }
+    if let Some(digest) = digest {
+        note(BLAKE3, digest.to_string());
+    }
+    if entry.nlink > 1 && !entry.is_dir() {
+        note(LINKS, format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink));
+    }
+    if entry.is_sparse() {
+        note(ALLOCATED, entry.allocated.to_string());
+    }
+    if !entry.xattrs.is_empty() {
+        let text = xattrs_text(&entry.xattrs);
+        note(XATTRS, if attributes { text } else { left_out(&text) });
+    }
+    metadata
+}
+
+fn left_out(text: &str) -> String {
+    format!("{LEFT_OUT}{}", &Digest::of(text.as_bytes()).to_string()[..32])
+}
+
+fn xattrs_text(xattrs: &[Xattr]) -> String {
+    let one = |(name, value): &Xattr| format!("{}:{}", STANDARD.encode(name), STANDARD.encode(value));
+    xattrs.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+fn xattrs_of(text: &str) -> Option<Vec<Xattr>> {
+    let one = |pair: &str| {
+        let (name, value) = pair.split_once(':')?;
+        Some((ByteBuf::from(STANDARD.decode(name).ok()?), ByteBuf::from(STANDARD.decode(value).ok()?)))
+    };
+    text.split(',').map(one).collect()
+}
+
+/// Whether the object has POSIX metadata.
+pub(super) fn are_there(object: &Object) -> bool {
+    object.meta("mode").is_some()
+}
+
+/// Whether the recorded mode is that of a directory.
+pub(super) fn is_folder(object: &Object) -> bool {
+    let mode = object.meta("mode").and_then(|text| u32::from_str_radix(text, 8).ok());
+    mode.is_some_and(|mode| mode & KIND == 0o040_000)
+}
+
+/// The entry that an object stands for; `digest` is the recorded digest. Missing metadata defaults to that of a plain
+/// file (or directory, if `folder`) of this user, modified when the object was.
+pub(super) fn read(path: &RelPath, object: &Object, folder: bool, digest: Option<&Digest>) -> Entry {
+    let number = |name: &str, radix| object.meta(name).and_then(|text| u64::from_str_radix(text, radix).ok());
+    let mode = number("mode", 8).and_then(|mode| u32::try_from(mode).ok());
+    let bits = mode.map_or(0, |mode| mode & KIND);
+    let device = || number(DEVICE, 10).unwrap_or_default();
+    let kind = match bits {
+        _ if folder => EntryKind::Dir,
+        0o120_000 => match object.meta(TARGET).and_then(|text| STANDARD.decode(text).ok()) {
+            Some(target) => EntryKind::Symlink(target),
+            None => EntryKind::File,
+        },
+        0o010_000 if object.len == 0 => EntryKind::Fifo,
+        0o140_000 if object.len == 0 => EntryKind::Socket,
+        0o020_000 if object.len == 0 => EntryKind::CharDevice(device()),
+        0o060_000 if object.len == 0 => EntryKind::BlockDevice(device()),
+        _ => EntryKind::File,
+    };
+    let len = if kind == EntryKind::File { object.len } else { 0 };
+    let mtime = object
+        .meta("mtime")
+        .and_then(recorded_time)
+        .or_else(|| modified(&object.modified))
+        .unwrap_or_default();
+    let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
+    let plain = if folder { PLAIN.1 } else { PLAIN.0 };
+    let (dev, ino, nlink) = identity(object, &kind, digest);
+    Entry {
+        path: path.clone(),
+        len,
+        mtime,
+        atime: object.meta("atime").and_then(modified).unwrap_or(mtime),
+        ctime: None,
+        mode: mode.map_or(plain, |mode| mode & 0o7777),
+        uid: id("uid", rustix::process::geteuid().as_raw()),
+        gid: id("gid", rustix::process::getegid().as_raw()),
+        names: None,
+        dev,
+        ino,
+        nlink,
+        allocated: number(ALLOCATED, 10).unwrap_or(len),
+        xattrs: object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default(),
+        kind,
+    }
+}
+
+/// Device, inode and link count. Objects that were names of one file, and still have the same content, get the same
+/// inode. Any other inode is a hash of the ETag: no two states of an object have the same ETag.
+fn identity(object: &Object, kind: &EntryKind, digest: Option<&Digest>) -> (u64, u64, u32) {
+    let hash = |text: &str| {
+        let mut first = [0; 8];
+        first.copy_from_slice(&Digest::of(text.as_bytes()).0[..8]);
+        u64::from_le_bytes(first)
+    };
+    let names =
+        object.meta(LINKS).and_then(|text| Some((text, text.rsplit('-').next()?.parse::<u32>().ok()?)));
+    match names {
+        Some((text, names)) if names > 1 && *kind != EntryKind::Dir => {
+            let proof = digest.map(Digest::to_string).unwrap_or_default();
+            let mtime = object.meta("mtime").unwrap_or_default();
+            let target = object.meta(TARGET).unwrap_or_default();
+            (1, hash(&format!("{text} {} {mtime} {proof} {target}", object.len)), names)
+        }
+        _ => (0, hash(object.etag.trim_matches('"')), 1),
+    }
+}
+
+/// Whether the metadata of `object` matches `entry`. Access times and holes do not count.
+pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
+    let wanted = write(ObjectKind::S3, entry, None, true);
+    let same = |name: &str, wanted: Option<&str>| {
+        let there = object.meta(name);
+        match (name, there, wanted) {
+            ("mtime", Some(there), _) => recorded_time(there) == Some(entry.mtime),
+            (XATTRS, Some(there), Some(wanted)) => there == wanted || there == left_out(wanted),
+            _ => there == wanted,
+        }
+    };
+    let value = |name: &str| wanted.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..]);
+    let counts = ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS];
+    counts.into_iter().all(|name| same(name, value(name)))
+}
+
+/// Whether the object was one of several names of a file.
+pub(super) fn is_of_several_names(object: &Object) -> bool {
+    object.meta(LINKS).is_some()
+}
+
+/// The recorded digest.
+pub(super) fn digest(object: &Object) -> Option<Digest> {
+    object.meta(BLAKE3).and_then(Digest::from_hex)
+}
+
+/// Seconds since 1970 with nine decimals, as rclone writes them.
+fn decimal(time: Timestamp) -> String {
+    let nanos = i128::from(time.sec) * 1_000_000_000 + i128::from(time.nsec);
+    let (sign, nanos) = if nanos < 0 { ("-", nanos.unsigned_abs()) } else { ("", nanos.unsigned_abs()) };
+    format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// A time in either format.
+fn recorded_time(text: &str) -> Option<Timestamp> {
+    time_of(text).or_else(|| modified(text))
+}
+
+fn time_of(text: &str) -> Option<Timestamp> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let part: String = part.chars().chain("000000000".chars()).take(9).collect();
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain(whole) || !plain(&part) {
+        return None;
+    }
+    let nanos = i128::from(whole.parse::<i64>().ok()?) * 1_000_000_000 + part.parse::<i128>().ok()?;
+    let nanos = if negative { -nanos } else { nanos };
+    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+}
+
+fn rfc3339(time: Timestamp) -> Option<String> {
+    let whole = jiff::Timestamp::from_second(time.sec).ok()?;
+    whole.checked_add(jiff::SignedDuration::from_nanos(time.nsec.into())).ok().map(|time| time.to_string())
+}
+
+/// A time as stores write it: RFC 3339 in listings, an HTTP date elsewhere.
+fn modified(text: &str) -> Option<Timestamp> {
+    let time = text
+        .parse::<jiff::Timestamp>()
+        .ok()
+        .or_else(|| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok())?;
+    let nanos = time.as_nanosecond();
+    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the recorded digest.
+    fn read_recorded(path: &RelPath, object: &Object, folder: bool) -> Entry {
+        read(path, object, folder, digest(object).as_ref())
+    }
+
+    fn entry(kind: EntryKind) -> Entry {
+        Entry {
+            path: RelPath::new(b"a/b").unwrap(),
+            len: if kind == EntryKind::File { 7 } else { 0 },
+            kind,
+            mtime: Timestamp { sec: -1, nsec: 500_000_000 },
+            atime: Timestamp { sec: 4_102_444_800, nsec: 1 },
+            ctime: None,
+            mode: 0o4755,
+            uid: 4_000_000_000,
+            gid: 7,
+            names: None,
+            dev: 0,
+            ino: 0,
+            nlink: 1,
+            allocated: 0,
+            xattrs: Vec::new(),
+        }
+    }
+
+    fn object(entry: &Entry, attributes: bool) -> Object {
+        let metadata = write(ObjectKind::Az, entry, Some(&Digest::of(b"content")), attributes);
+        Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
+    }
+
+    #[test]
+    fn metadata_round_trips() {
+        let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
+        let names = [&b"user.a"[..], b"user.ab", b"user.abc", b"user.abcd"];
+        let values = [&b""[..], b"1", b"12", b"123", &[0, 255, 10, b'=']];
+        for kind in [
+            EntryKind::File,
+            EntryKind::Symlink(b"../\xff\n".to_vec()),
+            EntryKind::Fifo,
+            EntryKind::Socket,
+            EntryKind::CharDevice(259),
+            EntryKind::BlockDevice(1 << 40),
+        ] {
+            let mut entry = entry(kind);
+            for (name, value) in names.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
+                entry.xattrs = vec![pair(name, value), pair(b"user.z", b"z")];
+                let object = object(&entry, true);
+                let back = read_recorded(&entry.path, &object, false);
+                assert!(is_same(&object, &entry));
+                assert_eq!(back, Entry { ino: back.ino, ..entry.clone() });
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_too_long_for_the_store_count_as_unchanged_until_they_change() {
+        let mut entry = entry(EntryKind::File);
+        entry.xattrs = vec![(ByteBuf::from(b"user.a"), ByteBuf::from(b"long"))];
+        let object = object(&entry, false);
+        assert!(read_recorded(&entry.path, &object, false).xattrs.is_empty() && is_same(&object, &entry));
+        entry.xattrs[0].1 = ByteBuf::from(b"other");
+        assert!(!is_same(&object, &entry));
+    }
+
+    #[test]
+    fn names_of_one_file_share_an_inode_only_with_the_same_content() {
+        let first = Entry { nlink: 2, dev: 5, ino: 6, ..entry(EntryKind::File) };
+        let one = object(&first, true);
+        let mut other = one.clone();
+        "\"f\"".clone_into(&mut other.etag);
+        let id = |object: &Object| {
+            let entry = read_recorded(&first.path, object, false);
+            (entry.dev, entry.ino, entry.nlink)
+        };
+        assert_eq!(id(&one), id(&other));
+        other.metadata = write(ObjectKind::S3, &first, Some(&Digest::of(b"else")), true);
+        assert_ne!(id(&one), id(&other));
+    }
+
+    #[test]
+    fn metadata_of_other_tools_is_read() {
+        let note = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let metadata = vec![note("mtime", "1700000000.25"), note("mode", "100640"), note("uid", "5")];
+        let modified = "Wed, 21 Oct 2015 07:28:00 GMT".to_owned();
+        let rclone = Object { len: 3, modified: modified.clone(), metadata, ..Object::default() };
+        let path = RelPath::new(b"x").unwrap();
+        let back = read_recorded(&path, &rclone, false);
+        assert_eq!(
+            (back.mtime, back.mode, back.uid),
+            (Timestamp { sec: 1_700_000_000, nsec: 250_000_000 }, 0o640, 5)
+        );
+        // On other stores than S3 rclone writes a date.
+        let dated = vec![note("mtime", "2023-11-14T22:13:20.250000000Z")];
+        assert_eq!(
+            read_recorded(&path, &Object { metadata: dated, ..rclone.clone() }, false).mtime,
+            back.mtime
+        );
+        let bare = read_recorded(&path, &Object { metadata: Vec::new(), ..rclone }, false);
+        assert_eq!((bare.mtime.sec, bare.mode, &bare.kind), (1_445_412_480, 0o644, &EntryKind::File));
+        assert_eq!(
+            super::modified("2015-10-21T07:28:00.5Z"),
+            Some(Timestamp { sec: 1_445_412_480, nsec: 500_000_000 })
+        );
+        for bad in ["", "x", "1.x", "-", "1e5", "99999999999999999999"] {
+            assert_eq!(time_of(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! One container: what all of its requests share.
+
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use super::address::ContainerAddress;
+use super::login::Login;
+use super::options;
+use crate::http::{Call, Head, Http};
+use crate::meter::Requests;
+use crate::payload::{crc64_le_of, md5_in};
+use crate::settings::{StoreSettings, variable};
+use crate::store::{Activity, Answer, Checksum, PutOptions, Store, Tag, Terms};
+
+/// <https://learn.microsoft.com/rest/api/storageservices/understanding-block-blobs--append-blobs--and-page-blobs>:
+/// 50,000 blocks of up to 4,000 MiB. Azure's CRC64 is CRC-64/NVME in little-endian order.
+const TERMS: Terms = Terms {
+    max_parts: 50_000,
+    check: Checksum::Crc64,
+    delete_batch: 1,
+    max_copy_len: u64::MAX,
+    keeps_uploads: Some("Azure keeps what was sent for a week, unless --resume goes on from it"),
+    lists_uploads: false,
+    metadata_at_end: true,
+    credentials: "credentials come from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT with \
+                  AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, AZURE_TENANT_ID with AZURE_CLIENT_ID and a secret or \
+                  a federated token, `az login`, or the machine's identity",
+};
+
+/// One container.
+pub(crate) struct Azure {
+    pub(super) http: Http,
+    pub(super) login: Login,
+}
+
+impl Azure {
+    /// Opens a container, without a request.
+    ///
+    /// # Errors
+    /// `Usage` if the settings are invalid.
+    pub(crate) fn new(container: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<Self> {
+        let bad =
+            |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(container);
+        let place = ContainerAddress::find(container, settings.endpoint.as_deref(), &variable);
+        let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
+        Ok(Self {
+            http: Http::new(requests, None).map_err(bad)?,
+            login: Login::new(place, settings.insecure_http),
+        })
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(super) fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+        let (head, content) = self.http.ask(&self.login, call, at)?;
+        self.vouch(&head)?;
+        Ok((head, content))
+    }
+
+    /// Sends a request and parses the answer with `read`.
+    pub(super) fn asked<T>(
+        &self,
+        call: &Call<'_>,
+        at: &Activity<'_>,
+        read: impl FnOnce(&[u8]) -> Answer<T>,
+    ) -> Answer<T> {
+        self.http.asked(&self.login, call, at, read)
+    }
+
+    /// Verifies that a store sent this answer: Azure's stores identify themselves in each.
+    pub(super) fn vouch(&self, head: &Head) -> Answer<()> {
+        if self.http.recognition.is_proven(&self.login, head) {
+            return Ok(());
+        }
+        Err(self.http.recognition.foreign(&self.login, head, "something else"))
+    }
+}
+
+/// The tag in the answer to a write, with this ETag.
+pub(super) fn tag(head: &Head, etag: String) -> Tag {
+    let crc64 = head.get("x-ms-content-crc64").and_then(crc64_le_of);
+    let content_md5 = head.get("content-md5").and_then(md5_in);
+    Tag { etag, crc64, crc32c: None, content_md5 }
+}
+
+impl Store for Azure {
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn check_options(&self, options: &PutOptions) -> Answer<()> {
+        options::check_options(options)
+    }
+}

@@ -1,0 +1,240 @@
+//! One bucket of a store, and the loop that every request goes through.
+
+use haul_core::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use haul_core::location::{ObjectKind, ObjectPlace};
+use haul_core::path::printable;
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use super::limiter::ConcurrencyLimiter;
+use super::positions::ListingPositions;
+use super::retry::{Notify, RetryPolicy};
+use crate::az::Azure;
+use crate::fault::{Class, Fault};
+use crate::gs;
+use crate::meter::Requests;
+use crate::s3;
+use crate::settings::StoreSettings;
+use crate::store::{Activity, Checksum, Object, PutOptions, Store, Terms};
+
+/// The most requests with content in flight.
+pub const AT_ONCE: usize = 24;
+
+/// The most requests with little or no content in flight.
+pub const MANY_AT_ONCE: usize = 256;
+
+/// One bucket of a store. Many threads may use it at once; calls block and are retried.
+pub struct Client {
+    pub(super) store: Box<dyn Store>,
+    place: ObjectPlace,
+    endpoint: String,
+    pub(super) side: Side,
+    pub(super) timeout: Duration,
+    requests: Arc<Requests>,
+    pub(super) limiter: ConcurrencyLimiter,
+    /// Limits the requests with little or no content, as trees make them.
+    pub(super) small_limiter: ConcurrencyLimiter,
+    pub(super) cancel: Arc<AtomicBool>,
+    notify: Notify,
+    /// The last success of any request.
+    last_success: Mutex<Option<Instant>>,
+    /// The store supports MD5 only, not the checksum of its provider.
+    pub(super) md5: AtomicBool,
+    /// The refusal of the credentials was reported.
+    refusal_reported: AtomicBool,
+    /// The store's warning was reported.
+    warning_reported: AtomicBool,
+    /// The wait for the store was reported.
+    wait_reported: AtomicBool,
+    /// The store cannot delete several objects by one request.
+    pub(super) one_by_one: AtomicBool,
+    /// The positions of the listings in progress.
+    pub(super) positions: ListingPositions,
+}
+
+/// Opens the bucket of a location, without a request. `cancel` cancels all requests; `notify` receives messages for the
+/// user.
+///
+/// # Errors
+/// `Usage` if the settings are invalid, else that of loading certificates.
+pub fn open(
+    place: &ObjectPlace,
+    side: Side,
+    settings: &StoreSettings,
+    cancel: Arc<AtomicBool>,
+    notify: Notify,
+) -> Result<Client> {
+    let requests = Arc::new(Requests::default());
+    let store: Box<dyn Store> = match place.kind {
+        ObjectKind::S3 => Box::new(s3::open(&place.bucket, settings, Arc::clone(&requests))?),
+        ObjectKind::Gs => Box::new(gs::open(&place.bucket, settings, Arc::clone(&requests))?),
+        ObjectKind::Az => Box::new(Azure::new(&place.bucket, settings, Arc::clone(&requests))?),
+    };
+    Ok(Client {
+        store,
+        place: place.clone(),
+        endpoint: settings.endpoint.clone().unwrap_or_default(),
+        side,
+        timeout: settings.timeout,
+        requests,
+        limiter: ConcurrencyLimiter::new(AT_ONCE),
+        small_limiter: ConcurrencyLimiter::new(MANY_AT_ONCE),
+        cancel,
+        notify,
+        last_success: Mutex::new(None),
+        md5: AtomicBool::new(false),
+        refusal_reported: AtomicBool::new(false),
+        warning_reported: AtomicBool::new(false),
+        wait_reported: AtomicBool::new(false),
+        one_by_one: AtomicBool::new(false),
+        positions: ListingPositions::default(),
+    })
+}
+
+impl Client {
+    /// The counts of requests.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// The number of requests with content that may be in flight now.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.limiter.allowed()
+    }
+
+    /// The provider's limits and features.
+    #[must_use]
+    pub fn terms(&self) -> &'static Terms {
+        self.store.terms()
+    }
+
+    /// The kind of store.
+    #[must_use]
+    pub fn kind(&self) -> ObjectKind {
+        self.place.kind
+    }
+
+    /// Checks that objects can be written with these options, without a request.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`], naming what the provider lacks.
+    pub fn check_options(&self, options: &PutOptions) -> Result<()> {
+        self.store.check_options(options).map_err(|fault| {
+            Error::new(ErrorKind::Usage, self.side, "write", fault.message).on(self.name(""))
+        })
+    }
+
+    /// The location of an object, as the user writes it.
+    #[must_use]
+    pub fn name(&self, key: &str) -> String {
+        ObjectPlace { key: key.to_owned(), ..self.place.clone() }.to_string()
+    }
+
+    /// The configured endpoint; empty for the provider's own.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Reports a message to the user.
+    pub fn notify(&self, text: &str) {
+        (self.notify)(text);
+    }
+
+    /// The error of a request that is conditional on an object's ETag.
+    pub(super) fn changed_or(&self, fault: &Fault, operation: &str, object: &Object) -> Error {
+        if fault.class == Class::Condition {
+            let error =
+                Error::new(ErrorKind::SourceChanged, self.side, operation, "it is another object by now");
+            return error.on(self.name(&object.key));
+        }
+        self.error(fault, operation, &object.key)
+    }
+
+    /// The side that errors are attributed to.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    pub(super) fn error(&self, fault: &Fault, operation: &str, key: &str) -> Error {
+        fault.error(self.side, operation, &self.name(key), self.store.terms().credentials)
+    }
+
+    /// Repeats a request until it succeeds or a retry would not help.
+    pub(super) fn ask<T>(&self, request: impl FnMut(&Activity<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.ask_unless(None, request)
+    }
+
+    pub(super) fn ask_unless<T>(
+        &self,
+        unwanted: Option<&AtomicBool>,
+        mut request: impl FnMut(&Activity<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut retry = RetryPolicy::new(self.timeout);
+        loop {
+            let at = Activity::new(retry.stall(), &self.cancel, unwanted);
+            if at.is_abandoned() {
+                return Err(Fault::new(Class::Abandoned, "interrupted"));
+            }
+            let answer = request(&at);
+            if !self.warning_reported.load(Ordering::Relaxed)
+                && let Some(warning) = self.store.warning()
+                && !self.warning_reported.swap(true, Ordering::Relaxed)
+            {
+                self.notify(&warning);
+            }
+            let fault = match answer {
+                Ok(answer) => {
+                    self.note_success();
+                    return Ok(answer);
+                }
+                Err(fault) => fault,
+            };
+            let last_success = *self.last_success.lock();
+            if fault.class == Class::SlowDown {
+                self.limiter.slow_down();
+                self.small_limiter.slow_down();
+            }
+            if !retry.allows(&fault, last_success) {
+                return Err(retry.exhausted(fault));
+            }
+            if matches!(fault.class, Class::Login | Class::Expired)
+                && !self.refusal_reported.swap(true, Ordering::Relaxed)
+            {
+                let why = printable(fault.message.as_bytes());
+                self.notify(&format!("the credentials are refused ({why}): waiting for new ones"));
+            }
+            if last_success.is_none() && retry.is_long() && !self.wait_reported.swap(true, Ordering::Relaxed)
+            {
+                let most = self.timeout.as_secs();
+                self.notify(&format!(
+                    "the store gives no answer: {}; trying for up to {most} s",
+                    fault.message
+                ));
+            }
+            let mut ends = vec![&*self.cancel];
+            ends.extend(unwanted);
+            retry.wait(&fault, &ends);
+            self.requests.retried();
+        }
+    }
+
+    fn note_success(&self) {
+        *self.last_success.lock() = Some(Instant::now());
+        self.limiter.succeeded();
+        self.small_limiter.succeeded();
+        if self.refusal_reported.swap(false, Ordering::Relaxed) {
+            self.notify("the credentials are taken again");
+        }
+    }
+
+    pub(super) fn check(&self) -> Checksum {
+        if self.md5.load(Ordering::Relaxed) { Checksum::Md5 } else { self.store.terms().check }
+    }
+}

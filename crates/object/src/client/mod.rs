@@ -1,0 +1,19 @@
+//! A bucket with retries: each request is repeated until it succeeds, fails for good, or nothing has succeeded for too
+//! long.
+
+mod bucket;
+mod limiter;
+mod list;
+mod positions;
+mod read;
+mod remove;
+mod retry;
+mod run_id;
+mod tree;
+mod uploads;
+mod write;
+
+pub use crate::payload::joined_crc64;
+pub use bucket::{AT_ONCE, Client, MANY_AT_ONCE, open};
+pub use retry::Notify;
+pub use run_id::{RUN, run_metadata, run_name};

@@ -1,0 +1,132 @@
+//! Decides when a request is repeated, and after how long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::fault::{Class, Fault};
+
+/// Receives messages for the user.
+pub type Notify = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The first wait.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// The longest wait, unless the store asks for more.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How often damaged data is sent.
+const DAMAGED: u32 = 5;
+
+/// How often an invalid answer is accepted: a cut connection can look like one.
+const NONSENSE: u32 = 3;
+
+/// How long an unknown host name is retried.
+const NO_HOST: Duration = Duration::from_secs(10);
+
+/// After so long a silent wait is reported to the user.
+const LONG: Duration = Duration::from_secs(3);
+
+/// The retries of one request.
+pub(super) struct RetryPolicy {
+    limit: Duration,
+    tries: u32,
+    failed: Option<Instant>,
+}
+
+impl RetryPolicy {
+    /// Retries until nothing has succeeded for `limit`.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, tries: 0, failed: None }
+    }
+
+    /// The longest time that one request may make no progress.
+    pub(super) fn stall(&self) -> Duration {
+        (self.limit / 4).clamp(Duration::from_secs(1), Duration::from_secs(30))
+    }
+
+    /// Whether to retry. `last_success` is the last success of any request to the store.
+    pub(super) fn allows(&mut self, fault: &Fault, last_success: Option<Instant>) -> bool {
+        self.tries += 1;
+        let failed = *self.failed.get_or_insert_with(Instant::now);
+        let since = last_success.map_or(failed, |at| at.max(failed));
+        let again = match fault.class {
+            Class::Again | Class::SlowDown | Class::Expired => true,
+            Class::Damaged => self.tries < DAMAGED,
+            Class::Nonsense => self.tries < NONSENSE,
+            // Credentials that never worked are a mistake; those that did are being replaced.
+            Class::Login | Class::Skewed => last_success.is_some(),
+            Class::NoHost => last_success.is_some() || since.elapsed() < NO_HOST,
+            _ => false,
+        };
+        again && since.elapsed() < self.limit
+    }
+
+    /// Whether the retries have lasted long enough to tell the user.
+    pub(super) fn is_long(&self) -> bool {
+        self.failed.is_some_and(|failed| failed.elapsed() > LONG)
+    }
+
+    /// The last failure, with the number of tries.
+    pub(super) fn exhausted(&self, mut fault: Fault) -> Fault {
+        let retried =
+            matches!(fault.class, Class::Again | Class::SlowDown | Class::Expired) && self.tries > 1;
+        if retried {
+            let seconds = self.limit.as_secs();
+            fault.message =
+                format!("{}, {} times; nothing went through for {seconds} s", fault.message, self.tries);
+        }
+        fault
+    }
+
+    /// Waits before the next try: twice as long each time, with some jitter, and at least as long as the store asks.
+    /// Returns early when one of `ends` is set.
+    pub(super) fn wait(&self, fault: &Fault, ends: &[&AtomicBool]) {
+        let doubled = FIRST * 2_u32.pow(self.tries.saturating_sub(1).min(10));
+        let wait = doubled.min(LONGEST).mul_f64(0.5 + chance() / 2.0);
+        let asked = fault.retry_after.map_or(wait, |asked| asked.max(wait)).min(self.limit);
+        let until = Instant::now() + asked;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if ends.iter().any(|end| end.load(Ordering::Relaxed)) {
+                return;
+            }
+            thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+/// A random number from 0 to 1.
+fn chance() -> f64 {
+    let mut bytes = [0; 2];
+    // Without randomness there is no jitter, which is tolerable.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    f64::from(u16::from_ne_bytes(bytes)) / f64::from(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_end_by_class_time_and_count() {
+        let fault = |class| Fault::new(class, "x");
+        let holds = |class, last_success| {
+            RetryPolicy::new(Duration::from_secs(60)).allows(&fault(class), last_success)
+        };
+        let now = Some(Instant::now());
+        assert!(holds(Class::Again, None) && holds(Class::SlowDown, None) && holds(Class::Expired, None));
+        for class in [Class::Login, Class::Skewed] {
+            assert!(!holds(class, None) && holds(class, now));
+        }
+        assert!(holds(Class::NoHost, None) && !holds(Class::Foreign, now) && !holds(Class::Insecure, now));
+        assert!(!holds(Class::Denied, now) && !holds(Class::Final, now) && !holds(Class::Abandoned, now));
+        let mut damaged = RetryPolicy::new(Duration::from_secs(60));
+        let tries = (1..).take_while(|_| damaged.allows(&fault(Class::Damaged), None)).count();
+        assert_eq!(tries, 4);
+        let mut over = RetryPolicy::new(Duration::ZERO);
+        assert!(!over.allows(&fault(Class::Again), None));
+        assert!(!over.allows(&fault(Class::Again), None));
+        assert!(over.exhausted(fault(Class::Again)).message.contains("2 times"));
+    }
+}

@@ -1,0 +1,343 @@
+//! Sends a request and reads its answer.
+
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use reqwest::{Method, Response};
+
+use super::call::{Call, Head, Signed, Signer, host_of};
+use super::recognition::{Recognition, is_page};
+use crate::fault::{Class, Fault};
+use crate::meter::Requests;
+use crate::store::{Activity, Answer, ExpectedObject, Take};
+use crate::url::address;
+
+/// The longest answer that is read whole. A page has at most a few thousand keys of 1,024 bytes, each byte of which may
+/// be encoded as three.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// How often a request in flight is checked for progress and cancellation.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Fewer bytes than this within the stall limit count as no progress.
+const DRIP: u64 = 4 << 10;
+
+/// How long idle connections are kept: stores close them after about 20 s.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// The connection timeout.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Connections to one provider.
+pub(crate) struct Http {
+    client: reqwest::Client,
+    requests: Arc<Requests>,
+    /// Whether a store of the expected kind answers.
+    pub(crate) recognition: Recognition,
+}
+
+impl Http {
+    /// Trusts the system's certificates and those in the file `ca_bundle`.
+    ///
+    /// # Errors
+    /// A sentence if the file cannot be read.
+    pub(crate) fn new(requests: Arc<Requests>, ca_bundle: Option<&str>) -> Result<Self, String> {
+        let mut client = reqwest::Client::builder()
+            .http1_only()
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")));
+        if let Some(path) = ca_bundle {
+            let read = std::fs::read(path).map_err(|error| error.to_string());
+            let parsed = read.and_then(|pem| {
+                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
+            });
+            client = client.tls_certs_merge(parsed.map_err(|error| format!("{path}: {error}"))?);
+        }
+        let client = client.build().map_err(|error| error.to_string())?;
+        Ok(Self { client, requests, recognition: Recognition::default() })
+    }
+
+    /// Sends a request and reads the whole answer; refuses web pages.
+    pub(crate) fn ask(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<(Head, Vec<u8>)> {
+        let asked = self.ask_up_to(signer, call, MAX_ANSWER, at);
+        let (head, content) = asked.map_err(|fault| match fault.class {
+            Class::TooLong => Fault::nonsense("it is longer than any answer is"),
+            _ => fault,
+        })?;
+        if is_page(&head, &content) {
+            return Err(self.recognition.foreign(signer, &head, "a page"));
+        }
+        Ok((head, content))
+    }
+
+    /// Sends a request and parses the answer with `read`.
+    pub(crate) fn asked<T>(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        at: &Activity<'_>,
+        read: impl FnOnce(&[u8]) -> Answer<T>,
+    ) -> Answer<T> {
+        let (head, content) = self.ask(signer, call, at)?;
+        let answer = self.recognition.understood(signer, &head, read(&content));
+        if answer.is_ok() {
+            self.recognition.prove();
+        }
+        answer
+    }
+
+    /// Sends a request and reads an answer of at most `limit` bytes.
+    pub(crate) fn ask_up_to(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        limit: usize,
+        at: &Activity<'_>,
+    ) -> Answer<(Head, Vec<u8>)> {
+        let mut content = Vec::new();
+        let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
+        let head = self.stream(signer, call, &|_| Ok(()), &mut take, limit as u64, at)?;
+        Ok((head, content))
+    }
+
+    /// Sends a request and passes the content of the answer to `take`, if `accept` approves its head, up to `limit`
+    /// bytes.
+    pub(crate) fn stream(
+        &self,
+        signer: &impl Signer,
+        call: &Call<'_>,
+        accept: &(dyn Fn(&Head) -> Answer<()> + Sync),
+        take: &mut (dyn FnMut(&[u8]) + Send),
+        limit: u64,
+        at: &Activity<'_>,
+    ) -> Answer<Head> {
+        crate::runtime::block_on(async {
+            let mut answer = watch(at, self.send(signer, call, at)).await?;
+            // At most two corrections: the region, and the bucket in the host name.
+            for _ in 0..2 {
+                if answer.status().is_success() || !signer.learn(answer.headers()) {
+                    break;
+                }
+                answer = watch(at, self.send(signer, call, at)).await?;
+            }
+            let head = Head::of(&answer);
+            if !answer.status().is_success() {
+                let (fault, content) = watch(at, refusal(signer, answer)).await?;
+                return Err(self.recognition.refused(signer, call, &head, fault, &content));
+            }
+            accept(&head)?;
+            let (mut read, mut seen) = (0, 0);
+            while let Some(bytes) = watch(at, async { answer.chunk().await.map_err(|e| lost(&e)) }).await? {
+                read += bytes.len() as u64;
+                // A trickle counts as no progress.
+                if read - seen >= DRIP {
+                    seen = read;
+                    at.moved();
+                }
+                if read > limit {
+                    return Err(Fault::new(Class::TooLong, "the answer is longer than it may be"));
+                }
+                take(&bytes);
+            }
+            Ok(head)
+        })
+    }
+
+    /// Reads a range of an object, if it has the expected ETag.
+    pub(crate) fn range(
+        &self,
+        signer: &impl Signer,
+        call: Call<'_>,
+        range: Range<u64>,
+        known: ExpectedObject<'_>,
+        take: Take<'_>,
+        at: &Activity<'_>,
+    ) -> Answer<()> {
+        let wanted = range.end - range.start;
+        let mut call = call.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
+        let etag = known.etag;
+        if !etag.is_empty() {
+            // Some listings omit the quotes of ETags.
+            let quoted = if etag.ends_with('"') { etag.to_owned() } else { format!("\"{etag}\"") };
+            call = call.header("if-match", quoted);
+        }
+        let mut read = 0;
+        let mut counted = |bytes: &[u8]| {
+            read += bytes.len() as u64;
+            take(bytes);
+        };
+        self.stream(signer, &call, &|head| is_of(head, &range, known), &mut counted, wanted, at)?;
+        if read < wanted {
+            return Err(Fault::new(Class::Again, format!("the answer ended after {read} of {wanted} bytes")));
+        }
+        Ok(())
+    }
+
+    async fn send(&self, signer: &impl Signer, call: &Call<'_>, at: &Activity<'_>) -> Answer<Response> {
+        let Signed { url, mut headers } = signer.sign(call).await?;
+        let mut request = self.client.request(call.method.clone(), address(&url)?);
+        self.requests.count(call.kind);
+        if let Some(body) = call.body {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            let moved = Arc::new(tokio::sync::Notify::new());
+            let noted = Arc::clone(&moved);
+            let chunks = stream::unfold((body.clone(), 0), move |(body, mut at)| {
+                noted.notify_one();
+                std::future::ready(body.chunk(&mut at).transpose().map(|chunk| (chunk, (body, at))))
+            });
+            request = request.headers(headers).body(reqwest::Body::wrap_stream(chunks));
+            let send = request.send();
+            tokio::pin!(send);
+            loop {
+                tokio::select! {
+                    answer = &mut send => break answer,
+                    () = moved.notified() => at.moved(),
+                }
+            }
+        } else {
+            if call.method == Method::POST || call.method == Method::PUT {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+            }
+            request.headers(headers).send().await
+        }
+        .map_err(|error| lost(&error))
+    }
+}
+
+/// Runs a step of a request until it stalls or is cancelled.
+async fn watch<T>(at: &Activity<'_>, step: impl Future<Output = Answer<T>>) -> Answer<T> {
+    tokio::pin!(step);
+    loop {
+        tokio::select! {
+            done = &mut step => return done,
+            () = tokio::time::sleep(LOOK) => {
+                if at.is_abandoned() {
+                    return Err(Fault::new(Class::Abandoned, "interrupted"));
+                }
+                if at.is_stalled() {
+                    let message = format!("nothing moved for {} s", at.stall.as_secs_f64());
+                    return Err(Fault::new(Class::Again, message));
+                }
+            }
+        }
+    }
+}
+
+/// The failure of a connection, in the words of the innermost cause.
+fn lost(error: &reqwest::Error) -> Fault {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let text = cause.to_string();
+    // An unbuildable request fails the same way each time.
+    if error.is_builder() {
+        return Fault::new(Class::Final, text);
+    }
+    let Some(host) = error.url().filter(|_| error.is_connect()).map(host_of) else {
+        return Fault::new(Class::Again, text);
+    };
+    // A TLS client that gets an HTTP answer.
+    if text.contains("InvalidContentType") {
+        return Fault::new(Class::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));
+    }
+    if text.contains("Name or service not known") {
+        return Fault::new(Class::NoHost, format!("no host is known as {host}"));
+    }
+    Fault::new(Class::Again, format!("{host}: {text}"))
+}
+
+/// Adds both times to the refusal of a skewed clock.
+fn skewed(fault: Fault, headers: &HeaderMap) -> Fault {
+    if fault.class != Class::Skewed {
+        return fault;
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let here = crate::time::of_unix(now.as_secs());
+    let there = headers.get("date").and_then(|value| value.to_str().ok()).map(crate::time::of_http);
+    let there = there.unwrap_or_else(|| "another time".to_owned());
+    let message = format!("the clocks differ by too much: it is {here} here, and {there} at the store");
+    Fault { message, ..fault }
+}
+
+/// Checks that an answer has the requested object and range: not all stores and proxies support conditions and ranges.
+fn is_of(head: &Head, range: &Range<u64>, known: ExpectedObject<'_>) -> Answer<()> {
+    let etag = known.etag;
+    let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
+    let same = etag.is_empty() || head.get("etag").is_none_or(|found| bare(found) == bare(etag));
+    let wanted = format!("bytes {}-{}/", range.start, range.end.saturating_sub(1));
+    let placed = match head.get("content-range") {
+        // The total length may be `*`.
+        Some(found) => found.strip_prefix(&wanted).is_some_and(|whole| {
+            let whole = whole.trim().parse::<u64>().ok();
+            known.len.is_none_or(|len| whole.is_none_or(|whole| whole == len))
+        }),
+        // The whole object, if the range is the whole object.
+        None => {
+            let len = head.get("content-length").and_then(|text| text.parse().ok());
+            range.start == 0 && len == Some(range.end) && known.len.is_none_or(|known| len == Some(known))
+        }
+    };
+    if same && placed {
+        return Ok(());
+    }
+    Err(Fault::new(Class::Condition, "the answer is not what was asked for"))
+}
+
+/// Reads an error answer: the failure, and the content.
+async fn refusal(signer: &impl Signer, answer: Response) -> Answer<(Fault, Vec<u8>)> {
+    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+    let retry_after = headers.get("retry-after").and_then(|value| value.to_str().ok());
+    let retry_after = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let mut content = Vec::new();
+    let mut chunks = answer.bytes_stream();
+    while let Some(Ok(bytes)) = chunks.next().await {
+        content.extend_from_slice(&bytes);
+        if content.len() > 64 << 10 {
+            break;
+        }
+    }
+    let fault = skewed(signer.refusal(status, &headers, &content), &headers);
+    let fault = Fault { retry_after, ..fault };
+    Ok((fault, content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn an_answer_of_another_object_or_range_is_refused() {
+        let answer = |headers: &[(&'static str, &'static str)]| {
+            let pairs = headers.iter().map(|(name, value)| {
+                (reqwest::header::HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            Head { status: 206, headers: pairs.collect::<HeaderMap>(), host: "h".to_owned() }
+        };
+        let part = ("content-range", "bytes 2-4/9");
+        let is = |headers: &[_], range: Range<u64>| {
+            is_of(&answer(headers), &range, ExpectedObject { etag: "\"e\"", len: Some(9) }).is_ok()
+        };
+        assert!(is(&[part, ("etag", "\"e\"")], 2..5) && is(&[part, ("etag", "W/\"e\"")], 2..5));
+        assert!(!is(&[part, ("etag", "\"f\"")], 2..5));
+        // Of an object of another length.
+        assert!(
+            !is(&[("content-range", "bytes 2-4/8")], 2..5) && is(&[("content-range", "bytes 2-4/*")], 2..5)
+        );
+        assert!(!is(&[part], 2..6) && !is(&[part], 0..5) && !is(&[("content-length", "9")], 2..5));
+        assert!(is(&[("content-length", "9")], 0..9) && !is(&[("content-length", "9")], 0..5));
+    }
+}

@@ -1,0 +1,110 @@
+//! One bucket: what all of its requests share.
+
+use reqwest::Method;
+
+use super::dialect::Dialect;
+use super::xml;
+use crate::http::{Call, Head, Http};
+use crate::meter::RequestKind;
+use crate::store::{Activity, Answer, Object, PutOptions, Store, Tag, Terms};
+use crate::url::encode;
+
+/// One bucket.
+pub(crate) struct S3<D> {
+    pub(crate) http: Http,
+    pub(crate) dialect: D,
+    pub(crate) bucket: String,
+}
+
+impl<D: Dialect> S3<D> {
+    /// Sends a request and reads the whole answer.
+    pub(super) fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+        self.http.ask(&self.dialect, call, at)
+    }
+
+    /// The name of a provider-specific header.
+    pub(super) fn named(&self, name: &str) -> String {
+        format!("{}{name}", D::PREFIX)
+    }
+
+    /// A request for an object, with its checksums.
+    pub(super) fn asking<'a>(&self, method: Method, key: &'a str) -> Call<'a> {
+        let call = Call::new(RequestKind::Get, method, Some(key));
+        D::ASKS_FOR_SUMS.into_iter().fold(call, |call, (name, value)| call.header(name, value))
+    }
+
+    /// The object that an answer describes, of `len` bytes.
+    pub(super) fn object(&self, key: &str, head: &Head, len: u64) -> Answer<Object> {
+        let sums = self.dialect.sums(head);
+        Ok(Object {
+            keyed: self.dialect.is_keyed(head),
+            key: key.to_owned(),
+            len,
+            etag: self.http.recognition.understood(&self.dialect, head, head.etag())?,
+            modified: head.get("last-modified").unwrap_or_default().to_owned(),
+            class: head.get(&self.named("storage-class")).map(str::to_owned),
+            metadata: head.metadata(&self.named("meta-")).collect(),
+            has_metadata: true,
+            crc64: sums.crc64,
+            crc32c: sums.crc32c,
+            content_md5: sums.content_md5,
+        })
+    }
+
+    /// Verifies that a store sent this answer. Anything that speaks HTTP can send an object, or the answer to a write;
+    /// only a store sends a page of a listing, or refuses one.
+    pub(super) fn vouch(&self, head: &Head, at: &Activity<'_>) -> Answer<()> {
+        if self.http.recognition.is_proven(&self.dialect, head) {
+            return Ok(());
+        }
+        let call =
+            Call::new(RequestKind::List, Method::GET, None).query("list-type", "2").query("max-keys", "1");
+        match self.http.asked(&self.dialect, &call, at, xml::page) {
+            Err(fault) if fault.code.is_empty() => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the options of an object to be written.
+    pub(super) fn written<'a>(&self, mut call: Call<'a>, options: &'a PutOptions) -> Call<'a> {
+        for (name, value) in &options.headers {
+            call = call.header(&name[..], value);
+        }
+        if let Some(class) = &options.storage_class {
+            call = call.header(self.named("storage-class"), class);
+        }
+        call = self.dialect.kept(call, options);
+        for (name, value) in &options.metadata {
+            call = call.header(self.named(&format!("meta-{name}")), value);
+        }
+        call
+    }
+
+    /// The tag in the answer to a write.
+    pub(super) fn tag(&self, head: &Head) -> Answer<Tag> {
+        let etag = self.http.recognition.understood(&self.dialect, head, head.etag())?;
+        Ok(Tag { etag, ..self.dialect.sums(head) })
+    }
+
+    /// Names an object of this bucket as the source of a copy, on the condition of its ETag.
+    pub(super) fn copied_from<'a>(&self, call: Call<'a>, from: &Object) -> Call<'a> {
+        let mut source = format!("/{}/", self.bucket);
+        encode(&from.key, true, &mut source);
+        let call = call.header(self.named("copy-source"), source);
+        call.header(self.named("copy-source-if-match"), &from.etag)
+    }
+}
+
+impl<D: Dialect> Store for S3<D> {
+    fn terms(&self) -> &'static Terms {
+        self.dialect.terms()
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.dialect.warning()
+    }
+
+    fn check_options(&self, options: &PutOptions) -> Answer<()> {
+        self.dialect.check_options(options)
+    }
+}

@@ -1,0 +1,143 @@
+//! The local output of a stream: an open file descriptor, or a file that is renamed into place when it is complete.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haul_core::{Digest, Error, ErrorKind, Result, Side};
+use rustix::fs::{FlockOperation, flock};
+
+use haul_object::Object;
+
+/// Takes the bytes of an object in order.
+pub struct Output {
+    file: File,
+    staged: Option<StagedFile>,
+}
+
+/// A file that is not complete.
+struct StagedFile {
+    temporary: PathBuf,
+    path: PathBuf,
+    /// Bytes that an earlier run left.
+    there: u64,
+}
+
+impl Output {
+    /// Writes to an open descriptor, such as standard output.
+    #[must_use]
+    pub fn open(fd: OwnedFd) -> Self {
+        crate::fifo::widen(&fd);
+        Self { file: File::from(fd), staged: None }
+    }
+
+    /// Writes to the file at `path`. Until it is complete it has a temporary name beside it, which depends on its name,
+    /// the object's ETag and `raw`: a later run of the same download resumes it.
+    ///
+    /// # Errors
+    /// The error of opening it, or that another process holds its lock.
+    pub fn stage(path: &Path, object: &Object, raw: bool) -> Result<Self> {
+        let failed = |operation: &str, error: &io::Error| {
+            Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
+        };
+        let mut name = path.file_name().unwrap_or_default().as_bytes().to_vec();
+        name.push(0);
+        name.extend_from_slice(object.etag.as_bytes());
+        if raw {
+            name.extend_from_slice(b"\0raw");
+        }
+        let digest = Digest::of(&name).to_string();
+        let temporary = path.with_file_name(format!(".haul-{}.part", &digest[..16]));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&temporary);
+        let file = file.map_err(|error| failed("make", &error))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let error =
+                Error::new(ErrorKind::Busy, Side::Destination, "write", "another haul is writing this file");
+            return Err(error.on(path.as_os_str().as_bytes()));
+        }
+        let there = file.metadata().map_err(|error| failed("look at", &error))?.len();
+        let there = if there > object.len { 0 } else { there };
+        file.set_len(there).map_err(|error| failed("cut", &error))?;
+        Ok(Self { file, staged: Some(StagedFile { temporary, path: path.to_owned(), there }) })
+    }
+
+    /// Bytes that an earlier run left of the same object.
+    pub(super) fn there(&self) -> u64 {
+        self.staged.as_ref().map_or(0, |staged| staged.there)
+    }
+
+    /// Discards what an earlier run left.
+    ///
+    /// # Errors
+    /// The error of truncating the file.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        let cut = self.file.set_len(0);
+        cut.map_err(|error| self.failed("cut", &error))?;
+        self.staged.iter_mut().for_each(|staged| staged.there = 0);
+        Ok(())
+    }
+
+    /// Passes what an earlier run left to `take`; the file position is behind it afterwards.
+    ///
+    /// # Errors
+    /// The error of reading the file.
+    pub(super) fn reread(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let mut left = self.there();
+        let mut buffer = vec![0; if left > 0 { 1 << 20 } else { 0 }];
+        while left > 0 {
+            let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = self.file.read(&mut buffer[..room]);
+            let read = read.map_err(|error| self.failed("read again", &error))?;
+            if read == 0 {
+                return Err(self.failed("read again", &io::Error::from(io::ErrorKind::UnexpectedEof)));
+            }
+            take(&buffer[..read]);
+            left -= read as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes the next bytes. `false`: the reader has closed the pipe.
+    ///
+    /// # Errors
+    /// The error of writing.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<bool> {
+        match self.file.write_all(bytes) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.staged.is_none() => Ok(false),
+            Err(error) => Err(self.failed("write", &error)),
+        }
+    }
+
+    /// Syncs a complete, verified file and renames it into place.
+    ///
+    /// # Errors
+    /// The error of either.
+    pub(super) fn finish(self) -> Result<()> {
+        let Some(staged) = &self.staged else { return Ok(()) };
+        let sync = |path: &Path| File::open(path).and_then(|dir| dir.sync_all());
+        let parent = staged.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.file
+            .sync_all()
+            .and_then(|()| fs::rename(&staged.temporary, &staged.path))
+            .and_then(|()| sync(parent.unwrap_or(Path::new("."))))
+            .map_err(|error| self.failed("finish", &error))
+    }
+
+    /// Removes a file whose content is wrong.
+    pub(super) fn discard(&self) {
+        if let Some(staged) = &self.staged {
+            // If it stays, the next run verifies it again before the rename.
+            let _ = fs::remove_file(&staged.temporary);
+        }
+    }
+
+    fn failed(&self, operation: &str, error: &io::Error) -> Error {
+        let name =
+            self.staged.as_ref().map_or(&b"standard output"[..], |staged| staged.path.as_os_str().as_bytes());
+        Error::io(Side::Destination, operation, error).on(name)
+    }
+}

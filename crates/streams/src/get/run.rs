@@ -1,0 +1,135 @@
+//! Moves one object to its output.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use haul_object::{Client, Object};
+use haul_threads::{ThreadPool, both};
+
+use super::check::{Check, Checked};
+use super::decode::{self, Decoder};
+use super::output::Output;
+use super::pieces::deliver;
+use super::settings::{GetSettings, GetStatus, Got};
+use super::stored::StoredBytes;
+use super::window::Window;
+use crate::encoding::{self, Encoding};
+use crate::sidecar::{self, StoredRecord};
+
+/// Looks up the object under `key`.
+///
+/// # Errors
+/// `NotFound` if there is none, else the error of the request.
+pub fn find(client: &Client, key: &str) -> Result<Object> {
+    client.head(key)?.ok_or_else(|| client.missing(key, "find"))
+}
+
+/// Moves an object to `output`, decoded as its record says.
+///
+/// # Errors
+/// `Corrupt` if it does not verify, else the error of reading, decoding or writing. The last bytes were not written
+/// then.
+pub fn get(
+    client: &Client,
+    object: &Object,
+    mut output: Output,
+    settings: &GetSettings,
+    status: &Arc<GetStatus>,
+) -> Result<Got> {
+    let mut found = None;
+    if output.there() > 0 {
+        let recorded = sidecar::find(client, object)?;
+        // The position in the stored object at which to resume a decoded stream is unknown.
+        if is_decoded(&recorded, settings) {
+            output.restart()?;
+        }
+        found = Some(recorded);
+    }
+    // The metadata decides how memory is divided; the sidecar, read later, decides how to decode.
+    let may_decode = !settings.raw && object.meta(encoding::KEY).is_some();
+    let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
+    let window = Window::new(client, object, output.there(), memory);
+    let got = thread::scope(|scope| {
+        let fetchers = ThreadPool::new(scope, "range", |_| window.fetch());
+        if let Err(error) = fetchers.grow(1) {
+            window.end();
+            return Err(error);
+        }
+        let recorded = both(
+            "find",
+            || found.take().map_or_else(|| sidecar::find(client, object), Ok),
+            || fetchers.grow(window.threads()),
+        );
+        let recorded = recorded.and_then(|(recorded, _)| recorded);
+        let delivered = recorded.and_then(|found| stream(&window, found, &mut output, settings, status));
+        window.end();
+        delivered
+    });
+    match got {
+        Ok((checked, encoding)) => {
+            if checked.is_some() {
+                output.finish()?;
+            }
+            let plain = status.plain.load(Ordering::Relaxed);
+            let len = if encoding.is_plain() { object.len } else { plain };
+            Ok(Got { checked, asked_again: window.asked_again(), encoding, len })
+        }
+        Err(error) => {
+            if error.kind() == ErrorKind::Corrupt {
+                output.discard();
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Whether an object with this record is decoded.
+fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
+    !settings.raw && found.encoding != Ok(Encoding::default())
+}
+
+/// Writes the object, decoded and checked. Returns how it was checked, and its encoding.
+fn stream(
+    window: &Window<'_>,
+    found: StoredRecord,
+    output: &mut Output,
+    settings: &GetSettings,
+    status: &GetStatus,
+) -> Result<(Option<Checked>, Encoding)> {
+    let (object, name) = (window.object(), &window.name());
+    let mut check = Check::new(object, found.stored.as_ref());
+    if found.stored.is_some_and(|proof| proof.len != object.len) {
+        let cause = "it has another length than was recorded";
+        return Err(Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name));
+    }
+    if settings.encrypted_only && found.encoding.as_ref().is_ok_and(|found| !found.encrypted) {
+        return Err(plain(name));
+    }
+    output.reread(&mut |bytes| check.update(bytes))?;
+    status.resumed.store(output.there(), Ordering::Relaxed);
+    let checked = Cell::new(None);
+    let mut stored = StoredBytes::new(window, check, name, status, &checked);
+    if !is_decoded(&found, settings) {
+        return Ok((deliver(&mut stored, output)?, Encoding::default()));
+    }
+    let encoding = found.encoding.map_err(|words| unknown(&words, name))?;
+    let mut decoder = Decoder::new(stored, encoding, &found.plain, settings)?;
+    Ok((deliver(&mut decoder, output)?, encoding))
+}
+
+/// The error for an unencrypted object where an encrypted one was expected: anyone who may write to the bucket can have
+/// replaced it.
+fn plain(name: &str) -> Error {
+    let cause = "it is not encrypted, and --identity was given";
+    let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name);
+    error.with_hint("somebody may have replaced it; --allow-plain takes it as it is")
+}
+
+fn unknown(words: &str, name: &str) -> Error {
+    let cause = format!("it is stored as `{words}`, which this version does not know");
+    let error = Error::new(ErrorKind::Unsupported, Side::Source, "decode", cause).on(name);
+    error.with_hint("--raw gets what is stored")
+}

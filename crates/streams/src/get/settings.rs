@@ -1,0 +1,46 @@
+//! The settings, progress and result of a get.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::check::Checked;
+use crate::encoding::Encoding;
+use crate::keys::Identities;
+
+/// How an object is read.
+#[derive(Default)]
+pub struct GetSettings {
+    /// Memory for content in bytes, at least 24 MiB.
+    pub memory: u64,
+    /// Whether the object is written as it is stored, without decoding.
+    pub raw: bool,
+    /// The keys that decrypt it.
+    pub keys: Identities,
+    /// Whether an unencrypted object is refused.
+    pub encrypted_only: bool,
+}
+
+/// Progress in bytes.
+#[derive(Debug, Default)]
+pub struct GetStatus {
+    /// Stored bytes that were processed.
+    pub written: AtomicU64,
+    /// Decoded bytes, if the stream is encoded.
+    pub plain: AtomicU64,
+    /// Bytes that an earlier run left.
+    pub resumed: AtomicU64,
+    /// Whether the get waits for the store, not for the reader.
+    pub waits: AtomicBool,
+}
+
+/// The result of a get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// What the object was checked by; `None` if the reader closed the pipe before the end.
+    pub checked: Option<Checked>,
+    /// Slow ranges that were requested twice.
+    pub asked_again: u64,
+    /// How the stream was encoded; plain with [`GetSettings::raw`].
+    pub encoding: Encoding,
+    /// Length in bytes, as written.
+    pub len: u64,
+}

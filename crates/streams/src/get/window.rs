@@ -1,0 +1,250 @@
+//! Fetches ranges of an object in parallel and returns them in order.
+//!
+//! Ranges are in buffers of one pool: a range is requested only when there is a buffer for it besides those not yet
+//! returned. When the range that is waited for takes much longer than others did, it is requested again on another
+//! connection, and the first answer counts. This happens sooner if no other range can be requested meanwhile.
+
+use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use haul_core::{Buffer, BufferPool, Error, Result, SLICE_LEN};
+
+use haul_object::Client;
+use haul_object::Object;
+
+/// Bytes in a range. Each connection has a slow start of its own, so many small ranges fill a long link sooner than a
+/// few large ones.
+pub(super) const RANGE_LEN: u64 = SLICE_LEN;
+
+/// A range is slow if it takes this many times the average …
+const SLOW: u32 = 3;
+
+/// … and at least this long.
+const SLOW_AT_LEAST: Duration = Duration::from_secs(1);
+
+/// The same for a range that blocks all others because no buffer is free.
+const HOLDS_UP: u32 = 2;
+
+/// See [`HOLDS_UP`].
+const HOLDS_UP_AT_LEAST: Duration = Duration::from_millis(200);
+
+/// How often slow ranges are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The ranges of one object.
+pub(super) struct Window<'a> {
+    client: &'a Client,
+    object: &'a Object,
+    /// The offset of the first range.
+    start: u64,
+    ranges: u64,
+    /// How many ranges may be in flight or wait to be returned.
+    capacity: u64,
+    pool: BufferPool,
+    state: Mutex<WindowState>,
+    changed: Condvar,
+}
+
+struct WindowState {
+    /// The next range to request.
+    next: u64,
+    /// The next range to return.
+    wanted: u64,
+    arrived: HashMap<u64, Buffer>,
+    /// Ranges in flight: when they were requested, and the flag that cancels their requests.
+    in_flight: HashMap<u64, (Instant, Arc<AtomicBool>)>,
+    /// A slow range that is to be requested again.
+    again: Option<u64>,
+    /// How long a range takes on average.
+    usual: Duration,
+    fetched: u32,
+    asked_again: u64,
+    error: Option<Error>,
+    ended: bool,
+}
+
+impl<'a> Window<'a> {
+    /// The bytes of `object` from `start` on, with `memory` bytes for content.
+    pub(super) fn new(client: &'a Client, object: &'a Object, start: u64, memory: u64) -> Self {
+        let pool = BufferPool::new(memory);
+        // Two buffers are reserved: for the range that is held back until all is verified, and for a repeated request.
+        let capacity = pool.count().saturating_sub(2).max(1) as u64;
+        let state = WindowState {
+            next: 0,
+            wanted: 0,
+            arrived: HashMap::new(),
+            in_flight: HashMap::new(),
+            again: None,
+            usual: Duration::ZERO,
+            fetched: 0,
+            asked_again: 0,
+            error: None,
+            ended: false,
+        };
+        let ranges = (object.len - start).div_ceil(RANGE_LEN);
+        Self {
+            client,
+            object,
+            start,
+            ranges,
+            capacity,
+            pool,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The object that is read.
+    pub(super) fn object(&self) -> &'a Object {
+        self.object
+    }
+
+    /// The name of the object, for messages.
+    pub(super) fn name(&self) -> String {
+        self.client.name(&self.object.key)
+    }
+
+    /// The useful number of threads: fewer than the capacity, so that the others proceed when the awaited range is
+    /// slow, plus one for repeated requests.
+    pub(super) fn threads(&self) -> usize {
+        let at_once = (self.capacity * 2).div_ceil(3);
+        usize::try_from(at_once.min(self.ranges)).unwrap_or(1) + 1
+    }
+
+    /// Ranges that were requested again.
+    pub(super) fn asked_again(&self) -> u64 {
+        self.lock().asked_again
+    }
+
+    /// Fetches ranges until there are no more; run by several threads.
+    pub(super) fn fetch(&self) {
+        while let Some((index, unwanted)) = self.take() {
+            let begun = Instant::now();
+            let fetched = self.fetch_one(index, &unwanted);
+            let mut state = self.lock();
+            match fetched {
+                // Another request for the same range was faster.
+                _ if unwanted.load(Ordering::Relaxed) => {}
+                Ok(piece) => {
+                    unwanted.store(true, Ordering::Relaxed);
+                    state.fetched += 1;
+                    let (known, count) = (state.usual, state.fetched.min(16));
+                    state.usual = (known * (count - 1) + begun.elapsed()) / count;
+                    state.in_flight.remove(&index);
+                    state.arrived.insert(index, piece);
+                }
+                Err(error) => {
+                    state.error.get_or_insert(error);
+                    state.ended = true;
+                }
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next range in order; `None` after the last one.
+    ///
+    /// # Errors
+    /// The error of the failed request.
+    pub(super) fn next(&self) -> Result<Option<Buffer>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(error) = state.error.take() {
+                return Err(error);
+            }
+            let wanted = state.wanted;
+            if wanted == self.ranges || state.ended {
+                return Ok(None);
+            }
+            if let Some(piece) = state.arrived.remove(&wanted) {
+                state.wanted += 1;
+                drop(state);
+                self.changed.notify_all();
+                return Ok(Some(piece));
+            }
+            let holds_up = state.next == self.ranges.min(wanted + self.capacity);
+            let limit = if holds_up {
+                (state.usual * HOLDS_UP).max(HOLDS_UP_AT_LEAST)
+            } else {
+                (state.usual * SLOW).max(SLOW_AT_LEAST)
+            };
+            let slow = state.in_flight.get(&wanted).is_some_and(|(at, _)| at.elapsed() > limit);
+            if slow && state.fetched > 0 && state.again.is_none() {
+                state.again = Some(wanted);
+                // It gets the same time again before a third request.
+                if let Some((at, _)) = state.in_flight.get_mut(&wanted) {
+                    *at = Instant::now();
+                }
+                self.changed.notify_all();
+            }
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.0;
+        }
+    }
+
+    /// Cancels all requests.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.arrived.clear();
+        for (_, unwanted) in state.in_flight.values() {
+            unwanted.store(true, Ordering::Relaxed);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The next range to fetch, and its cancel flag.
+    fn take(&self) -> Option<(u64, Arc<AtomicBool>)> {
+        let mut state = self.lock();
+        loop {
+            if state.ended || state.wanted == self.ranges {
+                return None;
+            }
+            if let Some(index) = state.again.take()
+                && let Some((_, unwanted)) = state.in_flight.get(&index)
+            {
+                let unwanted = Arc::clone(unwanted);
+                state.asked_again += 1;
+                return Some((index, unwanted));
+            }
+            if state.next < self.ranges && state.next < state.wanted + self.capacity {
+                let index = state.next;
+                let unwanted = Arc::new(AtomicBool::new(false));
+                state.next += 1;
+                state.in_flight.insert(index, (Instant::now(), Arc::clone(&unwanted)));
+                return Some((index, unwanted));
+            }
+            state = self.changed.wait(state);
+        }
+    }
+
+    fn fetch_one(&self, index: u64, unwanted: &AtomicBool) -> Result<Buffer> {
+        let Range { start, end } = self.range(index);
+        let mut piece = self.pool.take();
+        self.client.read(self.object, start..end, unwanted, &mut |bytes| match bytes {
+            None => piece.truncate(0),
+            // The store never sends more than was requested.
+            Some(bytes) => {
+                if let Some(space) = piece.grow(bytes.len()) {
+                    space.copy_from_slice(bytes);
+                }
+            }
+        })?;
+        Ok(piece)
+    }
+
+    fn range(&self, index: u64) -> Range<u64> {
+        let start = self.start + index * RANGE_LEN;
+        start..(start + RANGE_LEN).min(self.object.len)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WindowState> {
+        self.state.lock()
+    }
+}

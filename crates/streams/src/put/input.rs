@@ -1,0 +1,194 @@
+//! The input of a stream: standard input, a named pipe, or the output of a command.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use haul_core::{Error, ErrorKind, Result, Side};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::group::StreamGroup;
+use super::process::terminate;
+use crate::fifo::widen;
+
+/// How often cancellation is checked while nothing arrives.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long after the end of a stream the run may still be cancelled before that end counts. Ctrl-C signals a whole
+/// pipeline, and the writer may die before haul handles the signal.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// A stream that is read to its end.
+pub struct Input {
+    file: File,
+    child: Option<Child>,
+    group: Option<Member>,
+    name: String,
+    cancel: Arc<AtomicBool>,
+}
+
+/// One stream of a group.
+struct Member {
+    group: Arc<StreamGroup>,
+    /// It was empty so far.
+    empty: bool,
+    /// It has reached its end.
+    ended: bool,
+}
+
+impl Input {
+    /// Reads an open descriptor.
+    #[must_use]
+    pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
+        widen(&fd);
+        Self { file: File::from(fd), child: None, group: None, name: "standard input".to_owned(), cancel }
+    }
+
+    /// Reads one stream of a group.
+    pub(super) fn of_group(
+        fd: OwnedFd,
+        name: &str,
+        group: Arc<StreamGroup>,
+        cancel: Arc<AtomicBool>,
+    ) -> Self {
+        widen(&fd);
+        let member = Member { group, empty: true, ended: false };
+        Self { file: File::from(fd), child: None, group: Some(member), name: name.to_owned(), cancel }
+    }
+
+    /// Reads the output of a command. Its standard input and standard error are haul's own.
+    ///
+    /// # Errors
+    /// The error of starting it.
+    pub fn run(mut command: Command, name: &str, cancel: Arc<AtomicBool>) -> Result<Self> {
+        let failed = |error: &io::Error| Error::io(Side::Source, "run", error).on(name);
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+        let Some(stdout) = child.stdout.take() else {
+            return Err(failed(&io::Error::other("it has no output")));
+        };
+        widen(&stdout);
+        let file = File::from(OwnedFd::from(stdout));
+        Ok(Self { file, child: Some(child), group: None, name: name.to_owned(), cancel })
+    }
+
+    /// Reads some bytes; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// `Cancelled`, the failure of the group, or the error of reading.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            self.wanted("read")?;
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            let ready = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&wait));
+            match ready {
+                Ok(0) => {
+                    self.writer_may_come()?;
+                    continue;
+                }
+                Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(self.failed(&error.into())),
+            }
+            match self.file.read(buffer) {
+                // If the run is cancelled, the writer may have been too: then this is not the end.
+                Ok(0) => return self.wanted("read").map(|()| 0),
+                Ok(len) => {
+                    if let Some(member) = &mut self.group {
+                        member.empty = false;
+                    }
+                    return Ok(len);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    /// Checks, while nothing arrives, that a writer may still come.
+    ///
+    /// # Errors
+    /// The failure of the group, or that the command has ended.
+    fn writer_may_come(&self) -> Result<()> {
+        let Some(Member { group, .. }) = &self.group else { return Ok(()) };
+        group.check()?;
+        let Some(status) = group.ended()? else { return Ok(()) };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let fd = PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN);
+        // Bytes that arrived since the last poll are read first.
+        if poll(&mut [fd], Some(&now)).is_ok_and(|ready| ready > 0) {
+            return Ok(());
+        }
+        let cause = format!("the command that was to write it has ended ({status}) and has not");
+        Err(Error::new(ErrorKind::Io, Side::Source, "read", cause).on(&self.name))
+    }
+
+    /// # Errors
+    /// `Cancelled` if the run is.
+    fn wanted(&self, operation: &str) -> Result<()> {
+        if !self.cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Cancelled, Side::Local, operation, "interrupted").on(&self.name))
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        Error::io(Side::Source, "read", error).on(&self.name)
+    }
+
+    /// Checks that the stream is complete: the command has succeeded and nobody has interrupted the writer. Waits for
+    /// both.
+    ///
+    /// # Errors
+    /// `Cancelled`, or that the command or the group has failed.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if let Some(member) = &mut self.group {
+            if member.empty && !member.group.allows_empty() {
+                let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
+                return Err(error.on(&self.name).with_hint("--allow-empty makes an empty object"));
+            }
+            member.ended = true;
+        }
+        if let Some(member) = &self.group {
+            member.group.finish(&|| self.wanted("run"))?;
+        }
+        while let Some(child) = &mut self.child {
+            let status = child
+                .try_wait()
+                .map_err(|error| Error::io(Side::Source, "wait for", &error).on(&self.name))?;
+            if status.is_some() {
+                self.child = None;
+            }
+            self.wanted("run")?;
+            match status {
+                Some(status) if !status.success() => {
+                    let cause = format!("it failed: {status}");
+                    return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(&self.name));
+                }
+                Some(_) => {}
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        let ended = std::time::Instant::now();
+        while ended.elapsed() < SETTLE {
+            self.wanted("read")?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.wanted("read")
+    }
+}
+
+impl Drop for Input {
+    /// Stops a command whose output nobody reads any more.
+    fn drop(&mut self) {
+        if let Some(member) = self.group.as_ref().filter(|member| !member.ended) {
+            member.group.fail(&self.name);
+        }
+        if let Some(child) = self.child.take() {
+            terminate(child);
+        }
+    }
+}

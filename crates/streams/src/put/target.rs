@@ -1,0 +1,291 @@
+//! One target of a stream: its upload, and the threads that send parts.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use super::cut::StreamPart;
+use super::resume::{HeldParts, begin_or_resume};
+use super::settings::{PutSettings, PutStatus, PutTarget, StoredObject};
+use crate::encoding::{self, Encoding};
+use crate::sidecar::{self, NewRecord, Plain};
+use crate::uploads::UploadRecord;
+use haul_object::Payload;
+use haul_object::client::AT_ONCE;
+use haul_object::{PutOptions, Tag, Upload};
+
+/// A target while the stream is read.
+pub(super) struct Upstream<'a> {
+    target: &'a PutTarget,
+    settings: &'a PutSettings,
+    status: &'a Arc<PutStatus>,
+    encoding: Encoding,
+    options: PutOptions,
+    upload: Option<Arc<TargetUpload>>,
+    feed: Option<Sender<Arc<StreamPart>>>,
+    made: Option<StoredObject>,
+    shared: Arc<TargetShared>,
+}
+
+/// An upload that was begun.
+struct TargetUpload {
+    upload: Upload,
+    held: HeldParts,
+    record: Mutex<Option<UploadRecord>>,
+}
+
+#[derive(Default)]
+struct TargetShared {
+    failed: AtomicBool,
+    state: Mutex<TargetState>,
+}
+
+#[derive(Default)]
+struct TargetState {
+    error: Option<Error>,
+    tags: BTreeMap<u32, Tag>,
+}
+
+impl TargetShared {
+    fn fail(&self, error: Error) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.lock().error.get_or_insert(error);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TargetState> {
+        self.state.lock()
+    }
+}
+
+impl<'a> Upstream<'a> {
+    pub(super) fn new(
+        target: &'a PutTarget,
+        settings: &'a PutSettings,
+        encoding: Encoding,
+        status: &'a Arc<PutStatus>,
+    ) -> Self {
+        let mut options = settings.options.clone();
+        options.metadata.push((haul_object::client::RUN.to_owned(), haul_object::client::run_name()));
+        if !encoding.is_plain() {
+            options.metadata.push((encoding::KEY.to_owned(), encoding.to_string()));
+        }
+        let shared = Arc::default();
+        Self { target, settings, status, encoding, options, upload: None, feed: None, made: None, shared }
+    }
+
+    /// Whether it has failed; nothing more is sent then.
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Relaxed)
+    }
+
+    /// Checks that the object may be written.
+    pub(super) fn prepare(&mut self) {
+        if self.options.no_clobber
+            && let Err(error) = self.is_free()
+        {
+            self.shared.fail(error);
+        }
+    }
+
+    /// # Errors
+    /// That the object exists, or the error of the request.
+    fn is_free(&self) -> Result<()> {
+        match self.target.client.head(&self.target.key)? {
+            None => Ok(()),
+            Some(_) => Err(self.target.client.there_already(&self.target.key)),
+        }
+    }
+
+    /// Begins the multipart upload, unless it has begun.
+    pub(super) fn begin<'scope>(&mut self, scope: &'scope Scope<'scope, '_>)
+    where
+        'a: 'scope,
+    {
+        if self.feed.is_some() || self.has_failed() {
+            return;
+        }
+        let target = self.target;
+        // In parallel, as each takes a round trip.
+        let free = || sidecar::check_free(&target.client, &target.key, target.client.side());
+        let begin = || begin_or_resume(target, &self.options, self.encoding, self.settings.resume);
+        let (free, begun) = match haul_threads::both("check", free, begin) {
+            Ok(both) => both,
+            Err(error) => return self.shared.fail(error),
+        };
+        let (upload, held, record) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.shared.fail(error),
+        };
+        let begun = Arc::new(TargetUpload { upload, held, record: Mutex::new(record) });
+        if let Err(error) = free {
+            if begun.held.is_empty() {
+                self.abort(&begun);
+            }
+            return self.shared.fail(error);
+        }
+        // Queued parts hold memory of the budget; a longer queue would only hide that the store is slower than the
+        // stream.
+        let (feed, parts) = bounded(1);
+        for number in 0..AT_ONCE {
+            let (begun, shared, parts): (_, _, Receiver<Arc<StreamPart>>) =
+                (Arc::clone(&begun), Arc::clone(&self.shared), parts.clone());
+            let status = self.status;
+            let send = move || {
+                for part in parts {
+                    if !shared.failed.load(Ordering::Relaxed) {
+                        match send(target, &begun, &part, status) {
+                            Ok(tag) => drop(shared.lock().tags.insert(part.number, tag)),
+                            Err(error) => shared.fail(error),
+                        }
+                    }
+                }
+            };
+            if let Err(error) = haul_threads::spawn(scope, "part", send) {
+                // The threads that could be started suffice.
+                if number == 0 {
+                    self.shared.fail(error);
+                }
+                break;
+            }
+        }
+        self.upload = Some(begun);
+        self.feed = Some(feed);
+    }
+
+    /// Hands over a part; waits until a thread takes it.
+    pub(super) fn feed(&mut self, part: Arc<StreamPart>) {
+        if let Some(feed) = &self.feed
+            && !self.has_failed()
+        {
+            // The channel is closed only if the target has failed.
+            let _ = feed.send(part);
+        }
+    }
+
+    /// There are no more parts.
+    pub(super) fn close(&mut self) {
+        self.feed = None;
+    }
+
+    /// Writes the whole stream in one request.
+    pub(super) fn write_whole(&mut self, payload: &Payload, recorded: &NewRecord, len: u64) {
+        if self.has_failed() {
+            return;
+        }
+        match self.try_write_whole(payload, recorded) {
+            Ok(()) => {
+                self.status.sent.fetch_add(payload.len(), Ordering::Relaxed);
+                self.made = Some(StoredObject { len, proof: recorded.stored, parts: 0 });
+            }
+            Err(error) => self.shared.fail(error),
+        }
+    }
+
+    /// # Errors
+    /// The error of the failed request.
+    fn try_write_whole(&self, payload: &Payload, recorded: &NewRecord) -> Result<()> {
+        let (client, key) = (&self.target.client, &self.target.key);
+        let sealed = matches!(recorded.plain, Plain::Sealed(_));
+        if sealed {
+            sidecar::check_free(client, key, client.side())?;
+        }
+        let mut options = self.options.clone();
+        options.metadata.push((sidecar::DIGEST_KEY.to_owned(), recorded.stored.digest.to_string()));
+        options.metadata.extend(recorded.plain.metadata());
+        let tag = client.put(key, payload, &options)?;
+        if sealed {
+            sidecar::write(client, key, recorded, &tag.etag, &self.options)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the upload of a complete input.
+    ///
+    /// # Errors
+    /// The first error of a part, or that of the completion.
+    pub(super) fn commit(mut self, recorded: &NewRecord, len: u64, crc64: u64) -> Result<StoredObject> {
+        if let Some(made) = self.made {
+            return Ok(made);
+        }
+        let error = self.shared.lock().error.take();
+        if let Some(error) = error {
+            return Err(self.leave(error));
+        }
+        let Some(begun) = self.upload.take() else {
+            return Err(Error::new(ErrorKind::Io, Side::Local, "put the stream", "nothing was sent"));
+        };
+        let tags: Vec<Tag> = std::mem::take(&mut self.shared.lock().tags).into_values().collect();
+        let (client, key) = (&self.target.client, &self.target.key);
+        let made = if self.options.no_clobber { self.is_free() } else { Ok(()) };
+        let made = made
+            .and_then(|()| client.complete(&begun.upload, &tags, recorded.stored.len, crc64, &self.options));
+        let etag = match made {
+            Ok(etag) => etag,
+            Err(error) => {
+                self.upload = Some(begun);
+                return Err(self.leave(error));
+            }
+        };
+        if let Some(record) = begun.record.lock().take() {
+            record.done();
+        }
+        sidecar::write(client, key, recorded, &etag, &self.options)?;
+        Ok(StoredObject { len, proof: recorded.stored, parts: tags.len() as u32 })
+    }
+
+    /// Handles the upload of a failed target: if the store was unreachable it stays for `--resume`, else it is aborted.
+    fn leave(&self, error: Error) -> Error {
+        let Some(begun) = &self.upload else { return error };
+        // A second encryption of the stream would differ.
+        if error.kind() == ErrorKind::Unreachable && !self.encoding.encrypted {
+            return error
+                .with_hint("what was sent is kept there: the same command with --resume goes on from it");
+        }
+        self.abort(begun);
+        error
+    }
+
+    /// The input was incomplete: aborts the upload.
+    pub(super) fn give_up(mut self) -> Option<Result<StoredObject>> {
+        if let Some(begun) = self.upload.take() {
+            self.abort(&begun);
+        }
+        self.shared.lock().error.take().filter(|error| error.kind() != ErrorKind::Cancelled).map(Err)
+    }
+
+    fn abort(&self, begun: &TargetUpload) {
+        match self.target.client.abort(&begun.upload) {
+            Ok(()) => {
+                if let Some(record) = begun.record.lock().take() {
+                    record.done();
+                }
+                if let Some(kept) = self.target.client.terms().keeps_uploads {
+                    self.target.client.notify(kept);
+                }
+            }
+            Err(error) => {
+                let text = format!(
+                    "{error}; `haul rm --incomplete {}` does",
+                    self.target.client.name(&self.target.key)
+                );
+                self.target.client.notify(&text);
+            }
+        }
+    }
+}
+
+/// Sends one part, unless the store holds it already.
+fn send(target: &PutTarget, begun: &TargetUpload, part: &StreamPart, status: &PutStatus) -> Result<Tag> {
+    if let Some(tag) = begun.held.matches(part.number, &part.payload)? {
+        status.resumed.fetch_add(part.payload.len(), Ordering::Relaxed);
+        return Ok(tag);
+    }
+    let tag = target.client.write_part(&begun.upload, part.number, &part.payload)?;
+    status.sent.fetch_add(part.payload.len(), Ordering::Relaxed);
+    Ok(tag)
+}
