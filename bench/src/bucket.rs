@@ -1,4 +1,4 @@
-//! A real object store in the far namespace, its data in memory: MinIO where that is on the path, else SeaweedFS.
+//! A real object store in the remote namespace, with its data in memory: MinIO if it is installed, else SeaweedFS.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use anyhow::{Context, Result};
 
 use crate::link::{FAR_IP, Link};
 use crate::measure::Side;
-use crate::peers::which;
 use crate::process::{Place, Running, await_listener, last_lines, run_aside_in};
+use crate::programs::which;
 use crate::stop::Stop;
 
 const PORT: u16 = 8333;
 const USER: &str = "bench";
 const SECRET: &str = "bench-secret";
-/// How long the store may take until it keeps buckets.
+/// Timeout of the start of the store.
 const READY: Duration = Duration::from_secs(30);
 
-/// Where what is read is kept.
+/// The bucket with the source data.
 pub(crate) const SOURCE: &str = "s3://source";
 
-/// The command of the server, whose data and settings are in `dir`.
+/// The command of the server with data and settings in `dir`.
 fn server(dir: &Path) -> Result<String> {
     let data = dir.join("data").display().to_string();
     if which("minio").is_some() {
@@ -42,19 +42,19 @@ fn server(dir: &Path) -> Result<String> {
     ))
 }
 
-/// How the store is reached.
+/// Access to the store.
 pub(crate) struct BucketAccess {
-    /// A file that a shell reads: the address and the keys, in the variables that all clients know.
+    /// A shell script that sets the address and keys in the environment variables of all clients.
     pub(crate) variables: String,
 }
 
 impl BucketAccess {
-    /// A command with the variables set.
+    /// A command with the environment variables set.
     pub(crate) fn with(&self, command: &str) -> String {
         format!(". {}; {command}", self.variables)
     }
 
-    /// What rclone calls `s3://…`.
+    /// The notation of rclone for `s3://…`.
     pub(crate) fn rclone(place: &str) -> String {
         let path = place.strip_prefix("s3://").unwrap_or(place);
         format!("':s3,provider=Other,env_auth=true,endpoint=\"http://{FAR_IP}:{PORT}\":{path}'")
@@ -67,17 +67,17 @@ pub(crate) struct Bucket<'a> {
     link: &'a Link,
     stop: &'a Stop,
     log: PathBuf,
-    /// How to reach it.
+    /// How to connect to it.
     pub(crate) access: BucketAccess,
 }
 
 impl<'a> Bucket<'a> {
-    /// Starts the store and waits until it keeps what it is given.
+    /// Starts the store and waits until it is ready.
     pub(crate) fn start(dir: &Path, link: &'a Link, far: &Side, stop: &'a Stop) -> Result<Self> {
         which("rclone").context("rclone is not on the path: it compares what is in the store")?;
         fs::create_dir_all(dir.join("data"))?;
         let at = |name: &str| dir.join(name).display().to_string();
-        // The AWS client of Python has no options for these.
+        // The AWS CLI has no options for these.
         fs::write(
             at("config"),
             "[default]\ns3 =\n  max_concurrent_requests = 32\n  multipart_chunksize = 16MB\n",
@@ -110,17 +110,17 @@ impl<'a> Bucket<'a> {
         Ok(bucket)
     }
 
-    /// The process that listens.
+    /// The process ID of the server.
     pub(crate) fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// Makes a bucket, if it is not there.
+    /// Creates a bucket if it does not exist.
     pub(crate) fn make(&self, bucket: &str) -> Result<()> {
         self.rclone(&format!("mkdir {}", BucketAccess::rclone(bucket)))
     }
 
-    /// Removes a bucket with all that is in it: that gives its memory back at once.
+    /// Removes a bucket with its contents, which frees its memory.
     pub(crate) fn remove(&self, bucket: &str) -> Result<()> {
         self.rclone(&format!("purge {}", BucketAccess::rclone(bucket)))
     }
@@ -130,18 +130,18 @@ impl<'a> Bucket<'a> {
         self.rclone(&format!("copy --transfers 16 {tree} {}", BucketAccess::rclone(bucket)))
     }
 
-    /// Puts a file into a bucket, with what haul notes of it.
+    /// Uploads a file with haul, which stores its digest.
     pub(crate) fn put(&self, haul: &str, file: &str, object: &str) -> Result<()> {
         self.aside(&format!("{haul} put -q {object} < {file}"))
     }
 
-    /// Copies what is in a bucket into a folder, without what haul keeps beside objects.
+    /// Downloads a bucket to a directory, without sidecar objects.
     pub(crate) fn take(&self, bucket: &str, folder: &str) -> Result<()> {
         let from = BucketAccess::rclone(bucket);
         self.rclone(&format!("copy --transfers 16 --exclude '*.haul' {from} {folder}"))
     }
 
-    /// Runs rclone beside the store, where there is no link between.
+    /// Runs rclone in the namespace of the store, without the emulated link.
     fn rclone(&self, words: &str) -> Result<()> {
         self.aside(&format!("rclone -q {words}"))
     }

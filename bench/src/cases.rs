@@ -83,7 +83,7 @@ pub(crate) struct Case {
     pub(crate) quick: &'static Dataset,
     /// Where the trees are.
     pub(crate) store: Store,
-    /// Which way.
+    /// The direction.
     pub(crate) route: Route,
     /// The link; none for a copy within one machine.
     pub(crate) link: Option<LinkSpec>,
@@ -397,7 +397,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::Tool;
+    use crate::peers::tool_named;
 
     #[test]
     fn the_table_is_sound() {
@@ -405,7 +405,7 @@ mod tests {
             assert!(std::ptr::eq(Case::named(case.name).unwrap(), case), "{} is there twice", case.name);
             assert_eq!(case.route == Route::Local, case.link.is_none(), "{}", case.name);
             for tool in case.tools {
-                assert!(Tool::named(tool).is_some(), "{} names {tool}", case.name);
+                assert!(tool_named(tool).is_some(), "{} names {tool}", case.name);
             }
         }
     }

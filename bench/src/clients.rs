@@ -1,10 +1,10 @@
-//! How the clients of object stores are told to move a stream or a tree.
+//! The commands of object-store clients for streams and trees.
 
 use crate::bucket::BucketAccess;
 use crate::cases::Route;
-use crate::peers::{Job, Plan, near};
+use crate::tool::{Job, Plan, near};
 
-/// The words of one client.
+/// The commands of one client.
 struct Words {
     /// From standard input to an object.
     put: String,
@@ -14,7 +14,7 @@ struct Words {
     tree: String,
 }
 
-/// The plan for a job with a bucket: a stream where the data are one file.
+/// The plan for a job with a bucket: a stream if the source is a single file.
 fn plan(job: &Job, words: impl Fn(&str, &str) -> Words) -> Option<Plan> {
     let bucket = job.bucket?;
     let (source, target) = (job.source, job.target);
@@ -61,7 +61,7 @@ pub(crate) fn s5cmd(job: &Job) -> Option<Plan> {
     })
 }
 
-/// A place as a client names it: `other` says how one in a bucket is named.
+/// A place in the notation of a client; `other` converts those in a bucket.
 fn named(place: &str, other: impl Fn(&str) -> String) -> String {
     if place.starts_with("s3://") { other(place) } else { place.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What an invocation that was killed outright could not remove: the next one does.
+//! Removes what killed invocations left behind.
 //!
 //! Namespaces and cgroups carry the process id of their invocation in their names, folders hold
 //! a lock for as long as it lives.
@@ -9,28 +9,28 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::measure::CGROUP_PREFIX;
-
-/// Begin of the names of namespaces.
+/// Prefix of the names of namespaces.
 pub(crate) const NETNS_PREFIX: &str = "haulbench";
+/// Prefix of the names of cgroups.
+pub(crate) const CGROUP_PREFIX: &str = "haul-bench-";
 const LOCK: &str = "lock";
-/// Where in a folder the slow file system is mounted.
+/// The mount point of the slow file system in a scratch directory.
 pub(crate) const SLOW: &str = "slow";
 
-/// A folder for one invocation. Removed on drop.
+/// The scratch directory of an invocation. Removed on drop.
 pub(crate) struct Scratch {
     path: PathBuf,
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes a folder below `base`, and removes those of invocations that are gone.
+    /// Creates a directory below `base`, and removes those of dead invocations.
     pub(crate) fn new(base: &Path) -> Result<Self> {
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
             let is_ours = entry.file_name().to_string_lossy().starts_with("run-");
             let lock = File::open(entry.path().join(LOCK));
             if is_ours && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-                // A file system whose process is gone.
+                // The FUSE process is dead.
                 let _ = rustix::mount::unmount(entry.path().join(SLOW), rustix::mount::UnmountFlags::DETACH);
                 let _ = fs::remove_dir_all(entry.path());
             }
@@ -42,7 +42,7 @@ impl Scratch {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -54,7 +54,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes namespaces of invocations that are gone.
+/// Removes the namespaces of dead invocations.
 pub(crate) fn sweep_namespaces() {
     for name in names(Path::new("/run/netns")) {
         let Some(pid) = name.strip_prefix(NETNS_PREFIX) else {
@@ -66,7 +66,7 @@ pub(crate) fn sweep_namespaces() {
     }
 }
 
-/// Removes cgroups of invocations that are gone.
+/// Removes the cgroups of dead invocations.
 pub(crate) fn sweep_cgroups(place: &Path) {
     for name in names(place) {
         if name.strip_prefix(CGROUP_PREFIX).is_some_and(is_gone) {

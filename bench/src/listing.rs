@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use haul_testkit::store::{Habits, SmallStore};
 
-use crate::peers::which;
+use crate::programs::which;
 use crate::stop::Stop;
 use crate::stream::watched;
 use crate::units::parse_time;

@@ -11,6 +11,7 @@ mod bucket;
 mod cases;
 mod clients;
 mod dataset;
+mod kill;
 mod leftovers;
 mod link;
 mod listing;
@@ -18,6 +19,7 @@ mod measure;
 mod peers;
 mod picture;
 mod process;
+mod programs;
 mod record;
 mod report;
 mod run;
@@ -25,6 +27,7 @@ mod sshd;
 mod stop;
 mod stream;
 mod timed;
+mod tool;
 mod units;
 
 use std::fs;
@@ -39,7 +42,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::cases::{CASES, Case, Passes, Store};
 use crate::link::{FAR_IP, Link, LinkSpec, NEAR_IP, TcpSpec};
 use crate::measure::Cgroups;
-use crate::peers::{TOOLS, Tool, which};
+use crate::peers::{TOOLS, tool_named};
+use crate::programs::which;
 use crate::record::{Host, Record};
 use crate::run::{Settings, run_case, utf8};
 use crate::stop::Stop;
@@ -72,7 +76,7 @@ struct LinkArgs {
     /// Bits per second in each direction, such as 100m, 1g, 5g.
     #[arg(long, default_value = "1g", value_parser = parse_rate)]
     rate: u64,
-    /// Time there and back, such as 60ms or 0.
+    /// Round-trip time, such as 60ms or 0.
     #[arg(long, default_value = "60ms", value_parser = parse_time)]
     rtt: Duration,
     /// Probability of losing a segment, such as 0.1%.
@@ -81,7 +85,7 @@ struct LinkArgs {
     /// Longest packet in bytes.
     #[arg(long, default_value_t = 1500)]
     mtu: u32,
-    /// Bytes that wait before packets are dropped [default: rate × RTT, at least 4M].
+    /// Queue size in bytes [default: rate × RTT, at least 4M].
     #[arg(long, value_parser = parse_size)]
     queue: Option<u64>,
     #[command(flatten)]
@@ -166,7 +170,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Shows the cases and the tools. Who reads no further has seen enough.
+/// Lists the cases and tools.
 fn list() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "Cases:")?;
@@ -246,28 +250,12 @@ fn run_listing(args: &listing::ListingArgs) -> Result<ExitCode> {
 fn run_cases(args: &RunArgs) -> Result<ExitCode> {
     let cases = chosen_cases(&args.cases)?;
     for name in &args.tools {
-        ensure!(Tool::named(name).is_some(), "no tool is named {name}; see `haul-bench list`");
+        ensure!(tool_named(name).is_some(), "no tool is named {name}; see `haul-bench list`");
     }
     if Settings::needs_root(&cases) {
         need_root()?;
     }
-    let haul = find_haul(args.haul.as_deref())?;
-    let settings = Settings {
-        rounds: args.rounds.unwrap_or(if args.quick { 1 } else { 3 }),
-        quick: args.quick,
-        dir: match &args.dir {
-            Some(dir) => absolute(dir)?,
-            None => memory_dir(&cases, args.quick),
-        },
-        disk_dir: absolute(&args.disk_dir)?,
-        haul,
-        before: args.before.as_deref().map(program).transpose()?,
-        haul_args: args.haul_args.clone(),
-        tools: args.tools.clone(),
-        timeout: args.timeout.map(Duration::from_secs),
-        tcp: args.tcp.spec(),
-        stop: Stop::on_signals()?,
-    };
+    let settings = settings(args, &cases)?;
     let cgroups = match Cgroups::new() {
         Ok(cgroups) => Some(cgroups),
         Err(error) => {
@@ -292,7 +280,7 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
                 break;
             }
         }
-        // After each case, so that an interrupted series leaves something.
+        // After each case, so that an interrupted series keeps its results.
         if let Some(path) = &args.json {
             record.write(path)?;
         }
@@ -304,6 +292,26 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
     print!("{table}");
     ended?;
     Ok(if record.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn settings(args: &RunArgs, cases: &[&Case]) -> Result<Settings> {
+    let haul = find_haul(args.haul.as_deref())?;
+    Ok(Settings {
+        rounds: args.rounds.unwrap_or(if args.quick { 1 } else { 3 }),
+        quick: args.quick,
+        dir: match &args.dir {
+            Some(dir) => absolute(dir)?,
+            None => memory_dir(cases, args.quick),
+        },
+        disk_dir: absolute(&args.disk_dir)?,
+        haul,
+        before: args.before.as_deref().map(program).transpose()?,
+        haul_args: args.haul_args.clone(),
+        tools: args.tools.clone(),
+        timeout: args.timeout.map(Duration::from_secs),
+        tcp: args.tcp.spec(),
+        stop: Stop::on_signals()?,
+    })
 }
 
 fn chosen_cases(names: &[String]) -> Result<Vec<&'static Case>> {
@@ -323,7 +331,7 @@ fn need_root() -> Result<()> {
     Ok(())
 }
 
-/// The path of haul; without one only the peers are run.
+/// The path of haul; `None`: only the peers run.
 fn find_haul(given: Option<&Path>) -> Result<Option<String>> {
     let built = PathBuf::from("target/release/haul");
     match given
@@ -351,7 +359,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A folder in memory if there is room for the data, else one on disk.
+/// A directory in memory if the data fits, else on disk.
 fn memory_dir(cases: &[&Case], quick: bool) -> PathBuf {
     let mut sets: Vec<(&str, u64)> = Vec::new();
     let mut copies = 0;
@@ -362,7 +370,7 @@ fn memory_dir(cases: &[&Case], quick: bool) -> PathBuf {
         }
         let at_once = match case.passes {
             Passes::Again => case.tools.len() as u64,
-            // What is there, and what replaces it.
+            // The old version and the new one.
             Passes::Changed => 2,
             Passes::First | Passes::Both => 1,
         };

@@ -1,4 +1,4 @@
-//! What the processes of one machine use: CPU time, and the peak memory of the largest.
+//! CPU time of the processes of one host, and peak memory of the largest.
 //!
 //! With cgroup v2 the CPU time is that of the cgroup, complete to the last process. Without, it
 //! is what `/proc` said of each process when it was last looked at.
@@ -13,22 +13,20 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::Serialize;
 
-use crate::leftovers::sweep_cgroups;
-use crate::process::kill;
+use crate::kill::kill;
+use crate::leftovers::{CGROUP_PREFIX, sweep_cgroups};
 
-/// Begin of the names of cgroups.
-pub(crate) const CGROUP_PREFIX: &str = "haul-bench-";
 /// Processes of ssh are looked at in one of so many samples: there may be many of them, and a
 /// look takes time from what is measured.
 const SSH_EVERY: u32 = 10;
 
-/// A cgroup of our own with one child for each side. Removed on drop.
+/// A cgroup with one child per side. Removed on drop.
 pub(crate) struct Cgroups {
     top: PathBuf,
 }
 
 impl Cgroups {
-    /// Makes the cgroups, if there is a cgroup v2 to make them in.
+    /// Creates the cgroups if cgroup v2 is mounted.
     pub(crate) fn new() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts")?;
         let mount = mounts
@@ -42,7 +40,7 @@ impl Cgroups {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
         let name = format!("{CGROUP_PREFIX}{}", std::process::id());
-        // Beside our own cgroup if it cannot have children, or at the top.
+        // In the current cgroup, or at the top if it cannot have children.
         let places = [mount.join(own), mount.clone()];
         let mut problem = None;
         for place in places {
@@ -69,7 +67,7 @@ impl Cgroups {
 impl Drop for Cgroups {
     fn drop(&mut self) {
         for path in [self.top.join("near"), self.top.join("far"), self.top.clone()] {
-            // The last process may take a moment to go.
+            // The last process may take a moment to end.
             for _ in 0..50 {
                 if fs::remove_dir(&path).is_ok() || !path.exists() {
                     break;
@@ -80,30 +78,30 @@ impl Drop for Cgroups {
     }
 }
 
-/// All processes of one machine. Killed on drop.
+/// All processes of one host. Killed on drop.
 pub(crate) struct Side {
     cgroup: Option<PathBuf>,
     roots: RefCell<Vec<u32>>,
 }
 
 impl Side {
-    /// The side of that name, accounted for by its cgroup if there is one.
+    /// The side with this name, measured by its cgroup if there is one.
     pub(crate) fn new(cgroups: Option<&Cgroups>, name: &str) -> Self {
         Self { cgroup: cgroups.map(|groups| groups.top.join(name)), roots: RefCell::default() }
     }
 
-    /// The file by which a process enters the cgroup.
+    /// The file that moves a process to the cgroup.
     pub(crate) fn entrance(&self) -> Option<std::io::Result<File>> {
         let group = self.cgroup.as_ref()?;
         Some(OpenOptions::new().write(true).open(group.join("cgroup.procs")))
     }
 
-    /// Notes a process whose descendants belong here.
+    /// Adds a process whose descendants belong to this side.
     pub(crate) fn add_root(&self, pid: u32) {
         self.roots.borrow_mut().push(pid);
     }
 
-    /// The processes that run now.
+    /// The running processes.
     pub(crate) fn pids(&self) -> Vec<u32> {
         match &self.cgroup {
             Some(group) => {
@@ -114,7 +112,7 @@ impl Side {
         }
     }
 
-    /// Waits until no process is left but `except`; whether that came to pass in time.
+    /// Waits until only `except` is left. Returns `false` on timeout.
     pub(crate) fn wait_quiet(&self, except: Option<u32>, limit: Duration) -> bool {
         let start = Instant::now();
         loop {
@@ -128,7 +126,7 @@ impl Side {
         }
     }
 
-    /// Kills every process but `except`.
+    /// Kills all processes but `except`.
     pub(crate) fn kill_all(&self, except: Option<u32>) {
         for _ in 0..100 {
             let pids: Vec<u32> = self.pids().into_iter().filter(|pid| Some(*pid) != except).collect();
@@ -143,7 +141,7 @@ impl Side {
         self.roots.borrow_mut().retain(|pid| Some(*pid) == except);
     }
 
-    /// User and system seconds of all processes up to now.
+    /// User and system seconds of all processes so far.
     fn cpu(&self) -> Option<(f64, f64)> {
         let text = fs::read_to_string(self.cgroup.as_ref()?.join("cpu.stat")).ok()?;
         let field = |name: &str| {
@@ -160,7 +158,7 @@ impl Drop for Side {
     }
 }
 
-/// What one side used in one run.
+/// Resources that one side used in one run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Usage {
     /// CPU seconds in user mode, of all processes.
@@ -184,7 +182,7 @@ impl Usage {
     }
 }
 
-/// Looks at the processes of a side again and again during a run.
+/// Samples the processes of a side during a run.
 pub(crate) struct Watch<'a> {
     side: &'a Side,
     cpu: Option<(f64, f64)>,
@@ -196,13 +194,13 @@ pub(crate) struct Watch<'a> {
 #[derive(Default)]
 struct Seen {
     ssh: bool,
-    /// Seconds in user and kernel mode at the first look, of a process older than the run.
+    /// Seconds in user and kernel mode before the run.
     before: (f64, f64),
     now: (f64, f64),
 }
 
 impl<'a> Watch<'a> {
-    /// Begins with a run; what there is already does not count.
+    /// Starts with a run. Earlier usage of running processes does not count.
     pub(crate) fn start(side: &'a Side) -> Self {
         let old = side.pids().into_iter().map(|pid| {
             let times = cpu_of(pid).unwrap_or_default();
@@ -211,7 +209,7 @@ impl<'a> Watch<'a> {
         Self { side, cpu: side.cpu(), seen: old.collect(), usage: Usage::default(), samples: 0 }
     }
 
-    /// Looks once.
+    /// Takes one sample.
     pub(crate) fn sample(&mut self) {
         let all = self.cpu.is_none() || self.samples.is_multiple_of(SSH_EVERY);
         self.samples += 1;
@@ -227,7 +225,7 @@ impl<'a> Watch<'a> {
             };
             seen.ssh = name.starts_with("ssh");
             match name.as_str() {
-                // Not the tool yet, or never.
+                // Shells, and the process before exec.
                 "haul-bench" | "bash" | "sh" | "dash" => {}
                 _ if seen.ssh => self.usage.ssh_rss = self.usage.ssh_rss.max(peak),
                 _ => self.usage.tool_rss = self.usage.tool_rss.max(peak),
@@ -240,7 +238,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What was used since the start.
+    /// The resources used since the start.
     pub(crate) fn finish(mut self) -> Usage {
         let since = |seen: &Seen| (seen.now.0 - seen.before.0, seen.now.1 - seen.before.1);
         let ssh = self.seen.values().filter(|seen| seen.ssh).map(since);

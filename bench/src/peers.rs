@@ -1,110 +1,13 @@
-//! The table of tools and how each is told to copy a tree. A new peer is a new value here.
+//! The table of tools and the commands with which each copies a tree. A new peer is a new value here.
 
-use std::path::Path;
-use std::process::Command;
-
-use crate::bucket::BucketAccess;
 use crate::cases::Route;
 use crate::clients;
 use crate::sshd::SshAccess;
+use crate::tool::{Job, Keeps, NC_PORT, Plan, Promise, Tool, near};
 
-/// How exact the copies of a tool are by the options it is run with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeps {
-    /// Names, contents, links, permissions, owners and times.
-    Everything,
-    /// Names, contents and links.
-    Contents,
-}
-
-/// Tools that promise the same are compared with each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Promise {
-    /// Nothing about a crash right after.
-    Copied,
-    /// The copy is on the disk when the tool ends.
-    Durable,
-}
-
-/// A way to copy a tree.
-pub(crate) struct Tool {
-    /// Name in tables.
-    pub(crate) name: &'static str,
-    /// Programs that must be on the path.
-    pub(crate) needs: &'static [&'static str],
-    /// What its copies keep.
-    pub(crate) keeps: Keeps,
-    /// What it promises on a disk.
-    pub(crate) promise: Promise,
-    /// The commands for a copy; none where the tool cannot do it.
-    pub(crate) plan: fn(&Job) -> Option<Plan>,
-}
-
-/// One copy to be made. All paths are plain enough to need no quotes.
-pub(crate) struct Job<'a> {
-    /// Which way.
-    pub(crate) route: Route,
-    /// The tree to copy.
-    pub(crate) source: &'a str,
-    /// Where to; does not exist at a first pass, its parent does.
-    pub(crate) target: &'a str,
-    /// How the far machine is reached; none where there is none.
-    pub(crate) ssh: Option<&'a SshAccess>,
-    /// The object store that is source or target: that of the two which begins with `s3://`.
-    pub(crate) bucket: Option<&'a BucketAccess>,
-    /// The only file below the source, where there is one.
-    pub(crate) file: Option<&'a str>,
-    /// The program haul.
-    pub(crate) haul: &'a str,
-    /// More options for haul.
-    pub(crate) haul_args: &'a str,
-}
-
-/// Shell commands that make a copy.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// What the user would type; the copy is done when all commands have ended.
-    pub(crate) near: String,
-    /// What waits on the far machine at [`NC_PORT`] before that.
-    pub(crate) listener: Option<String>,
-}
-
-/// The port that `nc` uses.
-pub(crate) const NC_PORT: u16 = 22_023;
-
-impl Tool {
-    /// The tool of that name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        TOOLS.iter().find(|tool| tool.name == name)
-    }
-
-    /// Whether this is the tool that the others are peers of.
-    pub(crate) fn is_haul(&self) -> bool {
-        self.name.starts_with("haul")
-    }
-
-    /// The first program needed that is not on the path.
-    pub(crate) fn missing(&self) -> Option<&'static str> {
-        self.needs.iter().copied().find(|program| which(program).is_none())
-    }
-
-    /// What the programs say of their version.
-    pub(crate) fn version(&self, haul: &str) -> String {
-        let program = if self.is_haul() { haul } else { self.needs.first().copied().unwrap_or("true") };
-        let option = match program {
-            "scp" => "-V",
-            "mscp" => "-h",
-            "s5cmd" => "version",
-            _ => "--version",
-        };
-        let program = if program == "scp" { "ssh" } else { program };
-        let Ok(output) = Command::new(program).arg(option).output() else {
-            return "unknown".to_owned();
-        };
-        let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-        let text = String::from_utf8_lossy(&text);
-        text.lines().next().unwrap_or("unknown").trim().to_owned()
-    }
+/// The tool of that name.
+pub(crate) fn tool_named(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
 }
 
 /// All tools.
@@ -165,21 +68,7 @@ const fn tool(
     Tool { name, needs, keeps, promise, plan }
 }
 
-/// Where a program is on the path.
-pub(crate) fn which(program: &str) -> Option<std::path::PathBuf> {
-    if program.contains('/') {
-        return Path::new(program).is_file().then(|| program.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
-}
-
-/// A command on the near machine and nothing else.
-pub(crate) fn near(command: String) -> Option<Plan> {
-    Some(Plan { near: command, listener: None })
-}
-
-/// Source and target with the far one as `root@host:path`.
+/// Source and target, the remote one as `root@host:path`.
 fn ends(job: &Job, ssh: &SshAccess) -> Option<(String, String)> {
     let far = |path: &str| format!("root@{}:{path}", ssh.host);
     match job.route {
@@ -202,7 +91,7 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
     }
 }
 
-/// A copy, and what the source does not have goes.
+/// A copy that deletes what the source lacks.
 fn haul_sync(job: &Job) -> Option<Plan> {
     if job.route != Route::Local {
         return None;
@@ -211,7 +100,7 @@ fn haul_sync(job: &Job) -> Option<Plan> {
     near(format!("{haul} sync -q {} {source}/ {target}/", job.haul_args))
 }
 
-/// The same with nothing but the SFTP server at the far end.
+/// A copy over SFTP.
 fn haul_sftp(job: &Job, option: &str) -> Option<Plan> {
     let ssh = job.ssh?;
     let (haul, shell) = (job.haul, ssh.command());
@@ -240,7 +129,7 @@ fn scp(job: &Job) -> Option<Plan> {
     near(format!("scp -q -r -F {} {from} {to}", ssh.config))
 }
 
-/// The commands that pack the source and unpack at the target.
+/// The commands that pack the source and unpack the target.
 fn tar(job: &Job) -> (String, String) {
     let (source, target) = (job.source, job.target);
     (format!("tar -C {source} -cf - ."), format!("tar -C {target} -xpf -"))
@@ -313,7 +202,7 @@ fn rclone(job: &Job) -> Option<Plan> {
     ))
 }
 
-/// What it is told to remember of its runs goes with the run.
+/// The directory of fpsync's run state is temporary.
 fn fpsync(job: &Job) -> Option<Plan> {
     let (source, target) = (job.source, job.target);
     let copy = format!("mkdir -p {target} && fpsync -n 32 -f 200 -t $d {source}/ {target}/");
@@ -328,7 +217,7 @@ fn rclone_local(job: &Job) -> Option<Plan> {
     (job.route == Route::Local).then(|| near(format!("rclone copy {options} {source} {target}"))).flatten()
 }
 
-/// Folders first, then files, 100 for each process; it keeps no times.
+/// Creates the directories first, then copies 100 files per process. Keeps no times.
 fn parallel_cp(job: &Job) -> Option<Plan> {
     let (source, target) = (job.source, job.target);
     let folders =
@@ -346,7 +235,7 @@ fn cp(job: &Job, option: &str, flush: bool) -> Option<Plan> {
     if job.route != Route::Local {
         return None;
     }
-    // The same command for a target that is there and for one that is not.
+    // -T: works whether the target exists or not.
     let (source, target) = (job.source, job.target);
     let flush = if flush { format!(" && sync -f {target}") } else { String::new() };
     near(format!("cp {option} -T {source} {target}{flush}"))
@@ -374,7 +263,7 @@ mod tests {
             haul: "/bin/haul",
             haul_args: "",
         };
-        let near = |name: &str, job: &Job| (Tool::named(name).unwrap().plan)(job).unwrap().near;
+        let near = |name: &str, job: &Job| (tool_named(name).unwrap().plan)(job).unwrap().near;
         let haul = near("haul", &job);
         assert!(haul.starts_with("/bin/haul copy -q /a/ root@10.0.0.2:/b/ -e 'ssh "), "{haul}");
         assert!(haul.ends_with("' --remote-haul /bin/haul"), "{haul}");
@@ -384,6 +273,6 @@ mod tests {
         job.ssh = None;
         assert_eq!(near("haul --no-fsync", &job), "/bin/haul copy -q --no-fsync /a/ /b/");
         assert_eq!(near("cp -a + sync -f", &job), "cp -a -T /a /b && sync -f /b");
-        assert_eq!((Tool::named("scp").unwrap().plan)(&job), None);
+        assert_eq!((tool_named("scp").unwrap().plan)(&job), None);
     }
 }

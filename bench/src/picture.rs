@@ -93,9 +93,7 @@ fn draw(case: &CaseRecord) -> Option<String> {
     let line_rate = link.rate as f64 / 8e6;
     // A link that nobody filled by half would press the lines to the ground.
     let top = if highest * 2.0 > line_rate { highest.max(line_rate) } else { highest } * 1.05;
-    let x = |seconds: f64| LEFT + (RIGHT - LEFT) * seconds / longest;
-    let y = |rate: f64| BOTTOM - (BOTTOM - TOP) * rate / top;
-
+    let scale = Scale { longest, top };
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n\
@@ -104,8 +102,34 @@ fn draw(case: &CaseRecord) -> Option<String> {
         escape(&case.case),
         escape(&format!("{}, {}", case.about, case.way)),
     );
-    for rate in ticks(top) {
-        let (at, label) = (y(rate), number(rate));
+    draw_axes(&mut svg, &scale, line_rate);
+    draw_lines(&mut svg, &scale, &lines);
+    draw_legend(&mut svg, &lines, link.rate);
+    Some(svg)
+}
+
+/// The scale of the axes.
+struct Scale {
+    /// Seconds at the right end.
+    longest: f64,
+    /// MB/s at the top.
+    top: f64,
+}
+
+impl Scale {
+    fn x(&self, seconds: f64) -> f64 {
+        LEFT + (RIGHT - LEFT) * seconds / self.longest
+    }
+
+    fn y(&self, rate: f64) -> f64 {
+        BOTTOM - (BOTTOM - TOP) * rate / self.top
+    }
+}
+
+/// Draws both axes with their labels, and the rate of the link.
+fn draw_axes(svg: &mut String, scale: &Scale, line_rate: f64) {
+    for rate in ticks(scale.top) {
+        let (at, label) = (scale.y(rate), number(rate));
         let _ = writeln!(
             svg,
             "<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#e4e4e4\"/><text x=\"{:.0}\" y=\"{:.1}\" \
@@ -114,8 +138,8 @@ fn draw(case: &CaseRecord) -> Option<String> {
             at + 4.0
         );
     }
-    for seconds in ticks(longest) {
-        let (at, label) = (x(seconds), number(seconds));
+    for seconds in ticks(scale.longest) {
+        let (at, label) = (scale.x(seconds), number(seconds));
         let _ = writeln!(
             svg,
             "<path d=\"M{at:.1} {BOTTOM}v5\" stroke=\"#999\"/><text x=\"{at:.1}\" y=\"{:.0}\" \
@@ -132,18 +156,21 @@ fn draw(case: &CaseRecord) -> Option<String> {
         HEIGHT - 10.0,
         (TOP + BOTTOM) / 2.0
     );
-    if line_rate <= top {
-        let at = y(line_rate);
+    if line_rate <= scale.top {
+        let at = scale.y(line_rate);
         let _ =
             writeln!(svg, "<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#333\" stroke-dasharray=\"2 4\"/>");
     }
+}
+
+/// Draws the throughput of each tool.
+fn draw_lines(svg: &mut String, scale: &Scale, lines: &[Line]) {
     // The first is drawn last, on top of the others.
     for line in lines.iter().rev() {
-        let points = line
-            .rates
-            .iter()
-            .enumerate()
-            .map(|(at, rate)| format!("{:.1},{:.1}", x((at as f64 + 0.5) * line.step), y(*rate)));
+        let points =
+            line.rates.iter().enumerate().map(|(at, rate)| {
+                format!("{:.1},{:.1}", scale.x((at as f64 + 0.5) * line.step), scale.y(*rate))
+            });
         let points: Vec<String> = points.collect();
         let _ = writeln!(
             svg,
@@ -153,9 +180,13 @@ fn draw(case: &CaseRecord) -> Option<String> {
             points.join(" ")
         );
     }
+}
+
+/// Draws the names of the tools and the rate of the link.
+fn draw_legend(svg: &mut String, lines: &[Line], rate: u64) {
     let left = RIGHT + 18.0;
     let mut row = TOP + 6.0;
-    for line in &lines {
+    for line in lines {
         let _ = writeln!(
             svg,
             "<path d=\"M{left} {row:.0}h20\" stroke=\"{}\" stroke-width=\"{}\"/>\
@@ -175,9 +206,8 @@ fn draw(case: &CaseRecord) -> Option<String> {
          <text x=\"{:.0}\" y=\"{:.0}\">the link, {}</text>\n</svg>",
         left + 27.0,
         row + 4.0,
-        show_rate(link.rate)
+        show_rate(rate)
     );
-    Some(svg)
 }
 
 /// Round numbers from 0 to `end`, three to seven.

@@ -1,4 +1,4 @@
-//! Starting commands in a namespace and a cgroup, and ending them.
+//! Starts commands in a namespace and a cgroup, and ends them.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -11,9 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::kill::kill;
 use crate::link::netns::Netns;
 use crate::measure::Side;
 use crate::stop::Stop;
@@ -28,11 +29,11 @@ pub(crate) struct Running {
 /// Where a command runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// Its network.
+    /// The network namespace.
     pub(crate) netns: Option<&'a Netns>,
-    /// Who accounts for it.
+    /// The side that it belongs to.
     pub(crate) side: Option<&'a Side>,
-    /// Where its output goes.
+    /// The file for its output.
     pub(crate) log: &'a Path,
 }
 
@@ -72,12 +73,12 @@ impl Running {
         Ok(Self { pid, ended, status: None })
     }
 
-    /// Its process.
+    /// The process ID.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Waits that long for the end; when it ended and how, or none.
+    /// Waits for the end. Returns its time and status, or `None` on timeout.
     pub(crate) fn wait_for(&mut self, time: Duration) -> Result<Option<(Instant, ExitStatus)>> {
         if self.status.is_none() {
             match self.ended.recv_timeout(time) {
@@ -89,7 +90,7 @@ impl Running {
         Ok(self.status)
     }
 
-    /// Ends it, should it still run.
+    /// Kills the command if it still runs.
     pub(crate) fn kill(&mut self) {
         if self.status.is_none() && matches!(self.wait_for(Duration::ZERO), Ok(None)) {
             kill(self.pid, Signal::KILL);
@@ -106,7 +107,7 @@ impl Drop for Running {
 
 /// Runs between fork and exec.
 fn enter(netns: Option<&File>, mut group: Option<&File>) -> std::io::Result<()> {
-    // Nothing is left behind even if this program is killed without a chance to clean up.
+    // Ends the process even if this program is killed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if let Some(group) = &mut group {
         group.write_all(b"0")?;
@@ -117,19 +118,12 @@ fn enter(netns: Option<&File>, mut group: Option<&File>) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Sends a signal to one process; one that is gone is fine.
-pub(crate) fn kill(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
-    }
-}
-
-/// Runs a command that belongs to no measurement; its standard output.
+/// Runs a command outside of the measurement. Returns its output.
 pub(crate) fn run_aside(text: &str, log: &Path, stop: &Stop) -> Result<String> {
     run_aside_in(None, text, log, stop)
 }
 
-/// The same in a namespace.
+/// The same in a network namespace.
 pub(crate) fn run_aside_in(netns: Option<&Netns>, text: &str, log: &Path, stop: &Stop) -> Result<String> {
     let _ = std::fs::remove_file(log);
     let mut running = Running::shell(text, Place { netns, side: None, log })?;
@@ -143,7 +137,7 @@ pub(crate) fn run_aside_in(netns: Option<&Netns>, text: &str, log: &Path, stop: 
     }
 }
 
-/// The end of what a program said, on one line.
+/// The last lines of the output of a program, on one line.
 pub(crate) fn last_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().rev().map(str::trim).filter(|l| !l.is_empty()).take(3).collect();
     lines.reverse();
@@ -154,7 +148,7 @@ pub(crate) fn last_lines(text: &str) -> String {
     text
 }
 
-/// Whether the namespace that `pid` is in has a TCP socket that listens at the port.
+/// Whether a TCP socket listens at the port in the network namespace of `pid`.
 pub(crate) fn listens(pid: u32, port: u16) -> bool {
     let Ok(table) = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")) else {
         return false;

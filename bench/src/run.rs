@@ -12,12 +12,13 @@ use crate::dataset::{Tree, make_older};
 use crate::leftovers::{SLOW, Scratch};
 use crate::link::{Link, TcpSpec};
 use crate::measure::{Cgroups, Side};
-use crate::peers::{Job, Keeps, Plan, Promise, Tool};
+use crate::peers::tool_named;
 use crate::process::{last_lines, run_aside};
 use crate::record::{CaseRecord, Outcome, Pass, RunRecord, ToolRecord};
 use crate::sshd::Sshd;
 use crate::stop::Stop;
 use crate::timed::{Stage, timed};
+use crate::tool::{Job, Keeps, Plan, Promise, Tool};
 use crate::units::show_seconds;
 
 /// What is the same for all cases.
@@ -49,10 +50,7 @@ pub(crate) struct Settings {
 /// Runs one case.
 pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroups>) -> Result<CaseRecord> {
     let (tools, skipped) = choose(case, settings);
-    let base = match case.store {
-        Store::Memory => &settings.dir,
-        Store::Disk => &settings.disk_dir,
-    };
+    let base = base_dir(case, settings);
     let spec = case.link(settings.quick);
     let data = case.data(settings.quick);
     let tree = data.prepare(base, &settings.stop)?;
@@ -89,18 +87,10 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         file: file.as_deref(),
     };
     if let Some(bucket) = bucket.as_ref().filter(|_| case.route == Route::Pull) {
-        let tree = utf8(&tree.path)?;
-        match (&settings.haul, &file) {
-            // So that it can be verified by what is noted with it.
-            (Some(haul), Some(file)) => {
-                bucket.put(haul, &format!("{tree}/{file}"), &format!("{SOURCE}/{file}"))?;
-            }
-            _ => bucket.fill(SOURCE, tree)?,
-        }
+        fill_bucket(bucket, settings.haul.as_deref(), utf8(&tree.path)?, file.as_deref())?;
     }
     if case.store == Store::Disk {
-        let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());
-        run_aside(&read, &scratch.path().join("warm.log"), &settings.stop)?;
+        warm(&tree, scratch.path(), &settings.stop)?;
     }
     let tools = runner.rounds(&tools)?;
     Ok(CaseRecord {
@@ -119,11 +109,33 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
     })
 }
 
+/// The directory for the data of a case.
+fn base_dir<'a>(case: &Case, settings: &'a Settings) -> &'a Path {
+    match case.store {
+        Store::Memory => &settings.dir,
+        Store::Disk => &settings.disk_dir,
+    }
+}
+
+/// Reads the tree into the page cache.
+fn warm(tree: &Tree, scratch: &Path, stop: &Stop) -> Result<()> {
+    let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());
+    run_aside(&read, &scratch.join("warm.log"), stop).map(drop)
+}
+
+/// Stores the data of a case in a bucket. haul uploads a single file, so that its digest is stored too.
+fn fill_bucket(bucket: &Bucket, haul: Option<&str>, tree: &str, file: Option<&str>) -> Result<()> {
+    match (haul, file) {
+        (Some(haul), Some(file)) => bucket.put(haul, &format!("{tree}/{file}"), &format!("{SOURCE}/{file}")),
+        _ => bucket.fill(SOURCE, tree),
+    }
+}
+
 /// The tools to run, and those left out.
 fn choose(case: &Case, settings: &Settings) -> (Vec<&'static Tool>, Vec<(String, String)>) {
     let mut chosen = Vec::new();
     let mut skipped = Vec::new();
-    for tool in case.tools.iter().filter_map(|name| Tool::named(name)) {
+    for tool in case.tools.iter().filter_map(|name| tool_named(name)) {
         if !settings.tools.is_empty() && !settings.tools.iter().any(|name| name == tool.name) {
             continue;
         }
@@ -308,8 +320,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Removes a copy. On a disk it is kept aside until the end of the case: ext4 looks at every inode that was freed in
-    /// the last minutes before it makes a new one, which costs the next tool more than its copy.
+    /// Removes a copy. On a disk it is kept aside until the end of the case: ext4 looks at every inode that was freed
+    /// in the last minutes before it makes a new one, which costs the next tool more than its copy.
     fn clear(&self, target: &Path) -> Result<()> {
         if let Some(bucket) = self.filled() {
             bucket.make(&bucket_of(target))?;

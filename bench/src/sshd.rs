@@ -1,4 +1,4 @@
-//! A real sshd in the far namespace, with its own keys and configuration.
+//! A real sshd in the remote namespace, with its own keys and configuration.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::link::{FAR_IP, Link};
 use crate::measure::Side;
-use crate::peers::which;
 use crate::process::{Place, Running, await_listener, run_aside};
+use crate::programs::which;
 use crate::stop::Stop;
 
 const PORT: u16 = 22_022;
 
-/// How the far machine is reached.
+/// Access to the remote host.
 pub(crate) struct SshAccess {
     /// Its address.
     pub(crate) host: String,
@@ -22,12 +22,12 @@ pub(crate) struct SshAccess {
     pub(crate) port: u16,
     /// The private key of the client.
     pub(crate) key: String,
-    /// A configuration file of the client that says all this.
+    /// The client configuration file with these settings.
     pub(crate) config: String,
 }
 
 impl SshAccess {
-    /// The command that tools are given as their remote shell.
+    /// The remote-shell command for tools.
     pub(crate) fn command(&self) -> String {
         format!("ssh -F {}", self.config)
     }
@@ -36,8 +36,35 @@ impl SshAccess {
 /// The running server. Killed on drop.
 pub(crate) struct Sshd {
     running: Running,
-    /// How to reach it.
+    /// How to connect to it.
     pub(crate) access: SshAccess,
+}
+
+/// Writes the configuration files of server and client.
+fn write_configs(dir: &Path) -> Result<()> {
+    let at = |name: &str| dir.join(name).display().to_string();
+    let sftp = sftp_server().map_or(String::new(), |path| format!("Subsystem sftp {}\n", path.display()));
+    // A bash that is started by sshd reads the user's start-up files, unless it is not the
+    // first shell. What happens to be in them is no part of the measurement.
+    let server = format!(
+        "Port {PORT}\nListenAddress {FAR_IP}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+         PermitRootLogin prohibit-password\nPasswordAuthentication no\n\
+         KbdInteractiveAuthentication no\nStrictModes no\nUsePAM no\nUseDNS no\n\
+         SetEnv SHLVL=1\n\
+         PrintMotd no\nPrintLastLog no\n{sftp}",
+        at("host_key"),
+        at("authorized_keys"),
+    );
+    fs::write(at("sshd_config"), server)?;
+    let client = format!(
+        "Host *\n  User root\n  Port {PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+         UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n  \
+         BatchMode yes\n  LogLevel ERROR\n",
+        at("client_key"),
+        at("known_hosts"),
+    );
+    fs::write(at("ssh_config"), client)?;
+    Ok(())
 }
 
 impl Sshd {
@@ -50,7 +77,7 @@ impl Sshd {
             fs::remove_dir_all(dir)?;
         }
         fs::DirBuilder::new().mode(0o700).create(dir)?;
-        // Compiled into sshd; the system's own service makes it at boot.
+        // sshd requires this directory, which the system service creates at boot.
         let privileged = Path::new("/run/sshd");
         if !privileged.exists() {
             fs::DirBuilder::new().mode(0o755).create(privileged).context("cannot make /run/sshd")?;
@@ -65,28 +92,7 @@ impl Sshd {
         let host_key = fs::read_to_string(at("host_key.pub"))?;
         fs::write(at("known_hosts"), format!("[{FAR_IP}]:{PORT} {host_key}"))?;
 
-        let sftp = sftp_server().map_or(String::new(), |path| format!("Subsystem sftp {}\n", path.display()));
-        // A bash that is started by sshd reads the user's start-up files, unless it is not the
-        // first shell. What happens to be in them is no part of the measurement.
-        let server = format!(
-            "Port {PORT}\nListenAddress {FAR_IP}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
-             PermitRootLogin prohibit-password\nPasswordAuthentication no\n\
-             KbdInteractiveAuthentication no\nStrictModes no\nUsePAM no\nUseDNS no\n\
-             SetEnv SHLVL=1\n\
-             PrintMotd no\nPrintLastLog no\n{sftp}",
-            at("host_key"),
-            at("authorized_keys"),
-        );
-        fs::write(at("sshd_config"), server)?;
-        let client = format!(
-            "Host *\n  User root\n  Port {PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
-             UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n  \
-             BatchMode yes\n  LogLevel ERROR\n",
-            at("client_key"),
-            at("known_hosts"),
-        );
-        fs::write(at("ssh_config"), client)?;
-
+        write_configs(dir)?;
         let place = Place { netns: Some(link.far()), side: Some(far), log: &log };
         let config = at("sshd_config");
         let mut running =
@@ -106,7 +112,7 @@ impl Sshd {
         Ok(sshd)
     }
 
-    /// The process that listens.
+    /// The process ID of the server.
     pub(crate) fn pid(&self) -> u32 {
         self.running.pid()
     }

@@ -9,10 +9,10 @@ use anyhow::Result;
 
 use crate::link::{Link, Traffic};
 use crate::measure::{Side, Watch};
-use crate::peers::{NC_PORT, Plan};
 use crate::process::{Place, Running, await_listener, last_lines};
 use crate::record::{LinkRecord, Outcome, Pass, RunRecord};
 use crate::stop::Stop;
+use crate::tool::{NC_PORT, Plan};
 
 /// The pause between two looks at the processes, at least.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,13 +1,12 @@
-//! What this process does where its address space is limited (`ulimit -v`, RLIMIT_AS): an allocation that the system
-//! refuses ends a program, so it does not come to that.
+//! Adapts the process to a limited address space (`ulimit -v`, RLIMIT_AS), because a refused allocation ends a program.
 
 use rustix::process::{Resource, getrlimit};
 
-/// Heaps that threads share where addresses are few.
+/// Number of heaps if the address space is limited.
 #[cfg(target_env = "gnu")]
 const ARENAS: std::ffi::c_int = 2;
 
-/// Prepares the allocator. To be called before there is a second thread.
+/// Prepares the allocator. Call before starting a second thread.
 pub(crate) fn prepare() {
     #[cfg(target_env = "gnu")]
     if getrlimit(Resource::As).current.is_some() {
@@ -20,14 +19,14 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Bytes for content: what is wanted, but not more than a third of the addresses that are left. The rest is for the stacks
-/// of threads and for what is no content.
+/// The memory for content: `wanted`, but at most a third of the free address space. The rest is for thread stacks and
+/// other data.
 pub(crate) fn content(wanted: u64) -> u64 {
     let Some(limit) = getrlimit(Resource::As).current else { return wanted };
     wanted.min(limit.saturating_sub(used().unwrap_or(0)) / 3)
 }
 
-/// Bytes of addresses in use.
+/// The used address space, in bytes.
 fn used() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').next()?.parse().ok()?;
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_in_use_are_known() {
+    fn the_used_address_space_is_known() {
         assert!(used().is_some_and(|bytes| bytes > 1 << 20));
         assert!(content(1 << 20) <= 1 << 20);
     }

@@ -1,46 +1,46 @@
-//! The exit codes, all in one place.
+//! The exit codes.
 
 use std::process::ExitCode;
 
 use haul_core::{Error, ErrorKind, Report};
 
-/// How a command ends, as scripts see it.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// All there and verified.
+    /// Everything was copied and verified.
     Done = 0,
-    /// Some entries failed, each named.
+    /// Some entries failed; each is listed.
     Incomplete = 1,
-    /// The command makes no sense.
+    /// Usage error.
     Usage = 2,
-    /// Content did not verify.
+    /// Verification failed.
     Mismatch = 3,
-    /// The other side could not be reached, or the login failed.
+    /// Connection or login failed.
     Unreachable = 4,
     /// The destination is full or over quota.
     Full = 5,
-    /// Interrupted; running it again goes on.
+    /// Interrupted; rerun to resume.
     Interrupted = 130,
 }
 
-/// What a report alone does not tell.
+/// What decides the exit code besides the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circumstances {
     /// An entry failed because the destination is full.
     pub(crate) full: bool,
-    /// Metadata that could not be set counts (`--strict`).
+    /// Metadata errors are failures (`--strict`).
     pub(crate) strict: bool,
-    /// An entry that was found is in none of the counts.
+    /// A found entry is in none of the counts.
     pub(crate) unaccounted: bool,
-    /// The doctor found something bad.
+    /// `probe --doctor` found a problem, or `plan` an invalid name.
     pub(crate) bad: bool,
-    /// What the person asked to be written, on standard output or to a file, could not be.
+    /// Requested output could not be written to standard output or a file.
     pub(crate) output_lost: bool,
 }
 
 impl Exit {
-    /// The code for an error that ends a command.
+    /// The exit code of a fatal error.
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Usage => Self::Usage,
@@ -59,8 +59,7 @@ impl Exit {
         }
     }
 
-    /// The code for a run that was reported on. Content that did not verify outweighs all else but an
-    /// interruption, after which nothing is final.
+    /// The exit code of a finished run. A failed verification takes precedence over everything but an interruption.
     pub(crate) fn of_report(report: &Report, circumstances: Circumstances) -> Self {
         if report.interrupted {
             return Self::Interrupted;
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_codes_that_are_promised() {
+    fn errors_have_the_promised_exit_codes() {
         for (kind, code) in [
             (ErrorKind::Usage, 2),
             (ErrorKind::Corrupt, 3),
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_have_the_codes_that_are_promised() {
+    fn reports_have_the_promised_exit_codes() {
         let failed = Totals { failed: 1, ..Totals::default() };
         let one_failed = Report { totals: failed, ..Report::default() };
         assert_eq!(of(&Report::default()), 0);
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_counts_only_when_strict() {
+    fn metadata_errors_fail_only_with_strict() {
         let note =
             MetaNote { what: "owner".to_owned(), cause: "x".to_owned(), count: 1, example: RelPath::root() };
         let left_out = Report { left_out: vec![note.clone()], ..Report::default() };

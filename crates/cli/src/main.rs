@@ -1,11 +1,11 @@
-//! The `haul` program: words in, engine options out, what happens on the screen. It decides nothing about copying.
+//! The `haul` program: converts the command line to requests for haul-job and others, and shows the results.
 
 mod address_space;
 mod args;
 mod commands;
-mod ends;
 mod exit_code;
 mod jobs;
+mod locations;
 mod manifest;
 mod open_files;
 mod render;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Err(refused) => {
             match &refused {
                 Refused::Line(line) => render::print_line(line),
-                // Nobody is there to be told that help could not be printed.
+                // A failure to print help cannot be reported.
                 Refused::Parser(error) => drop(error.print()),
             }
             ExitCode::from(refused.exit_code())

@@ -1,12 +1,12 @@
-//! The number of files that this process may have open.
+//! The limit of open files.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit as far as the system lets everybody: small files that arrive stay open until they are synced
-/// together, and the usual limit of a shell (1024) is for programs that use select(2).
+/// Raises the soft limit to the hard limit: small files stay open until they are synced together, and the usual soft
+/// limit of 1024 is meant for programs that use select(2).
 pub(crate) fn raise() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If it cannot be raised, the one that there is has to do.
+    // If this fails, the old limit stays.
     let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -1,5 +1,5 @@
-//! Signals. The first SIGINT, SIGTERM or SIGHUP asks the run to finish what is in flight, a second SIGINT or SIGTERM ends
-//! the program at once; SIGUSR1 asks where the run stands.
+//! Signals. The first SIGINT, SIGTERM or SIGHUP stops the run after the blocks in flight, a second SIGINT or SIGTERM ends
+//! the program at once; SIGUSR1 shows the progress.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,27 +8,28 @@ use std::time::Duration;
 
 use haul_core::{Error, Result, Side};
 use haul_engine::Cancel;
+use haul_job::Observer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit_code::Exit;
 use crate::render::Console;
 
-/// How long an interrupted run may take to end in order.
+/// Maximum time of an orderly end after an interruption.
 const PATIENCE: Duration = Duration::from_millis(4900);
 
-/// Watches for signals until the program ends.
+/// Handles signals until the program ends.
 ///
 /// # Errors
-/// If the handlers cannot be installed.
+/// If a handler or the thread cannot be started.
 pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
     let failed = |error: std::io::Error| Error::io(Side::Local, "watch for signals", &error);
     let mut ending = vec![SIGINT, SIGTERM];
-    // Under nohup the end of the terminal is to change nothing.
+    // nohup ignores SIGHUP, and so does haul then.
     if !is_ignored(SIGHUP) {
         ending.push(SIGHUP);
     }
-    // The handler itself sets the flag: whoever finds the other end of a pipe gone knows why.
+    // The handler itself sets the flag, so that a broken pipe that follows counts as interrupted.
     for signal in &ending {
         signal_hook::flag::register(*signal, cancel.flag()).map_err(failed)?;
     }
@@ -39,13 +40,13 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
         for signal in signals.forever() {
             match signal {
                 SIGUSR1 => console.status(),
-                // A terminal that goes away says so more than once, and a service manager says so after SIGTERM.
+                // A closing terminal may send SIGHUP several times, and a service manager after SIGTERM.
                 SIGHUP if draining => {}
                 _ if draining => end(),
                 _ => {
                     draining = true;
-                    console.note("finishing what is in flight; again to stop at once");
-                    // An end that hangs must not hold the person up: what is durable by now is what the next run finds.
+                    console.note("stopping after the blocks in flight; press Ctrl-C again to quit now");
+                    // A hung file system must not delay the end: the next run resumes from durable data.
                     let late = thread::Builder::new().name("patience".to_owned()).spawn(|| {
                         thread::sleep(PATIENCE);
                         end();
@@ -64,7 +65,7 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the program was started with this signal ignored.
+/// Whether the signal was ignored when the program started.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -72,7 +73,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Ends the program, and the ssh processes that it has started: they do not hear of Ctrl-C themselves.
+/// Ends the program and its ssh processes, which do not receive Ctrl-C themselves.
 fn end() -> ! {
     haul_ssh::abandon();
     signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8))

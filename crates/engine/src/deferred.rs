@@ -1,8 +1,8 @@
-//! Entries that cannot replace a directory yet, because the directory is not empty. They wait until deletion has emptied
-//! it.
+//! Entries that cannot replace a directory yet, because the directory is not empty. They wait until deletion has
+//! emptied it.
 //!
-//! Their content is sent and staged first, like that of every file. So nothing is deleted for a file that cannot be read
-//! or does not fit.
+//! Their content is sent and staged first, like that of every file. So nothing is deleted for a file that cannot be
+//! read or does not fit.
 
 use haul_core::sync::Mutex;
 use std::collections::HashSet;

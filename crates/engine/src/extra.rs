@@ -1,4 +1,5 @@
-//! Finds the extraneous entries of the destination (those that the source does not have), and which of them may be deleted.
+//! Finds the extraneous entries of the destination (those that the source does not have), and which of them may be
+//! deleted.
 
 use haul_core::sync::Mutex;
 use std::cmp::Reverse;
@@ -180,7 +181,8 @@ fn ask(run: &Run<'_>, protection: &Protection<'_>, batch: ScanBatch) -> Result<A
     Ok(Asked { extra, kept })
 }
 
-/// An entry that an option skips at the source protects the entry of the same path at the destination, and all below it.
+/// An entry that an option skips at the source protects the entry of the same path at the destination, and all below
+/// it.
 struct Protection<'a> {
     run: &'a Run<'a>,
     scan: &'a ScanOptions,

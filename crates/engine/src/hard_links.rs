@@ -1,4 +1,5 @@
-//! Files with several names. The first name that the scan finds is copied; the others become hard links to it at the end.
+//! Files with several names. The first name that the scan finds is copied; the others become hard links to it at the
+//! end.
 
 use haul_core::sync::Mutex;
 use std::collections::HashMap;

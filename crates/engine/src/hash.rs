@@ -16,7 +16,8 @@ pub struct HashLine {
     pub digest: Digest,
 }
 
-/// Hashes every file of the source. Calls `line` with each digest, in no particular order; an error of `line` ends the run.
+/// Hashes every file of the source. Calls `line` with each digest, in no particular order; an error of `line` ends the
+/// run.
 pub fn hash(
     source: &dyn Source,
     scan: &ScanOptions,

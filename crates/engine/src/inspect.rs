@@ -35,7 +35,8 @@ pub(crate) struct Inspection<'a> {
 pub(crate) type Ask<'a, T> = &'a (dyn Fn(Vec<Entry>, &Sender<T>) -> Result<()> + Sync);
 
 impl Inspection<'_> {
-    /// Scans, calls `ask` with the entries from several threads, and calls `take` with each result on the calling thread.
+    /// Scans, calls `ask` with the entries from several threads, and calls `take` with each result on the calling
+    /// thread.
     pub(crate) fn run<T: Send>(&self, ask: Ask<'_, T>, take: &mut dyn FnMut(T) -> Result<()>) {
         let (found_in, found) = bounded::<Vec<Entry>>(16);
         let (results_in, results) = bounded::<T>(1024);

@@ -163,8 +163,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
     }
 
-    /// Counts a committed file. Several slices of a large file can report the commit: those that were written at the same
-    /// time, and those that were sent again. Only the first report counts.
+    /// Counts a committed file. Several slices of a large file can report the commit: those that were written at the
+    /// same time, and those that were sent again. Only the first report counts.
     fn commit(&self, entry: &Entry) {
         let run = self.run;
         if is_large(entry) && !run.open.remove_large(&entry.path) {

@@ -6,9 +6,9 @@
 //!                                                                                                   retries)
 //! ```
 //!
-//! This crate uses only the contracts of `haul-core`: no file system, no network, no terminal. `copy.rs` has the passes of a
-//! copy and `pipeline.rs` the threads of a pass. [`hash()`] and [`verify()`] share a smaller pipeline in `inspect.rs`, and
-//! [`RateController`] has threads of its own.
+//! This crate uses only the contracts of `haul-core`: no file system, no network, no terminal. `copy.rs` has the passes
+//! of a copy and `pipeline.rs` the threads of a pass. [`hash()`] and [`verify()`] share a smaller pipeline in
+//! `inspect.rs`, and [`RateController`] has threads of its own.
 
 mod backoff;
 mod cancel;

@@ -178,8 +178,8 @@ impl<'a> Meter<'a> {
     pub(crate) fn progress(&self, connections: &Connections) {
         let mut totals = *self.totals();
         connections.add_to(&mut totals);
-        // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum does
-        // not fall.
+        // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum
+        // does not fall.
         let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
         let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
         let last = Sample { at: Instant::now(), bytes: done, spent };

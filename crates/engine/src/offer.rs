@@ -19,8 +19,8 @@ struct Needed {
     have: Vec<Range<u32>>,
 }
 
-/// Offers entries as an earlier run saw them. An entry that the sink finds unchanged is done; every other entry is looked up
-/// and offered as it is now.
+/// Offers entries as an earlier run saw them. An entry that the sink finds unchanged is done; every other entry is
+/// looked up and offered as it is now.
 ///
 /// # Errors
 /// The error of an end that cannot answer.
@@ -128,8 +128,8 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
     Ok(needed)
 }
 
-/// Begins the copy of a file: clones it if the file system can, otherwise queues it. A small file is returned, so that the
-/// caller can queue many at once.
+/// Begins the copy of a file: clones it if the file system can, otherwise queues it. A small file is returned, so that
+/// the caller can queue many at once.
 fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
     run.meter.count_needed(file.entry.len);
     run.guard.count_sent(file.new);
@@ -219,14 +219,15 @@ fn settle(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
     run.meter.entry(action, &entry.path, entry.len);
 }
 
-/// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a file
-/// that is written in place keeps its inode.
+/// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a
+/// file that is written in place keeps its inode.
 fn may_clone(run: &Run<'_>, file: &Needed) -> bool {
     let stays_in_place = run.in_place && !file.new && is_large(&file.entry);
     file.entry.len > 0 && file.have.is_empty() && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
 }
 
-/// Asks the file system to clone the file, by sharing its blocks. `true` if the file is done: copied, failed or deferred.
+/// Asks the file system to clone the file, by sharing its blocks. `true` if the file is done: copied, failed or
+/// deferred.
 fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
     let entry = &file.entry;
     let cloned = match run.source.local_file(entry) {

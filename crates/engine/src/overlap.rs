@@ -59,7 +59,8 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
     kept
 }
 
-/// Decides about an entry. `others`: the same path in the other sources, in their order, and whether the source is earlier.
+/// Decides about an entry. `others`: the same path in the other sources, in their order, and whether the source is
+/// earlier.
 fn judge(entry: &Entry, others: Vec<(bool, Entry)>) -> Verdict {
     if entry.is_dir() {
         let first = others.into_iter().find(|(is_earlier, other)| *is_earlier && other.is_dir());

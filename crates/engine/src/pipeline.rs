@@ -87,8 +87,8 @@ fn prepare(run: &Run<'_>, workers: usize) {
     run.sink.hung(run.timeout);
 }
 
-/// Settles batches until all files are done or the run has ended. `grow` starts more workers if the ends can use them, and
-/// returns the number wanted.
+/// Settles batches until all files are done or the run has ended. `grow` starts more workers if the ends can use them,
+/// and returns the number wanted.
 fn settle_all(
     run: &Run<'_>,
     settled: &Receiver<Settled>,

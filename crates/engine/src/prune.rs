@@ -31,8 +31,8 @@ impl Pruned {
     }
 }
 
-/// Lists the destination and deletes the entries that the source does not have. Entries that the rules exclude stay, as do
-/// those that an option protects.
+/// Lists the destination and deletes the entries that the source does not have. Entries that the rules exclude stay, as
+/// do those that an option protects.
 pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete: Delete) -> Pruned {
     if run.scan_failed.load(Ordering::Relaxed) && !delete.ignore_errors {
         let why = "nothing was removed, because not all of the source could be looked at";

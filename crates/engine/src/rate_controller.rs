@@ -1,4 +1,5 @@
-//! Controls the rate of a run: each second it sets the planned rate, or a lower one while other processes are slowed down.
+//! Controls the rate of a run: each second it sets the planned rate, or a lower one while other processes are slowed
+//! down.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;

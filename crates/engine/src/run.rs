@@ -134,8 +134,8 @@ impl<'a> Run<'a> {
         self.queue.close();
     }
 
-    /// Counts and reports a failed entry. A full disk ends the run: if the run waited for space, the error would not have
-    /// come this far.
+    /// Counts and reports a failed entry. A full disk ends the run: if the run waited for space, the error would not
+    /// have come this far.
     pub(crate) fn fail(&self, path: &RelPath, error: Error) {
         if error.kind() == ErrorKind::NoSpace {
             self.abort(error.clone());
@@ -198,8 +198,8 @@ impl<'a> Run<'a> {
         self.disk_full.ask(self.meter, questions, || self.wait_for_space(), ask)
     }
 
-    /// The number of workers that keeps the connections busy: while a worker sends one batch another one reads the next,
-    /// and requests to a remote source overlap.
+    /// The number of workers that keeps the connections busy: while a worker sends one batch another one reads the
+    /// next, and requests to a remote source overlap.
     pub(crate) fn workers(&self, wanted: usize) -> usize {
         let (from, to) = (self.source.streams() as usize, self.sink.writers() as usize);
         let auto = if from + to == 0 { 4 } else { 2 * from + to + 2 };

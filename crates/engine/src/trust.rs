@@ -88,8 +88,8 @@ fn gives_privileges(name: &[u8]) -> bool {
     name == b"security.capability" || name.starts_with(b"trusted.")
 }
 
-/// Whether the target of a link is outside of the tree, by the rule of rsync's `--safe-links`: it is absolute, or it goes up
-/// beyond the root at any point.
+/// Whether the target of a link is outside of the tree, by the rule of rsync's `--safe-links`: it is absolute, or it
+/// goes up beyond the root at any point.
 fn points_outside(entry: &Entry, target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") {
         return true;

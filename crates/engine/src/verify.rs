@@ -31,8 +31,8 @@ pub enum Checked {
     Extra(RelPath),
 }
 
-/// Compares every entry of `source` with the same path of `destination`, files by digest. Both ends hash at the same time.
-/// Calls `found` for each difference. [`Report::corrupt`] counts the missing and the different entries.
+/// Compares every entry of `source` with the same path of `destination`, files by digest. Both ends hash at the same
+/// time. Calls `found` for each difference. [`Report::corrupt`] counts the missing and the different entries.
 pub fn verify(
     source: &dyn Source,
     destination: &dyn Source,

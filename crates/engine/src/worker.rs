@@ -64,8 +64,8 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
     }
 }
 
-/// A batch that was taken and is not settled. The ledger waits for every batch, so one that is dropped unsettled, as by a
-/// panic, has failed.
+/// A batch that was taken and is not settled. The ledger waits for every batch, so one that is dropped unsettled, as by
+/// a panic, has failed.
 struct Pending {
     settled: Sender<Settled>,
     batch: Option<Arc<Batch>>,

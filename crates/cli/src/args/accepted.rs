@@ -1,8 +1,8 @@
-//! rsync's words for what haul always does: accepted, alone and in bundles, and left out of the help.
+//! rsync options for haul's default behaviour: accepted, alone and in bundles, and hidden from the help.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-/// Words without a value that ask for what happens anyway: the long one, and the short one.
+/// Flags that `copy`, `sync` and `verify` accept: long and short name.
 const ALWAYS: [(&str, Option<char>); 22] = [
     ("recursive", Some('r')),
     ("links", Some('l')),
@@ -28,27 +28,27 @@ const ALWAYS: [(&str, Option<char>); 22] = [
     ("no-motd", None),
 ];
 
-/// The same for `verify`, which compares content and changes nothing.
+/// Further flags that `verify` accepts: it always compares content and changes nothing.
 const VERIFY: [(&str, Option<char>); 4] =
     [("archive", Some('a')), ("checksum", Some('c')), ("dry-run", Some('n')), ("devices", None)];
 
-/// Words of which the last one on the command line counts.
+/// Accepted flags and the options of haul that they override; the last one on the command line wins.
 const OVERRIDES: [(&str, &str); 2] = [("fsync", "no_fsync"), ("numeric-ids", "owner_by_name")];
 
-/// The words that `copy` and `sync` accept.
+/// The flags that `copy` and `sync` accept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AcceptedArgs {
-    /// Progress was asked for: `-P` or `--info=progress2`.
+    /// Whether progress was requested by `-P` or `--info=progress2`.
     pub(crate) progress: bool,
 }
 
-/// The words that `verify` accepts.
+/// The flags that `verify` accepts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AcceptedByVerify(pub(crate) AcceptedArgs);
 
 fn word(long: &'static str, short: Option<char>) -> Arg {
     let arg = Arg::new(long).action(ArgAction::SetTrue).hide(true);
-    // rsync has only the short word for these two.
+    // rsync has only a short name, `-D`, for these two.
     let arg = if long == "devices-and-specials" { arg } else { arg.long(long) };
     match short {
         Some(short) => arg.short(short),
@@ -63,7 +63,7 @@ fn augment(command: Command, more: &[(&'static str, Option<char>)]) -> Command {
     command.args(words).arg(info.action(ArgAction::Append)).arg(partial)
 }
 
-/// Reads rsync's `--info`: what haul shows without being asked. `true`: progress.
+/// Reads rsync's `--info`. Returns whether it requests progress.
 fn parse_info(flags: &str) -> Result<bool, String> {
     let mut progress = false;
     for flag in flags.split(',') {
@@ -77,8 +77,8 @@ fn parse_info(flags: &str) -> Result<bool, String> {
 }
 
 fn read(matches: &ArgMatches) -> AcceptedArgs {
-    let told = matches.get_many::<bool>("info").is_some_and(|mut flags| flags.any(|progress| *progress));
-    AcceptedArgs { progress: told || matches.get_flag("partial-progress") }
+    let by_info = matches.get_many::<bool>("info").is_some_and(|mut flags| flags.any(|progress| *progress));
+    AcceptedArgs { progress: by_info || matches.get_flag("partial-progress") }
 }
 
 impl FromArgMatches for AcceptedArgs {

@@ -1,19 +1,20 @@
-//! Words of rsync, scp, rclone, the AWS CLI, s5cmd, mscp, xbcloud and fpsync that haul does not have, with the way out.
+//! Options of rsync, scp, rclone, the AWS CLI, s5cmd, mscp, xbcloud and fpsync that haul does not have, and what to use
+//! instead.
 
-const FOUND: &str = "haul finds it out by itself: leave it out (--streams and --max-memory are the bounds)";
+const FOUND: &str = "haul adapts this itself: omit it (--streams and --max-memory are the upper bounds)";
 const RETRIES: &str =
-    "haul retries until no progress was made for --timeout or --store-timeout seconds: leave it out";
-const KEPT: &str = "haul always keeps modes, owners, times, links, ACLs and attributes; what cannot be set is reported, and fails only with --strict";
-const SSH: &str = "options of ssh go into -e, as in -e 'ssh -p 2222 -i KEY', or into ssh_config";
-const DIGEST: &str = "every file is verified with BLAKE3 anyway: leave it out";
-const BACKUPS: &str = "haul keeps no backups of the files that it replaces or deletes";
+    "haul retries until --timeout or --store-timeout seconds pass without progress: omit it";
+const KEPT: &str = "haul always keeps modes, owners, times, links, ACLs and attributes; it reports what it cannot set, and fails only with --strict";
+const SSH: &str = "give options of ssh with -e, as in -e 'ssh -p 2222 -i KEY', or in ssh_config";
+const DIGEST: &str = "haul always verifies every file with BLAKE3: omit it";
+const BACKUPS: &str = "haul keeps no backups of replaced or deleted files";
 const FILTERS: &str =
-    "haul has --exclude, --include, --exclude-from and --include-from, of which the first match wins";
+    "use --exclude, --include, --exclude-from and --include-from; the first matching rule wins";
 const LINKS: &str = "haul copies symbolic links as links; it cannot follow them";
 const AGES: &str = "haul cannot select by age: use `find … -newer … -print0 | haul copy -0 --files-from -`";
-const LOGS: &str = "haul has no log file: redirect standard error, or use --json";
-const SECRETS: &str = "credentials come from the environment or the files of the provider's own tools, never from the command line";
-const SNAPSHOTS: &str = "haul cannot link to files of an earlier copy";
+const LOGS: &str = "haul writes no log file: redirect standard error, or use --json";
+const SECRETS: &str = "haul reads credentials from the environment or the configuration files of the provider's tools, never from the command line";
+const SNAPSHOTS: &str = "haul cannot hard-link to files of an earlier copy";
 const NO_DELETE: &str = "`haul copy` never deletes; `haul sync` does";
 
 /// Commands (all if empty), options, and what to do instead. The first row that fits counts.
@@ -28,14 +29,14 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["--delete-excluded"],
-        "`haul sync` never deletes what is excluded: delete it by hand, or leave the rule out",
+        "`haul sync` never deletes excluded files: delete them yourself, or drop the rule",
     ),
     (
         "",
         &["--delete-missing-args", "--ignore-missing-args"],
-        "a missing source is reported and fails, the others are copied",
+        "haul reports a missing source as a failure and copies the others",
     ),
-    ("", &["--force"], "haul replaces an empty directory with a file, and never one that has entries"),
+    ("", &["--force"], "haul replaces an empty directory with a file, never a directory with entries"),
     (
         "copy sync",
         &["--compress-choice", "--zc", "--compress-level", "--zl"],
@@ -45,27 +46,27 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["-R", "--relative", "--no-implied-dirs"],
-        "paths of --files-from keep their place; otherwise use SRC/ and the DST you mean",
+        "haul keeps the paths of --files-from; otherwise give SRC/ and the full DST",
     ),
     (
         "",
         &["--append", "--append-verify"],
-        "of a file that grew only the new end is sent anyway (see --delta): leave it out",
+        "haul sends only the new end of a file that grew (see --delta): omit it",
     ),
     ("", &["-W", "--whole-file"], "use --delta off"),
     ("", &["--no-whole-file", "--no-W"], "use --delta on"),
     (
         "",
         &["-B", "--block-size", "--checksum-seed", "-y", "--fuzzy"],
-        "--delta compares blocks of 16 KiB in the file of the same name",
+        "--delta compares 16 KiB blocks with the file of the same name",
     ),
-    ("verify", &["-v", "--verbose"], "`haul verify` names every difference: leave it out"),
+    ("verify", &["-v", "--verbose"], "`haul verify` names every difference: omit it"),
     (
         "",
         &["-i", "--itemize-changes"],
-        "use -v, or -n to see what would be done (ssh's -i goes into -e 'ssh -i KEY')",
+        "use -v, or -n to show what would be done (for ssh's -i, use -e 'ssh -i KEY')",
     ),
-    ("", &["--out-format", "--log-file-format", "--debug"], "use --json for output that programs read"),
+    ("", &["--out-format", "--log-file-format", "--debug"], "use --json for machine-readable output"),
     ("", &["--log-file", "--log-level", "--use-json-log", "--syslog", "--tee"], LOGS),
     ("", &["-b", "--backup", "--backup-dir", "--suffix"], BACKUPS),
     (
@@ -84,14 +85,14 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["-K", "--keep-dirlinks"],
-        "haul never writes through a symbolic link at DST: name the directory it points to as DST",
+        "haul never writes through a symbolic link at DST: give the directory it points to as DST",
     ),
     (
         "",
         &["-d", "--dirs", "--old-dirs", "--no-recursive", "--no-r"],
-        "haul always copies directories with all that is in them",
+        "haul always copies directories with their contents",
     ),
-    ("", &["--no-inc-recursive", "--no-i-r"], "haul always copies while it scans: leave it out"),
+    ("", &["--no-inc-recursive", "--no-i-r"], "haul always copies while it scans: omit it"),
     (
         "",
         &[
@@ -135,7 +136,7 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
         ],
         "haul copies modes and owners as they are (--owner-by-name maps owners by name)",
     ),
-    ("", &["--copy-devices", "--write-devices"], "haul copies device nodes, not what is on the devices"),
+    ("", &["--copy-devices", "--write-devices"], "haul copies device nodes, not the content of devices"),
     (
         "",
         &["-I", "--ignore-times", "--ignore-size"],
@@ -144,15 +145,15 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["-T", "--temp-dir", "--partial-dir", "--delay-updates"],
-        "haul writes beside the final name and renames each file when it is complete: leave it out",
+        "haul writes a temporary file in the same directory and renames each file when it is complete: omit it",
     ),
     ("", &["--compare-dest", "--copy-dest", "--link-dest"], SNAPSHOTS),
     (
         "",
         &["--remove-source-files", "--remove-sent-files"],
-        "haul never deletes at the source: `haul verify SRC DST`, then delete it",
+        "haul never deletes at the source: run `haul verify SRC DST`, then delete it yourself",
     ),
-    ("", &["-m", "--prune-empty-dirs"], "haul copies empty directories too; --exclude leaves them out"),
+    ("", &["-m", "--prune-empty-dirs"], "haul copies empty directories too; use --exclude"),
     ("", &["-f", "--filter", "-F", "-C", "--cvs-exclude", "--exclude-if-present", "--filter-from"], FILTERS),
     ("", &["--rsync-path"], "use --remote-haul PATH"),
     ("", &["--address"], "use --bind ADDRESS"),
@@ -170,17 +171,17 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
             "--remote-option",
             "--protocol",
         ],
-        "there is nothing to set in haul: leave it out",
+        "haul has no such setting: omit it",
     ),
     (
         "",
         &["--password-file", "--early-input", "--daemon", "--config"],
-        "haul does not speak rsync's own protocol: use host:PATH, over ssh",
+        "haul does not speak the rsync protocol: use host:PATH, over ssh",
     ),
     (
         "",
         &["--trust-sender", "--old-args", "--insecure-links", "--confine-root"],
-        "haul trusts no other machine with that: leave it out",
+        "haul trusts no other host with that: omit it",
     ),
     ("", &["--max-alloc"], "use --max-memory SIZE"),
     ("", &["--list-only"], "use -n"),
@@ -199,7 +200,7 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
             "--drop-D",
             "--ignore-non-files",
         ],
-        "haul has nothing like it",
+        "haul has no equivalent",
     ),
     ("", &["--checksum-choice", "--cc", "--md5"], DIGEST),
     // rclone, s5cmd, fpsync
@@ -257,13 +258,13 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
             "--max-duration",
             "--cutoff-mode",
         ],
-        "haul has nothing like it",
+        "haul has no equivalent",
     ),
-    ("", &["--metadata-set", "-l"], "haul keeps metadata by itself: leave it out"),
+    ("", &["--metadata-set", "-l"], "haul always keeps metadata: omit it"),
     (
         "",
         &["--exit-on-error", "--error-on-no-transfer"],
-        "what failed is named at the end and in the exit code; --json has the counts",
+        "see the summary and the exit code; --json has the counts",
     ),
     // AWS CLI
     ("", &["--dryrun"], "use -n or --dry-run"),
@@ -273,9 +274,9 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["--no-verify-ssl", "--insecure", "--no-check-certificate"],
-        "haul checks certificates always: AWS_CA_BUNDLE names your own authority",
+        "haul always checks certificates: set AWS_CA_BUNDLE to your own authority",
     ),
-    ("", &["--no-sign-request"], "haul signs each request: credentials are needed"),
+    ("", &["--no-sign-request"], "haul signs every request: credentials are required"),
     ("", &["--only-show-errors"], "use -q"),
     ("", &["--no-overwrite", "--if-size-differ"], "use --ignore-existing"),
     (
@@ -283,8 +284,8 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["--acl", "--grants", "--sse-c", "--sse-c-key", "--request-payer", "--expires"],
         "haul cannot set it",
     ),
-    ("", &["--summarize", "--long"], "haul prints length, time and name of each, and no sums"),
-    ("ls", &["-a", "--all", "-1"], "length, time and name of every object are always listed: leave it out"),
+    ("", &["--summarize", "--long"], "haul prints the size, time and name of each object, and no sums"),
+    ("ls", &["-a", "--all", "-1"], "haul always lists the size, time and name of every object: omit it"),
     (
         "",
         &[
@@ -301,9 +302,9 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["--storage", "--s3-bucket", "--s3-region", "--s3-endpoint"],
-        "the store is named by its URL: s3://BUCKET/KEY, gs://…, az://…, with --endpoint and --region",
+        "give the store as a URL: s3://BUCKET/KEY, gs://..., az://..., with --endpoint and --region",
     ),
-    ("", &["--fifo-timeout"], "pipes are waited for one minute"),
+    ("", &["--fifo-timeout"], "haul waits one minute for the pipes"),
     // ssh, scp, mscp
     ("", &["-P", "-p", "-F", "-J", "-o", "-Q", "-W", "--identity-file"], SSH),
     ("", &["-g", "--congestion-control"], "use --congestion NAME"),
@@ -311,26 +312,26 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
 
 /// Commands of other tools, and what to run instead.
 pub(super) const COMMANDS: &[(&[&str], &str)] = &[
-    (&["cp", "scp", "copyto", "xcopy"], "it is `haul copy SRC DST`"),
-    (&["rsync", "mirror", "robocopy"], "it is `haul copy SRC DST`, or `haul sync SRC DST` to delete too"),
+    (&["cp", "scp", "copyto", "xcopy"], "use `haul copy SRC DST`"),
+    (&["rsync", "mirror", "robocopy"], "use `haul copy SRC DST`, or `haul sync SRC DST` to delete too"),
     (
         &["mv", "move", "moveto", "rename"],
-        "haul does not move: `haul copy SRC DST`, `haul verify SRC DST`, then delete SRC",
+        "haul does not move: run `haul copy SRC DST` and `haul verify SRC DST`, then delete SRC",
     ),
-    (&["check", "cmp", "diff", "compare", "cryptcheck"], "it is `haul verify SRC DST`"),
-    (&["cat", "download"], "it is `haul get SRC`"),
-    (&["rcat", "upload"], "it is `haul put DST`"),
-    (&["doctor"], "it is `haul probe --doctor SRC DST`"),
-    (&["version"], "it is `haul --version`"),
+    (&["check", "cmp", "diff", "compare", "cryptcheck"], "use `haul verify SRC DST`"),
+    (&["cat", "download"], "use `haul get SRC`"),
+    (&["rcat", "upload"], "use `haul put DST`"),
+    (&["doctor"], "use `haul probe --doctor SRC DST`"),
+    (&["version"], "use `haul --version`"),
     (
         &["du", "size", "ncdu", "tree", "analyze", "analyse", "stat"],
-        "`haul plan SRC` counts a tree, `haul ls URL` lists objects",
+        "use `haul plan SRC` for a tree, `haul ls URL` for objects",
     ),
-    (&["list", "dir", "lsl", "lsf", "lsd"], "it is `haul ls URL`"),
-    (&["del", "delete", "remove", "purge", "deletefile", "unlink"], "it is `haul rm URL`"),
-    (&["b3sum", "md5sum", "sha256sum", "hashsum", "checksum"], "it is `haul hash SRC`"),
-    (&["status", "ps", "history"], "it is `haul jobs`"),
+    (&["list", "dir", "lsl", "lsf", "lsd"], "use `haul ls URL`"),
+    (&["del", "delete", "remove", "purge", "deletefile", "unlink"], "use `haul rm URL`"),
+    (&["b3sum", "md5sum", "sha256sum", "hashsum", "checksum"], "use `haul hash SRC`"),
+    (&["status", "ps", "history"], "use `haul jobs`"),
     (&["config", "configure"], "haul has no configuration file; `haul help` lists its commands"),
-    (&["fpart", "partition", "split"], "it is `haul plan --parts N SRC`"),
-    (&["bench", "benchmark", "speed"], "it is `haul probe SRC DST`"),
+    (&["fpart", "partition", "split"], "use `haul plan --parts N SRC`"),
+    (&["bench", "benchmark", "speed"], "use `haul probe SRC DST`"),
 ];

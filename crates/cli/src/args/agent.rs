@@ -1,13 +1,13 @@
-//! Words of `haul agent`.
+//! `haul agent`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// What a remote end lets the local end do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
+/// What the remote haul allows the local haul to do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
 #[derive(Debug, Default, Args)]
 pub(crate) struct AgentArgs {
-    /// Serve only what is in this folder; symbolic links below it are not followed
+    /// Serve only this directory; symbolic links below it are not followed
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
@@ -15,11 +15,11 @@ pub(crate) struct AgentArgs {
     #[arg(long, requires = "root", group = "access")]
     pub(crate) read_only: bool,
 
-    /// Allow reading and adding; what exists is not replaced, changed or removed
+    /// Allow reading and creating; existing entries are not replaced, changed or removed
     #[arg(long, requires = "root", group = "access")]
     pub(crate) append_only: bool,
 
-    /// Allow reading, adding and replacing; nothing is removed
+    /// Allow reading, creating and replacing; nothing is removed
     #[arg(long, requires = "root", group = "access")]
     pub(crate) no_delete: bool,
 }

@@ -87,7 +87,7 @@ fn line(command: &[String], words: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn every_bad_value_is_answered_by_what_is_taken() {
+fn the_error_of_an_invalid_value_names_valid_ones() {
     let mut tried = 0;
     for (words, command) in commands() {
         for arg in command.get_arguments().filter(|arg| is_checked(arg)) {
@@ -134,7 +134,7 @@ fn every_option_without_its_value_is_one_line() {
 }
 
 #[test]
-fn whether_the_values_of_an_option_can_be_wrong_was_decided() {
+fn every_option_has_a_parser_or_takes_any_text() {
     let mut seen = Vec::new();
     for (words, command) in commands() {
         for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values() && !is_checked(arg)) {
@@ -149,7 +149,7 @@ fn whether_the_values_of_an_option_can_be_wrong_was_decided() {
 }
 
 #[test]
-fn what_is_missing_or_contradicts_itself_is_one_line() {
+fn missing_and_contradicting_arguments_are_one_line() {
     for (words, said) in [
         ("copy --index-refresh 7d a b", "--index is missing"),
         ("plan --unfit x s", "--target-kind is missing"),
@@ -158,17 +158,17 @@ fn what_is_missing_or_contradicts_itself_is_one_line() {
         ("plan --parts 3 --part-size 4K s", "--parts cannot be used with --part-size"),
         ("get --fifo-dir d s3://b/k file", "--fifo-dir cannot be used with FILE"),
         ("jobs --json show 5", "cannot be used with '--json'"),
-        ("copy --nice=3 a b", "--nice: `3` is too much"),
-        ("hash a b", "`b` is one word too many"),
-        ("probe a b c", "`c` is one word too many"),
-        ("copy", "`haul copy [OPTIONS] SRC… DST`"),
+        ("copy --nice=3 a b", "--nice takes no value; `3` was given"),
+        ("hash a b", "unexpected argument `b`"),
+        ("probe a b c", "unexpected argument `c`"),
+        ("copy", "`haul copy [OPTIONS] SRC... DST`"),
         ("hash", "`haul hash <SRC>`"),
         ("jobs limit", "`haul jobs limit <ID> <RATE>...`"),
         ("jobs foo", "`foo` is not a command of `haul jobs`"),
         ("coppy a b", "a similar one is `copy`"),
         ("copy --sizeonly a b", "a similar one is `--size-only`"),
         ("copy --verbatim a b", "`haul copy --help` lists them"),
-        ("copy --ports a-1 a b", "--ports `a-1`: `a` is no port"),
+        ("copy --ports a-1 a b", "--ports `a-1`: `a` is not a port"),
     ] {
         let all: Vec<&str> = words.split(' ').collect();
         let line = line(&[], &all).unwrap_or_else(|| panic!("{words} is taken"));

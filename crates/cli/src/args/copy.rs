@@ -14,31 +14,32 @@ Examples:
   haul copy -e 'ssh -p 2222' --streams 16 /data/ me@far.example:/data/
   find . -newer stamp -print0 | haul copy -0 --files-from - . host:/srv/in/
 
-Interrupted or failed? Run the same command again: it goes on where it was.";
+After an interruption or a failure, run the same command again to resume.";
 
 const SYNC_EXAMPLES: &str = "\
 Examples:
-  haul sync -n /srv/share/ nas:/srv/share/         what would change?
+  haul sync -n /srv/share/ nas:/srv/share/    # list the changes only
   haul sync --max-delete 100 /srv/share/ nas:/srv/share/
 
-What --exclude leaves out is not removed. Nothing is removed when the source could not be read in full.";
+Files that --exclude matches are not deleted. If parts of SRC cannot be read,
+haul deletes nothing.";
 
-/// Make DST hold SRC: skip what is there already, never delete
+/// Copy SRC to DST; skip up-to-date files, never delete
 #[derive(Debug, Args)]
-#[command(args_override_self = true, override_usage = "haul copy [OPTIONS] SRC… DST", after_help = COPY_EXAMPLES)]
+#[command(args_override_self = true, override_usage = "haul copy [OPTIONS] SRC... DST", after_help = COPY_EXAMPLES)]
 pub(crate) struct CopyArgs {
-    /// What to copy, and last where to; `SRC/` is what is in the folder, `SRC` the folder itself
-    // One list, as only that lets options stand between the words.
-    #[arg(value_name = "END", required = true, num_args = 1..)]
+    /// Sources, then the destination; SRC/ copies the directory's contents, SRC the directory itself
+    // One list: only then can options stand between the locations.
+    #[arg(value_name = "LOCATION", required = true, num_args = 1..)]
     pub(crate) ends: Vec<OsString>,
-    /// How.
+    /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// Copy only the paths that FILE lists, and what is below them; `-` is standard input
+    /// Copy only the paths listed in FILE, directories with their contents; `-` reads standard input
     ///
-    /// The paths are below SRC, one a line. Blank lines and lines that begin with `#` or `;` are skipped, unless
-    /// with -0. They keep their place: `a/b` arrives as DST/a/b, whether SRC ends in a slash or not.
-    #[arg(long, value_name = "FILE", help_heading = "What is looked at")]
+    /// One path per line, relative to SRC. Unless -0 is given, blank lines and lines that begin with `#` or `;` are
+    /// ignored. Paths are kept: `a/b` is copied to DST/a/b, whether SRC ends in a slash or not.
+    #[arg(long, value_name = "FILE", help_heading = "Filters")]
     pub(crate) files_from: Option<OsString>,
 }
 
@@ -47,30 +48,30 @@ pub(crate) struct CopyArgs {
 #[command(args_override_self = true, override_usage = "haul sync [OPTIONS] SRC DST", after_help = SYNC_EXAMPLES)]
 pub(crate) struct SyncArgs {
     /// The source, then the destination; SRC/ copies the directory's contents, SRC the directory itself
-    #[arg(value_name = "END", required = true, num_args = 1..)]
+    #[arg(value_name = "LOCATION", required = true, num_args = 1..)]
     pub(crate) ends: Vec<OsString>,
-    /// How.
+    /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
     /// Delete nothing if more than N entries (files, directories, links) would be deleted
     ///
-    /// haul then copies everything, deletes nothing and exits with 1. If at most N entries would be deleted, an empty
-    /// SRC and the deletion of more than half of DST are allowed too (see --force-delete).
+    /// With more than N, haul copies everything, deletes nothing and exits with 1. With at most N, an empty SRC and the
+    /// deletion of more than half of DST are allowed too (see --force-delete).
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u64>(text, "entries", 0, MOST_ENTRIES),
-          help_heading = "What is removed")]
+          help_heading = "Deletion")]
     pub(crate) max_delete: Option<u64>,
     /// Delete even if SRC is empty or was unmounted since the last run, or if more than half of DST would be deleted
     ///
-    /// By default haul takes these for mistakes, deletes nothing and exits with 2: SRC is empty and DST is not; DST had
-    /// more than 100 entries and more than half of them would be deleted; SRC, on this machine, was on a mounted file
-    /// system in the last run and is not now. --max-delete N also allows the first two, but not the third.
-    #[arg(long, help_heading = "What is removed")]
+    /// By default haul deletes nothing and exits with 2 in these cases: SRC is empty and DST is not; DST has more than
+    /// 100 entries and more than half of them would be deleted; a local SRC was on a mounted file system in the last
+    /// run and is not now. --max-delete N allows the first two cases, but not the third.
+    #[arg(long, help_heading = "Deletion")]
     pub(crate) force_delete: bool,
     /// Delete even if parts of SRC could not be read
-    #[arg(long, help_heading = "What is removed")]
+    #[arg(long, help_heading = "Deletion")]
     pub(crate) ignore_errors: bool,
-    /// Delete what SRC lacks, after the copy: the default, accepted with all of rsync's --delete-… words for the moment
+    /// Delete what SRC lacks, after the copy (default; all of rsync's --delete-* options are accepted)
     #[arg(long, aliases = ["del", "delete-before", "delete-during", "delete-delay", "delete-after"],
-          help_heading = "What is removed")]
+          help_heading = "Deletion")]
     pub(crate) delete: bool,
 }

@@ -1,35 +1,35 @@
-//! Big files that changed a little.
+//! Options for large files of which DST has another version.
 
 use clap::{Args, ValueEnum};
 
-/// When a file that is there is compared by pages with what is to replace it.
+/// When a large file is compared by blocks with the version at DST.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeltaMode {
-    /// Where it is of like size and that saves sending or writing
+    /// When sizes are similar and it saves traffic or writes
     #[default]
     Auto,
-    /// Wherever one is
+    /// Whenever DST has a version
     On,
-    /// Never: send what changed as a whole
+    /// Never: send changed files as a whole
     Off,
 }
 
-/// Options for files that are there in an older state.
+/// Options for large files of which DST has another version.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DeltaArgs {
-    /// Send only what differs of a file of more than 4 MiB that DST has in another state: auto, on or off
+    /// For files over 4 MiB, send only changed 16 KiB blocks: auto, on or off
     ///
-    /// Both ends compare pages of 16 KiB at the same places. So it finds what was changed where it is, or appended, as
-    /// in databases, images of machines and logs; not what was moved. `auto` does it where the sizes are alike (none is
-    /// more than four times the other) and bytes go to another machine, or the file system of DST shares blocks (btrfs,
-    /// xfs), or with --inplace; and not for long where nothing is the same.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t, help_heading = "What is sent")]
+    /// haul compares the blocks at the same offsets of both versions. This finds data that was changed in place or
+    /// appended (databases, VM images, logs), but not data that moved. `auto` compares if the sizes differ by a factor
+    /// of at most 4 and it pays: data goes to another host, the file system of DST shares blocks (btrfs, xfs), or
+    /// --inplace is given. It stops early in files where nothing matches.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, help_heading = "Transfer")]
     pub(crate) delta: DeltaMode,
-    /// Change files of more than 4 MiB at DST where they are, instead of replacing them
+    /// Update files over 4 MiB at DST in place instead of replacing them
     ///
-    /// For those who must: a reader sees a mix of old and new until it is done, and so does everybody if the run is
-    /// interrupted, until it is run again. In return there need not be room for a second copy, and hard links stay,
-    /// unless the file has more of them at DST than at SRC: then it is replaced.
-    #[arg(long, help_heading = "What is sent")]
+    /// Readers see a mix of old and new data until the run has finished; after an interruption, until the next run has
+    /// finished. In return DST needs no space for a second copy and hard links are kept, unless the file has more links
+    /// at DST than at SRC: then haul replaces it.
+    #[arg(long, help_heading = "Transfer")]
     pub(crate) inplace: bool,
 }

@@ -1,4 +1,4 @@
-//! Several streams of one backup.
+//! Options for backups of several streams.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use clap::Args;
 
 use crate::settings::number;
 
-/// Where the streams of one backup are.
+/// The named pipes that the streams of a backup come from.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FifoArgs {
-    /// Several streams of one backup: each named pipe in this folder is an object below DST, all of them or none
-    #[arg(long, value_name = "DIR", help_heading = "Several streams")]
+    /// Upload each named pipe in DIR as an object below DST, all or none
+    #[arg(long, value_name = "DIR", help_heading = "Multiple streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
-    /// How many pipes there are, as the program that makes them was told [default: those that are there already]
+    /// Number of pipes, the same as given to the program that creates them [default: those in DIR]
     #[arg(long, value_name = "N", requires = "fifo_dir", value_parser = |text: &str| number::<u16>(text, "pipes", 1, 256),
-          help_heading = "Several streams")]
+          help_heading = "Multiple streams")]
     pub(crate) fifo_streams: Option<u16>,
 }

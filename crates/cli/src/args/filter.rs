@@ -1,4 +1,5 @@
-//! What is looked at. The rules keep the order of the command line, so they are collected by hand.
+//! Filters. Exclude and include rules keep the order of the command line, which clap's derive does not: this parser is
+//! written by hand.
 
 use std::ffi::OsString;
 
@@ -6,9 +7,9 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 use crate::settings::parse_size;
 
-const HEADING: &str = "What is looked at";
+const HEADING: &str = "Filters";
 
-/// One word about rules, as given.
+/// One exclude or include option, as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FilterWord {
     Exclude(OsString),
@@ -17,39 +18,34 @@ pub(crate) enum FilterWord {
     IncludeFrom(OsString),
 }
 
-/// Options that say what is looked at.
+/// Filter options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
     /// The rules, in the order of the command line.
     pub(crate) words: Vec<FilterWord>,
-    /// Lists end their lines with NUL.
+    /// Entries of lists end with NUL instead of newline.
     pub(crate) from0: bool,
-    /// Leave out smaller files.
+    /// Files smaller than this are skipped.
     pub(crate) min_size: Option<u64>,
-    /// Leave out larger files.
+    /// Files larger than this are skipped.
     pub(crate) max_size: Option<u64>,
-    /// Stay on one file system.
+    /// Mount points below the source are not entered.
     pub(crate) one_file_system: bool,
 }
 
-/// An option that makes rules: its name, what its value is called, its help, and the word that it becomes.
+/// A rule option: name, value name, help text and constructor.
 type RuleOption = (&'static str, &'static str, &'static str, fn(OsString) -> FilterWord);
 
 const RULES: [RuleOption; 4] = [
-    (
-        "exclude",
-        "PATTERN",
-        "Leave out what matches; of all rules the first that matches decides",
-        FilterWord::Exclude,
-    ),
-    ("include", "PATTERN", "Keep what matches, though a later rule would leave it out", FilterWord::Include),
+    ("exclude", "PATTERN", "Exclude matching paths; the first matching rule wins", FilterWord::Exclude),
+    ("include", "PATTERN", "Include matching paths even if a later rule excludes them", FilterWord::Include),
     (
         "exclude-from",
         "FILE",
-        "Read patterns from FILE, one a line; `-` is standard input",
+        "Read exclude patterns from FILE, one per line; `-` reads standard input",
         FilterWord::ExcludeFrom,
     ),
-    ("include-from", "FILE", "Read patterns to keep from FILE", FilterWord::IncludeFrom),
+    ("include-from", "FILE", "Read include patterns from FILE", FilterWord::IncludeFrom),
 ];
 
 impl FromArgMatches for FilterArgs {
@@ -92,9 +88,9 @@ impl Args for FilterArgs {
         };
         command
             .args(rules)
-            .arg(flag("from0", '0', "The lists of all …-from options end each name with NUL, not newline"))
-            .arg(size("min-size", "Leave out smaller files (1K is 1024, 1KB is 1000)"))
-            .arg(size("max-size", "Leave out larger files"))
+            .arg(flag("from0", '0', "Entries in --*-from files end with NUL"))
+            .arg(size("min-size", "Skip files smaller than SIZE (1K = 1024, 1KB = 1000)"))
+            .arg(size("max-size", "Skip files larger than SIZE"))
             .arg(flag("one-file-system", 'x', "Do not cross into other file systems"))
     }
 

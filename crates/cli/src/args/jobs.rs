@@ -6,44 +6,45 @@ use crate::settings::parse_job;
 
 const EXAMPLES: &str = "\
 Examples:
-  haul jobs                                    what runs, and the last hundred that ran
-  haul jobs show 12                            how did it end?
-  haul jobs limit 12 5M                        from now on 5 MiB per second
-  haul jobs limit 12 '08:00,10M 19:00,off'     by a timetable
-  haul jobs limit 12 off                       no limit
+  haul jobs                                   # running and last 100 jobs
+  haul jobs show 12                           # result of job 12
+  haul jobs limit 12 5M                       # limit it to 5 MiB per second
+  haul jobs limit 12 '08:00,10M 19:00,off'    # limit it by a schedule
+  haul jobs limit 12 off                      # remove the limit
 
-An interrupted job goes on when its command is run again. Only your own jobs on this machine can be changed.";
+To resume an interrupted job, run its command again. You can change only your
+own jobs on this host.";
 
-/// What runs and what ran; change the limit of what runs
+/// List running and finished jobs; change a job's bandwidth limit
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub(crate) struct JobsArgs {
-    /// What to do; without it all are listed.
+    /// The subcommand; without one, all jobs are listed.
     #[command(subcommand)]
     pub(crate) action: Option<JobsAction>,
-    /// One JSON object a line on standard output, for programs
+    /// Write JSON Lines to standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What can be done with a job.
+/// Subcommands of `haul jobs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsAction {
-    /// Print what is known of one job, and how it ended
+    /// Show one job and its result
     Show {
-        /// Its number
+        /// Job number
         #[arg(value_parser = parse_job)]
         id: u64,
-        /// One JSON object on standard output, for programs
+        /// Write one JSON object to standard output
         #[arg(long)]
         json: bool,
     },
-    /// Give a running job another limit
+    /// Change a running job's bandwidth limit
     Limit {
-        /// Its number
+        /// Job number
         #[arg(value_parser = parse_job)]
         id: u64,
-        /// A rate, `off`, or a timetable, as --bwlimit takes them
+        /// A rate, `off` or a schedule, as for --bwlimit
         #[arg(required = true, num_args = 1.., value_name = "RATE")]
         rate: Vec<String>,
     },

@@ -1,4 +1,4 @@
-//! How much of the machines and the link a run may take.
+//! Limits of bandwidth and of file-system operations.
 
 use std::num::NonZeroU64;
 
@@ -18,33 +18,32 @@ fn parse_iops(text: &str) -> Result<NonZeroU64, String> {
 /// Options for limits.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Move at most RATE bytes per second over all connections together, or by a timetable
+    /// Limit the total bandwidth to RATE bytes per second, optionally by a schedule
     ///
-    /// RATE is as in rsync: 500 and 500K are KiB per second, 10M and 10MiB are of 1024, 10MB is of 1000, 1.5M will
-    /// do; also 100Mbit (of 1000 bits), and `off`. A timetable has entries HH:MM,RATE in local time, separated by
-    /// spaces, each for every day or, as in Mon-08:00,10M, for one; each holds until the next one:
-    /// --bwlimit '08:00,10M 19:00,off'. What is limited is what haul sends or receives over its connections, each
-    /// way by itself; between two ends on this machine it is the content. `haul jobs limit ID RATE` changes it while
-    /// it runs.
+    /// RATE is as in rsync: 500 = 500K = 500 KiB per second; 10M = 10MiB; 10MB = 10,000,000 bytes; fractions are
+    /// allowed (1.5M); also 100Mbit (1 Mbit = 1,000,000 bits) and `off`. A schedule has entries HH:MM,RATE in local
+    /// time, separated by spaces; a weekday may precede the time (Mon-08:00,10M). Each entry applies until the next
+    /// one: --bwlimit '08:00,10M 19:00,off'. The limit applies to the traffic of all connections together, separately
+    /// in each direction; if both locations are local, to the copied content. `haul jobs limit ID RATE` changes it
+    /// during the run.
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) bwlimit: Option<Timetable>,
-    /// Make at most N file-system operations per second at each end
+    /// Limit file-system operations to N per second, at SRC and at DST
     ///
-    /// For a file server that others need too, or one that charges by the operation. At each end by itself, what is
-    /// asked of its file system counts: each look at a name, each part of a listing, opening, making, reading (each
-    /// 256 KiB), writing (each run of data), syncing, setting owner, mode, times or an attribute, reading attributes or
-    /// a link, linking, renaming and removing. Closing counts nothing. A server may be asked more often than that: for
-    /// the folders on the way, say.
+    /// For a file server that others need too, or one that charges per operation. The limit applies to SRC and DST
+    /// separately. Each of these counts as one operation: stat, a block of a directory listing, open, create, read (per
+    /// 256 KiB), write (per contiguous run), fsync, setting owner, mode, times or an attribute, reading attributes or a
+    /// symbolic link, link, rename and unlink. Close does not count. A file server may receive more requests than that,
+    /// for example to resolve paths.
     #[arg(long, value_name = "N", value_parser = parse_iops, help_heading = "Limits")]
     pub(crate) iops: Option<NonZeroU64>,
-    /// Give way to whatever else the machines at both ends do
+    /// Yield to other work on both hosts
     ///
-    /// At both ends haul has the lowest priority for the processor (nice 19), from which the kernel also takes that
-    /// for input and output. And once a second haul looks at both ends how long others waited for either, as the
-    /// kernel tells (PSI, of the control groups beside haul's own). If that was more than a tenth of the time, the
-    /// rate is halved, down to 1 MiB per second; if it was less than a twentieth, it rises again by a twentieth of
-    /// what it was. Where the kernel tells only of the whole machine, haul's own waiting is in the figure: then only
-    /// input and output count, at 80 % and 60 %.
+    /// On both hosts haul runs at the lowest CPU priority (nice 19), from which the kernel derives the I/O priority.
+    /// Once a second haul reads the pressure-stall information (PSI) of the other control groups on both hosts. If they
+    /// were stalled on CPU or I/O for more than 10 % of the time, haul halves its rate, down to 1 MiB per second; below
+    /// 5 % it raises the rate by 5 %. If the kernel reports PSI only for the whole host, the figure includes haul
+    /// itself: then only I/O counts, with thresholds of 80 % and 60 %.
     #[arg(long, help_heading = "Limits")]
     pub(crate) nice: bool,
 }

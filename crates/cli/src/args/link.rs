@@ -1,4 +1,4 @@
-//! How the remote end is reached, and what a process may take.
+//! Options for remote hosts, and the memory of a process.
 
 use std::net::IpAddr;
 
@@ -8,15 +8,15 @@ use haul_remote::{Ports, Transport};
 use super::MissingHaulArgs;
 use crate::settings::{DAY, number, parse_address, parse_memory, parse_ports};
 
-/// The words of `--transport`.
+/// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum TransportArg {
-    /// Around ssh if there is a way
+    /// Direct TLS connections if a port is reachable, else ssh
     #[default]
     Auto,
-    /// Around ssh or not at all
+    /// Direct TLS connections only
     Tls,
-    /// Through ssh
+    /// ssh only
     Ssh,
 }
 
@@ -30,40 +30,40 @@ impl From<TransportArg> for Transport {
     }
 }
 
-/// Options for ends on other machines.
+/// Options for remote hosts.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// The remote shell and its options, for example 'ssh -p 2222'; nothing is added but the host
-    #[arg(short = 'e', long, value_name = "COMMAND", help_heading = "Other machines")]
+    /// Remote shell command, for example 'ssh -p 2222'; haul appends the host
+    #[arg(short = 'e', long, value_name = "COMMAND", help_heading = "Remote hosts")]
     pub(crate) rsh: Option<String>,
-    /// Where haul is on the other machine
-    #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Other machines")]
+    /// Path of haul on the remote host
+    #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Remote hosts")]
     pub(crate) remote_haul: String,
-    /// Where haul is missing on the other machine.
+    /// Remote hosts without haul.
     #[command(flatten)]
     pub(crate) missing: MissingHaulArgs,
-    /// Connections to each other machine, at most [default: as many as help]
+    /// Maximum number of connections per remote host [default: automatic]
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "connections", 1, 512),
-          help_heading = "Other machines")]
+          help_heading = "Remote hosts")]
     pub(crate) streams: Option<u32>,
-    /// How content travels to and from other machines: `tls` over TCP connections of haul's own, which need an open
-    /// port at one end; `ssh` through ssh; `auto` around ssh if there is a way
-    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = "Other machines")]
+    /// How data is sent: `tls` over direct TLS connections, which need a reachable port on either host; `ssh` through
+    /// ssh; `auto` over direct TLS if possible, else ssh
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = "Remote hosts")]
     pub(crate) transport: TransportArg,
-    /// Ports that may be listened on for such connections, at either end [default: any]
-    #[arg(long, value_name = "FROM-TO", value_parser = parse_ports, help_heading = "Other machines")]
+    /// Port range for direct connections, on both hosts [default: any]
+    #[arg(long, value_name = "FROM-TO", value_parser = parse_ports, help_heading = "Remote hosts")]
     pub(crate) ports: Option<Ports>,
-    /// The address of this machine that such connections use [default: as the system routes]
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Other machines")]
+    /// Local address of direct connections [default: chosen by the system]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Remote hosts")]
     pub(crate) bind: Option<IpAddr>,
-    /// The congestion control of such connections [default: bbr over a distance, where the system has it]
-    #[arg(long, value_name = "NAME", help_heading = "Other machines")]
+    /// TCP congestion control of direct connections [default: bbr on long round trips, if available]
+    #[arg(long, value_name = "NAME", help_heading = "Remote hosts")]
     pub(crate) congestion: Option<String>,
-    /// Give up a connection that shows no sign of life for so long; tell of a file system here that does not answer
+    /// Drop connections that are silent for SECONDS; warn about a local file system that hangs as long
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
-          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Other machines")]
+          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Remote hosts")]
     pub(crate) timeout: u32,
-    /// Memory for content, in each haul process
+    /// Memory for buffers, per haul process
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_memory,
           help_heading = "Limits")]
     pub(crate) max_memory: u64,

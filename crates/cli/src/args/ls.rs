@@ -8,23 +8,23 @@ use super::StoreArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  haul ls s3://backups/            what is there, up to the next slash
-  haul ls -r s3://backups/2026-    every object whose name begins so";
+  haul ls s3://backups/            # one level, up to the next slash
+  haul ls -r s3://backups/2026-    # all objects with this prefix";
 
-/// List objects: length, time and name
+/// List objects: size, time and name
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// A bucket, or the beginning of names in one: s3://BUCKET/PREFIX, gs://…, az://…
+    /// A bucket or a prefix: s3://BUCKET/PREFIX, gs://..., az://...
     #[arg(value_name = "URL")]
     pub(crate) place: OsString,
-    /// Everything below too
+    /// List all objects below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
-    /// The store.
+    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// One JSON object a line, for programs
-    #[arg(long, help_heading = "What is shown")]
+    /// Write JSON Lines to standard output
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }

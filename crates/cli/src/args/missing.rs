@@ -1,14 +1,13 @@
-//! What is done where the other machine has no haul.
+//! Options for remote hosts without haul.
 
 use clap::Args;
 
-/// Options for machines without haul.
+/// Options for remote hosts without haul.
 #[derive(Debug, Args)]
 pub(crate) struct MissingHaulArgs {
-    /// Where haul is not installed, put this one into ~/.cache/haul there and use it, instead of SFTP
+    /// If the remote host lacks haul, upload this binary to ~/.cache/haul and use it instead of SFTP
     ///
-    /// The other machine must be of the same kind. What is installed there is never replaced, and what is in the
-    /// cache already is not copied again.
-    #[arg(long, help_heading = "Other machines")]
+    /// Needs the same OS and CPU architecture. haul never replaces an installed haul, and uploads each version once.
+    #[arg(long, help_heading = "Remote hosts")]
     pub(crate) bootstrap: bool,
 }

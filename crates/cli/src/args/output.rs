@@ -1,20 +1,20 @@
-//! What is shown.
+//! Output options.
 
 use clap::Args;
 
-/// Options for output.
+/// Output options.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Say nothing but errors
-    #[arg(short = 'q', long, conflicts_with_all = ["json", "progress"], help_heading = "What is shown")]
+    /// Print errors only
+    #[arg(short = 'q', long, conflicts_with_all = ["json", "progress"], help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// One JSON object a line on standard output, for programs
-    #[arg(long, help_heading = "What is shown")]
+    /// Write JSON Lines to standard output
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Show progress, also if standard error is no terminal
-    #[arg(long, overrides_with = "no_progress", help_heading = "What is shown")]
+    /// Show progress even if standard error is not a terminal
+    #[arg(long, overrides_with = "no_progress", help_heading = "Output")]
     pub(crate) progress: bool,
-    /// Show no progress
-    #[arg(long, overrides_with = "progress", help_heading = "What is shown")]
+    /// Do not show progress
+    #[arg(long, overrides_with = "progress", help_heading = "Output")]
     pub(crate) no_progress: bool,
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser};
 
-use super::Cli;
+use super::cli::Cli;
 use super::refused::{Refused, refused};
 
-/// Commands in which `-h` beside other words means what it means to rsync.
+/// Commands in which `-h` beside other arguments is rsync's --human-readable.
 const READABLE: [&str; 10] = ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
 
 /// The whole command line, as it is parsed and documented.
@@ -24,14 +24,14 @@ pub(crate) fn command() -> Command {
     })
 }
 
-/// Whether a value of it must be something else than text or a path: then what does not suit is refused.
+/// Whether the option checks its values: any type but text and paths.
 pub(crate) fn is_checked(arg: &Arg) -> bool {
     let free = [TypeId::of::<String>(), TypeId::of::<OsString>(), TypeId::of::<PathBuf>()];
     arg.get_action().takes_values() && free.iter().all(|free| arg.get_value_parser().type_id() != *free)
 }
 
-/// With values that begin with `-` given to the option before them where it checks its values: so it can say what it
-/// takes, as of `--streams -1`, where the parser would not know an option `-1`.
+/// Lets options that check their values take values that begin with `-`. Their own error names the valid values, as for
+/// `--streams -1`; clap would report an unknown option `-1`.
 fn strict(command: Command) -> Command {
     let strict_arg = |arg: Arg| {
         let own = is_checked(&arg) && !arg.is_positional() && !arg.is_require_equals_set();
@@ -40,16 +40,16 @@ fn strict(command: Command) -> Command {
     command.mut_args(strict_arg).mut_subcommands(strict)
 }
 
-/// `-h` is help only when it stands alone, which [`parse`] sees to.
+/// Replaces clap's help option. [`parse`] treats `-h` as help only if it stands alone.
 fn long_help(command: Command) -> Command {
     let help = Arg::new("help").long("help").action(ArgAction::Help);
     command.disable_help_flag(true).arg(help.help("Print help (-h alone prints a summary)"))
 }
 
-/// Parses a command line, the program's name first.
+/// Parses a command line that begins with the program's name.
 ///
 /// # Errors
-/// If it cannot be meant; or if help or the version was asked for.
+/// [`Refused::Line`] if it is invalid, [`Refused::Parser`] if it asks for help or the version.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refused> {
     let words: Vec<OsString> = words.into_iter().collect();
     let alone = match words.as_slice() {
@@ -58,17 +58,17 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         _ => false,
     };
     if !alone && words.get(1).is_some_and(|word| word == "-h") {
-        let line = "`-h` comes too early: options follow the command, as in `haul copy -avh SRC DST`";
+        let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(Refused::Line(line.to_owned()));
     }
     let parsed = if alone { Cli::try_parse_from(&words) } else { attempt(&words) };
     parsed.map_err(|error| refused(error, &words))
 }
 
-/// What the parser itself makes of a command line.
+/// Parses a command line and returns clap's own errors.
 ///
 /// # Errors
-/// As it puts them.
+/// clap's.
 pub(super) fn attempt(words: &[OsString]) -> Result<Cli, clap::Error> {
     command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
 }

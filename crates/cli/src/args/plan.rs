@@ -14,32 +14,36 @@ Examples:
   haul plan nas:/srv/share/
   haul plan --target-kind smb --unfit rename.txt /srv/share/
   haul plan --parts 8 --lists part -0 /data/
-  haul copy -0 --files-from part.0001 /data/ host1:/data/    … or any tool that takes lists
-  haul probe --json /data/ nas:/data/ > figures; haul plan --probe figures /data/
+  haul copy -0 --files-from part.0001 /data/ host1:/data/
+  haul probe --json /data/ nas:/data/ > figures
+  haul plan --probe figures /data/
 
-Lists name every file, link and special file once, and folders in which nothing was found; paths are below
-SRC.
+Lists name every file, link and special file once, and empty directories.
+Paths are relative to SRC.
 
-Exit codes: 0 all of it was looked at, and all names fit; 1 some entries could not be looked at, or names do
-not fit the target, or cannot be listed; 4 SRC could not be reached.";
+Exit codes:
+  0  the whole tree was read and all names are valid
+  1  some entries could not be read, are invalid on the target or cannot be
+     listed
+  4  connection or login failed";
 
-/// The words of `--target-kind`.
+/// The values of `--target-kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TargetKind {
-    /// File systems of Unix: 255 bytes in a name
+    /// Unix file systems: names of up to 255 bytes
     Posix,
-    /// eCryptfs, as encrypted shares of some NAS: 143 bytes
+    /// eCryptfs, used for encrypted shares of some NAS: names of up to 143 bytes
     Ecryptfs,
-    /// NTFS, and SMB shares
+    /// NTFS and SMB shares
     #[value(alias = "smb")]
     Ntfs,
     /// exFAT
     Exfat,
     /// FAT32
     Fat32,
-    /// APFS of macOS, which does not tell upper from lower case
+    /// APFS of macOS, case-insensitive
     Apfs,
-    /// S3 and what speaks it
+    /// S3 and compatible stores
     S3,
     /// Google Cloud Storage
     Gs,
@@ -63,47 +67,47 @@ impl From<TargetKind> for Target {
     }
 }
 
-/// Say what is in a tree: counts, sizes, the largest, names that do not fit; cut it into balanced parts
+/// Analyse a tree and split it into balanced file lists
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
-    /// What to look at
+    /// The tree to analyse
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
-    /// How many of the largest, widest and deepest are named
+    /// Length of the lists of largest, widest and deepest entries
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = |text: &str| number::<u32>(text, "names", 0, 10_000))]
     pub(crate) top: u32,
-    /// Find names that a target of this kind could not hold
+    /// Report names that are invalid on this kind of target
     #[arg(long, value_name = "KIND", value_enum)]
     pub(crate) target_kind: Option<TargetKind>,
-    /// Write all such names to FILE, as --files-from takes them (with -0 if names hold newlines)
+    /// Write all invalid names to FILE, in the format of --files-from (use -0 if names contain newlines)
     #[arg(long, value_name = "FILE", requires = "target_kind")]
     pub(crate) unfit: Option<PathBuf>,
-    /// Estimate the time of a copy by the figures in FILE, which `haul probe --json` printed; `-` is standard input
+    /// Predict the time of a copy from FILE, the output of `haul probe --json`; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) probe: Option<OsString>,
-    /// Cut it into N parts of about the same bytes and the same number of entries
+    /// Split into N parts with about the same number of bytes and entries
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "parts", 1, 1000),
           conflicts_with_all = ["part_size", "part_files"], help_heading = "Parts")]
     pub(crate) parts: Option<u32>,
-    /// Cut it into parts of at most SIZE bytes; a larger file is a part of its own
+    /// Split into parts of at most SIZE bytes; a larger file is a part of its own
     #[arg(long, value_name = "SIZE", value_parser = parse_part, help_heading = "Parts")]
     pub(crate) part_size: Option<u64>,
-    /// Cut it into parts of at most N entries
+    /// Split into parts of at most N entries
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u64>(text, "entries", 1, MOST_ENTRIES),
           help_heading = "Parts")]
     pub(crate) part_files: Option<u64>,
-    /// Write the paths of each part to PREFIX.0001, PREFIX.0002 and so on, as --files-from takes them (-0 if names
-    /// hold newlines)
+    /// Write the paths of each part to PREFIX.0001, PREFIX.0002 and so on, in the format of --files-from (use -0 if
+    /// names contain newlines)
     #[arg(long, value_name = "PREFIX", help_heading = "Parts")]
     pub(crate) lists: Option<PathBuf>,
-    /// What is looked at.
+    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The remote end.
+    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// What is shown.
+    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

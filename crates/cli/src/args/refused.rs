@@ -1,4 +1,4 @@
-//! Why a command line was not taken, in one line: what it is about, what was given, and what is taken.
+//! Errors of the command line, in one line each: the option, the value given and the valid values.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -7,12 +7,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::advice::{COMMANDS, OPTIONS};
 
-/// Why a command line was not taken.
+/// A command line that was not accepted.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// One line that says it all.
+    /// The error, in one line.
     Line(String),
-    /// Help and the version, which were asked for, or help for want of any word.
+    /// Help or the version, as requested, or help because no argument was given.
     Parser(clap::Error),
 }
 
@@ -26,8 +26,8 @@ impl Refused {
     }
 }
 
-/// Puts into words why the parser took offence. A known word of another tool is answered from a table; for others the
-/// parser's guess stays only where it is a likely slip of the hand.
+/// Converts an error of clap. Options of other tools are looked up in a table; for others clap's suggestion is kept
+/// only if it is a likely typing error.
 pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
     let command = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     Refused::Line(match error.kind() {
@@ -46,13 +46,10 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
             }
         }
         ErrorKind::TooManyValues if about(&error).starts_with('-') => {
-            format!("{}: `{}` is too much, it takes no value", about(&error), given(&error))
+            format!("{} takes no value; `{}` was given", about(&error), given(&error))
         }
-        ErrorKind::TooManyValues => {
-            let help = format!("`haul {command} --help` says how many words it takes");
-            format!("`{}` is one word too many: {help}", given(&error))
-        }
-        ErrorKind::InvalidUtf8 => "an argument that must be text is not UTF-8".to_owned(),
+        ErrorKind::TooManyValues => too_many(&given(&error), &command),
+        ErrorKind::InvalidUtf8 => "a text argument is not valid UTF-8".to_owned(),
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return Refused::Parser(error),
@@ -73,7 +70,7 @@ fn no_command(error: &clap::Error, command: &str) -> String {
         return format!("`{word}` is not a command: {advice}");
     }
     if word.contains(['/', ':', '.']) {
-        return format!("`{word}` is not a command: for a copy it is `haul copy SRC DST`");
+        return format!("`{word}` is not a command: to copy, use `haul copy SRC DST`");
     }
     match slip(&word, &texts(error, ContextKind::SuggestedSubcommand)) {
         Some(meant) => format!("`{word}` is not a command; a similar one is `{meant}`"),
@@ -86,13 +83,11 @@ fn no_option(error: &clap::Error, command: &str) -> String {
     let word = given.split(['=', ' ']).next().unwrap_or_default();
     if command.starts_with('-') {
         return format!(
-            "`{word}` comes too early: options follow the command, as in `haul copy {command} SRC DST`"
+            "`{word}` is too early: options follow the command, as in `haul copy {command} SRC DST`"
         );
     }
     if !given.starts_with('-') {
-        return format!(
-            "`{given}` is one word too many: `haul {command} --help` says how many words it takes"
-        );
+        return too_many(&given, command);
     }
     if let Some(advice) = advice(command, word) {
         return format!("`{word}` is not an option of `haul {command}`: {advice}");
@@ -103,7 +98,11 @@ fn no_option(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// What is said of a value that does not suit. What its own parser says comes first.
+fn too_many(given: &str, command: &str) -> String {
+    format!("unexpected argument `{given}`: see `haul {command} --help`")
+}
+
+/// The error of an invalid value. The message of the option's own parser comes first.
 fn no_value(error: &clap::Error) -> String {
     let (what, value) = (about(error), given(error));
     let choices = texts(error, ContextKind::ValidValue);
@@ -116,25 +115,24 @@ fn no_value(error: &clap::Error) -> String {
     }
 }
 
-/// What is said of something that was not given.
+/// The error of missing options or arguments.
 fn missing(error: &clap::Error, command: &str) -> String {
     let all = texts(error, ContextKind::InvalidArg);
     let names: Vec<&str> = all.iter().map(|what| name(what)).collect();
     if names.iter().any(|name| name.starts_with('-')) {
-        let other =
-            if names.len() == 1 { "an option that was given needs it" } else { "all of them are needed" };
+        let other = if names.len() == 1 { "another given option requires it" } else { "all are required" };
         return format!("{} is missing: {other}", names.join(", "));
     }
     let usage = text(error, ContextKind::Usage);
     let usage = usage.trim_start_matches("Usage:").lines().next().unwrap_or_default().trim();
-    let help = format!("`haul {command} --help` explains");
+    let help = format!("see `haul {command} --help`");
     if usage.is_empty() {
         return format!("{} is missing: {help}", names.join(", "));
     }
-    format!("words are missing: it is `{usage}`; {help}")
+    format!("arguments are missing: `{usage}`; {help}")
 }
 
-/// The option or argument that an error is about, without what its value is called.
+/// The option or argument that an error concerns, without the name of its value.
 fn about(error: &clap::Error) -> String {
     name(&text(error, ContextKind::InvalidArg)).to_owned()
 }
@@ -147,7 +145,7 @@ fn name(what: &str) -> &str {
     what.trim_end_matches("...").trim_matches(['<', '>', '[', ']'])
 }
 
-/// The value that an error is about.
+/// The value that an error concerns.
 fn given(error: &clap::Error) -> String {
     text(error, ContextKind::InvalidValue)
 }
@@ -165,13 +163,13 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// What to do instead of an option of another tool.
+/// The advice for an option of another tool.
 fn advice(command: &str, word: &str) -> Option<&'static str> {
     let of = |at: &str| at.is_empty() || at.split(' ').any(|name| name == command);
     OPTIONS.iter().find(|(at, names, _)| of(at) && names.contains(&word)).map(|(_, _, advice)| *advice)
 }
 
-/// That of the words that the parser suggests from which `word` differs as a slip of the hand does.
+/// The first suggestion that differs from `word` by a likely typing error: one letter in five, at least one.
 fn slip<'a>(word: &str, suggested: &'a [String]) -> Option<&'a String> {
     let allowed = word.len() / 5;
     suggested.iter().find(|other| strsim::levenshtein(word, other) <= allowed.max(1))
@@ -182,19 +180,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_differs_in_few_letters() {
+    fn a_typing_error_differs_in_few_letters() {
         let slip = |word: &str, other: &str| slip(word, &[other.to_owned()]).is_some();
         assert!(slip("--bwlimt", "--bwlimit") && slip("same", "same"));
         assert!(!slip("kitten", "sitting") && !slip("", "abc"));
     }
 
     #[test]
-    fn names_come_without_what_the_value_is_called() {
+    fn names_come_without_value_names() {
         for (what, bare) in [
             ("--streams <N>", "--streams"),
             ("--index[=<FILE>]", "--index"),
             ("<ID>", "ID"),
-            ("<END>...", "END"),
+            ("<LOCATION>...", "LOCATION"),
             ("[FILE]", "FILE"),
             ("[CMD]...", "CMD"),
             ("-z", "-z"),

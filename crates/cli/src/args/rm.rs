@@ -8,33 +8,33 @@ use super::StoreArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  haul rm s3://backups/db1.xb              the object, and what `haul put` recorded beside it
-  haul rm -rn s3://backups/2024/           what would be removed?
-  haul rm --incomplete s3://backups/       uploads that haul began on this machine and did not end";
+  haul rm s3://backups/db1.xb           # the object and its sidecar object
+  haul rm -rn s3://backups/2024/        # list what would be removed
+  haul rm --incomplete s3://backups/    # abort interrupted uploads";
 
-/// Remove objects, or uploads that were not completed
+/// Remove objects, or abort incomplete uploads
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct RmArgs {
-    /// An object, or with -r or --incomplete the beginning of names: s3://BUCKET/KEY, gs://…, az://…
+    /// An object, or with -r or --incomplete a prefix: s3://BUCKET/KEY, gs://..., az://...
     #[arg(value_name = "URL", required = true)]
     pub(crate) places: Vec<OsString>,
-    /// Every object whose name begins with KEY
+    /// Remove all objects whose names begin with KEY
     #[arg(short = 'r', long, conflicts_with = "incomplete")]
     pub(crate) recursive: bool,
-    /// Say what would be removed, and remove nothing
+    /// Show what would be removed, remove nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Give up uploads that haul began on this machine and no process goes on with; others are listed and left
+    /// Abort incomplete uploads that haul started on this host and that no process continues; list the others
     #[arg(long)]
     pub(crate) incomplete: bool,
-    /// With --incomplete: also those that were begun by others or elsewhere, those in use included
+    /// With --incomplete: abort the uploads of others and of other hosts too, even those in progress
     #[arg(long, requires = "incomplete")]
     pub(crate) any: bool,
-    /// The store.
+    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Say nothing but errors
-    #[arg(short = 'q', long, help_heading = "What is shown")]
+    /// Print errors only
+    #[arg(short = 'q', long, help_heading = "Output")]
     pub(crate) quiet: bool,
 }

@@ -40,12 +40,12 @@ fn line(words: &[&str]) -> String {
 }
 
 #[test]
-fn the_definitions_are_sound() {
+fn the_definitions_are_valid() {
     super::command().debug_assert();
 }
 
 #[test]
-fn options_stand_anywhere_between_the_ends() {
+fn options_may_stand_between_locations() {
     let args = copy(&["a", "b", "h:c", "dst"]);
     assert_eq!(args.ends, ["a", "b", "h:c", "dst"]);
     assert_eq!(copy(&["-n", "a", "-x", "b", "-v", "dst", "-c"]).ends, ["a", "b", "dst"]);
@@ -82,7 +82,7 @@ fn rules_keep_the_order_of_the_command_line() {
 }
 
 #[test]
-fn any_byte_is_welcome() {
+fn arguments_may_hold_any_byte() {
     let odd = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
     let words: [OsString; 6] =
         ["haul".into(), "copy".into(), "--exclude".into(), odd(b"\xff*"), odd(b"a\xfe"), odd(b"b\n\xfd")];
@@ -92,7 +92,7 @@ fn any_byte_is_welcome() {
 }
 
 #[test]
-fn short_options_go_together() {
+fn short_options_can_be_combined() {
     let args = copy(&["-anxuv0", "-e", "ssh -p 22", "a", "b"]);
     assert!(args.transfer.dry_run && args.transfer.archive && args.transfer.update);
     assert!(args.transfer.filter.one_file_system && args.transfer.filter.from0 && args.transfer.verbose);
@@ -100,7 +100,7 @@ fn short_options_go_together() {
 }
 
 #[test]
-fn what_is_not_said_has_its_default() {
+fn options_have_defaults() {
     let transfer = copy(&["a", "b"]).transfer;
     assert_eq!(transfer.link.max_memory, 256 * 1024 * 1024);
     assert_eq!((transfer.link.timeout, transfer.link.streams), (30, None));
@@ -121,7 +121,7 @@ fn sizes_and_numbers_are_checked() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradicting_options_are_refused() {
     assert_eq!(refused(&["copy", "-c", "--size-only", "a", "b"]), ErrorKind::ArgumentConflict);
     assert_eq!(refused(&["copy", "-q", "-v", "a", "b"]), ErrorKind::ArgumentConflict);
     assert_eq!(refused(&["copy", "-q", "--json", "a", "b"]), ErrorKind::ArgumentConflict);
@@ -131,7 +131,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn deleting_belongs_to_sync() {
+fn only_sync_deletes() {
     let args = sync(&["--delete", "--max-delete", "7", "--ignore-errors", "a", "b"]);
     assert!(args.delete && args.ignore_errors);
     assert_eq!(args.max_delete, Some(7));
@@ -140,63 +140,65 @@ fn deleting_belongs_to_sync() {
     }
 }
 
+/// Options that `copy`, `sync` and `verify` accept.
+const ALWAYS_ACCEPTED: &[&str] = &[
+    "-r",
+    "-a",
+    "-h",
+    "-l",
+    "-p",
+    "-t",
+    "-g",
+    "-o",
+    "-D",
+    "-H",
+    "-A",
+    "-X",
+    "-S",
+    "-U",
+    "-P",
+    "-s",
+    "-n",
+    "-c",
+    "-ah",
+    "-aHAX",
+    "-aHAXS",
+    "-rlptgoD",
+    "-rlptgoDh",
+    "-anc",
+    "-aaPP",
+    "--recursive",
+    "--archive",
+    "--links",
+    "--perms",
+    "--times",
+    "--atimes",
+    "--group",
+    "--owner",
+    "--devices",
+    "--specials",
+    "--hard-links",
+    "--acls",
+    "--xattrs",
+    "--sparse",
+    "--human-readable",
+    "--numeric-ids",
+    "--partial",
+    "--mkpath",
+    "--fsync",
+    "--no-motd",
+    "--stats",
+    "--secluded-args",
+    "--protect-args",
+    "--inc-recursive",
+    "--info=progress2",
+    "--info=stats2,progress",
+];
+
 #[test]
-fn words_of_rsync_for_what_is_always_done_are_accepted() {
-    let same_for_all = [
-        "-r",
-        "-a",
-        "-h",
-        "-l",
-        "-p",
-        "-t",
-        "-g",
-        "-o",
-        "-D",
-        "-H",
-        "-A",
-        "-X",
-        "-S",
-        "-U",
-        "-P",
-        "-s",
-        "-n",
-        "-c",
-        "-ah",
-        "-aHAX",
-        "-aHAXS",
-        "-rlptgoD",
-        "-rlptgoDh",
-        "-anc",
-        "-aaPP",
-        "--recursive",
-        "--archive",
-        "--links",
-        "--perms",
-        "--times",
-        "--atimes",
-        "--group",
-        "--owner",
-        "--devices",
-        "--specials",
-        "--hard-links",
-        "--acls",
-        "--xattrs",
-        "--sparse",
-        "--human-readable",
-        "--numeric-ids",
-        "--partial",
-        "--mkpath",
-        "--fsync",
-        "--no-motd",
-        "--stats",
-        "--secluded-args",
-        "--protect-args",
-        "--inc-recursive",
-        "--info=progress2",
-        "--info=stats2,progress",
-    ];
+fn rsync_options_for_the_default_behaviour_are_accepted() {
     for command in ["copy", "sync", "verify"] {
-        for word in same_for_all {
+        for word in ALWAYS_ACCEPTED {
             if let Err(error) = parse(&[command, word, "a", "b"]) {
                 panic!("haul {command} {word} a b: {error:?}");
             }
@@ -229,7 +231,7 @@ fn words_of_rsync_for_what_is_always_done_are_accepted() {
 }
 
 #[test]
-fn bundles_mean_what_their_letters_do() {
+fn bundles_set_each_of_their_options() {
     let args = copy(&["-achvn", "src/", "dst/"]);
     let transfer = &args.transfer;
     assert!(transfer.archive && transfer.checksum && transfer.verbose && transfer.dry_run);
@@ -245,7 +247,7 @@ fn bundles_mean_what_their_letters_do() {
 }
 
 #[test]
-fn h_is_help_only_when_it_stands_alone() {
+fn h_is_help_only_if_it_stands_alone() {
     let is_help = |words: &[&str]| match parse(words) {
         Err(Refused::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => error.exit_code() == 0,
         _ => false,
@@ -281,14 +283,14 @@ fn the_commands_of_the_stories_parse() {
 }
 
 #[test]
-fn words_of_other_tools_are_answered_in_one_line() {
+fn options_of_other_tools_get_advice_in_one_line() {
     for (word, advice) in [
         ("--zc=lz4", "zstd:LEVEL"),
         ("--delete", "haul sync"),
         ("--delete-after", "haul sync"),
         ("--no-whole-file", "--delta on"),
         ("--link-dest=x", "earlier copy"),
-        ("--trust-sender", "trusts no other machine"),
+        ("--trust-sender", "trusts no other host"),
         ("--delay-updates", "renames each file"),
         ("--remove-source-files", "never deletes at the source"),
         ("--no-perms", "always keeps"),
@@ -304,7 +306,7 @@ fn words_of_other_tools_are_answered_in_one_line() {
         let text = line(&["copy", word, "a", "b"]);
         assert!(text.contains(advice) && !text.contains('\n'), "{word}: {text}");
     }
-    assert!(line(&["put", "--parallel=8", "s3://b/x"]).contains("leave it out"));
+    assert!(line(&["put", "--parallel=8", "s3://b/x"]).contains("omit it"));
     assert!(line(&["verify", "-av", "a", "b"]).contains("names every difference"));
     for (command, advice) in [
         ("cp", "haul copy"),
@@ -322,7 +324,7 @@ fn words_of_other_tools_are_answered_in_one_line() {
 }
 
 #[test]
-fn a_guess_is_made_only_for_a_slip_of_the_hand() {
+fn suggestions_are_made_only_for_typing_errors() {
     let text = |word: &str| line(&["copy", word, "a", "b"]);
     for (word, meant) in
         [("--bwlimt=1M", "--bwlimit"), ("--excude=x", "--exclude"), ("--dry-rn", "--dry-run")]

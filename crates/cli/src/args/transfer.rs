@@ -10,134 +10,134 @@ use super::{
 };
 use crate::settings::number;
 
-/// The widest window for times: 31 years.
+/// The largest value of `--modify-window`: 31 years.
 const MOST_SECONDS: i64 = 1_000_000_000;
 
-/// When content counts as written.
+/// How written content is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VerifyMode {
-    /// Its digest is checked when it arrives
+    /// Check digests on arrival
     #[default]
     Wire,
-    /// It is also read back from the disk before it gets its name
+    /// Also read files back from disk before they are renamed into place
     Disk,
 }
 
-/// How a tree is copied.
+/// Options that `copy` and `sync` share.
 #[derive(Debug, Args)]
 pub(crate) struct TransferArgs {
-    /// Say what would be done, change nothing
+    /// Show what would be done, change nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 
-    /// Preserve all metadata: the default, accepted for rsync compatibility (as -r -l -p -t -g -o -D -H -A -X -S -h …)
+    /// Preserve all metadata (default; accepted for rsync compatibility, as are -r -l -p -t -g -o -D -H -A -X -S -h)
     #[arg(short = 'a', long)]
     pub(crate) archive: bool,
-    /// Other words of rsync for what is the default.
+    /// Further rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedArgs,
 
     /// Compare by content, not by size and time
-    #[arg(short = 'c', long, conflicts_with = "size_only", help_heading = "What counts as the same")]
+    #[arg(short = 'c', long, conflicts_with = "size_only", help_heading = "Comparison")]
     pub(crate) checksum: bool,
-    /// Compare by size alone
-    #[arg(long, help_heading = "What counts as the same")]
+    /// Compare by size only
+    #[arg(long, help_heading = "Comparison")]
     pub(crate) size_only: bool,
-    /// Leave alone what exists at DST, whatever it is
-    #[arg(long, help_heading = "What counts as the same")]
+    /// Skip files that exist at DST
+    #[arg(long, help_heading = "Comparison")]
     pub(crate) ignore_existing: bool,
     /// Do not create files that DST lacks
-    #[arg(long, alias = "ignore-non-existing", help_heading = "What counts as the same")]
+    #[arg(long, alias = "ignore-non-existing", help_heading = "Comparison")]
     pub(crate) existing: bool,
-    /// Treat modification times that differ by at most N seconds as equal; -1: only if equal to the nanosecond
+    /// Treat modification times that differ by at most N seconds as equal; -1 compares nanoseconds
     ///
-    /// Default: haul compares times with the precision that DST stores. If DST stores whole seconds, haul compares
+    /// By default haul compares times with the precision that DST stores. If DST stores whole seconds, haul compares
     /// whole seconds. N is a whole number.
     #[arg(
         long,
         value_name = "N",
         value_parser = |text: &str| number::<i64>(text, "seconds", -1, MOST_SECONDS),
-        help_heading = "What counts as the same"
+        help_heading = "Comparison"
     )]
     pub(crate) modify_window: Option<i64>,
-    /// Leave alone what is newer at DST
-    #[arg(short = 'u', long, help_heading = "What counts as the same")]
+    /// Skip files that are newer at DST
+    #[arg(short = 'u', long, help_heading = "Comparison")]
     pub(crate) update: bool,
 
-    /// What is looked at.
+    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// What is remembered of it.
+    /// The index of the source.
     #[command(flatten)]
     pub(crate) index: IndexArgs,
 
-    /// What is there in an older state.
+    /// Delta transfer.
     #[command(flatten)]
     pub(crate) delta: DeltaArgs,
 
-    /// When content counts as written
+    /// Where to verify content
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]
     pub(crate) verify: VerifyMode,
-    /// Do not wait until data is on disk: a crash of the destination machine can lose files, also after exit code 0
+    /// Skip fsync; a crash of the destination host may lose copied files, even after exit code 0
     ///
-    /// haul still syncs files of more than 4 MiB and files with holes before it gives them their names. After a crash
-    /// other files can be missing, empty or too short; rarely one has the right size and time, but zeros in place of
-    /// content. haul remembers on the destination machine when it ran with --no-fsync: if that machine was restarted
-    /// since, and no run without --no-fsync came before the restart, the next run copies again all small files that
-    /// were changed in that time. It remembers nothing of network file systems and of servers reached by SFTP: after a
-    /// crash of these, run the command once with --checksum. If a run with --no-fsync is interrupted, the next run
-    /// continues its large files only if the machine was not restarted since, and reads them back first.
+    /// haul still syncs files over 4 MiB and sparse files before it renames them into place. After a crash other files
+    /// can be missing, empty or too short; rarely a file has the right size and time, but zeros in place of content.
+    /// haul records on the destination host when it ran with --no-fsync. If that host restarted since, and no run
+    /// without --no-fsync came before the restart, the next run copies all small files again that were changed in that
+    /// time. haul keeps no such record for network file systems and SFTP servers: after a crash of these, run the
+    /// command once with --checksum. The next run resumes the large files of an interrupted run with --no-fsync only if
+    /// the host did not restart since, and reads them back first.
     #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
     pub(crate) no_fsync: bool,
-    /// Do not read back the parts of large files that an interrupted run left at DST
+    /// Do not read back the blocks of large files that an interrupted run left at DST
     ///
-    /// By default haul reads these parts from the disk and compares their digests before the file gets its name; a part
-    /// that differs is sent again. haul does this during the transfer, so it takes longer only if little is left to
-    /// send. Large files have more than 4 MiB. What a run with --no-fsync left is read back in any case.
+    /// By default haul reads these blocks from the disk and compares their digests before it renames the file into
+    /// place; it sends a block again that differs. haul does this during the transfer, so it takes longer only if
+    /// little is left to send. Large files are files over 4 MiB. Blocks of a run with --no-fsync are always read back.
     #[arg(long, help_heading = "Safety")]
     pub(crate) no_recheck: bool,
-    /// Give every file its name only when it is complete, also on network file systems
+    /// Always write to a temporary file and rename, also on network file systems
     ///
     /// On local disks haul always does this. On NFS, SMB, CephFS, FUSE and similar file systems, where each request is
     /// a round trip, haul creates new small files under their final names; such a file is complete once its
     /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
-    /// Give files to the user and group of the same name at DST, not of the same number
+    /// Map owners and groups by name instead of by numeric ID
     #[arg(long, overrides_with = "numeric-ids", help_heading = "Safety")]
     pub(crate) owner_by_name: bool,
-    /// What the source is trusted with.
+    /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// A destination that is full.
+    /// Behaviour when the destination is full.
     #[command(flatten)]
     pub(crate) full: FullArgs,
-    /// Exit with 1 also if only metadata could not be set
+    /// Treat metadata errors as failures (exit 1)
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,
 
-    /// The remote end.
+    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// The object store.
+    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
-    /// What is written there.
+    /// Attributes of the objects that are written.
     #[command(flatten)]
     pub(crate) stored: StoredArgs,
-    /// How much it may take.
+    /// Limits.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// How content is packed on its way there.
+    /// Compression in transit.
     #[command(flatten)]
     pub(crate) compress: CompressArgs,
-    /// Name each entry as it is done
-    #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "What is shown")]
+    /// List each entry
+    #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// What is shown.
+    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Write the paths that failed to FILE, as --files-from takes them (with -0 if names hold newlines)
-    #[arg(long, value_name = "FILE", help_heading = "What is shown")]
+    /// Write the failed paths to FILE, in the format of --files-from (use -0 if names contain newlines)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) failed: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
-//! What a source is trusted with.
+//! Options for metadata that gives rights on the destination.
 
 use clap::Args;
 
-/// What is taken over from the source besides plain files, folders and links.
+/// Options for metadata that gives rights on the destination.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
     /// Create character and block devices even if SRC is an object store or another user's account (see --suid)
@@ -14,15 +14,15 @@ pub(crate) struct TrustArgs {
     /// Keep set-ID bits, file capabilities and trusted.* attributes even if SRC is an object store or another user's
     /// account
     ///
-    /// Default: haul keeps them, and creates devices, only if SRC is on this machine, or on a host that is reached
-    /// without a user name or with your own. From an object store, or from `user@host` with another user name, haul
-    /// leaves them out and says so in the summary: whoever can write there could otherwise get rights on this machine.
+    /// By default haul keeps them, and creates devices, only if SRC is local, or on a host that is reached without a
+    /// user name or with your own. From an object store, or from `user@host` with another user name, haul skips them
+    /// and reports it in the summary: whoever can write there could otherwise gain rights on this host.
     #[arg(long, overrides_with = "no_suid", help_heading = "Safety")]
     pub(crate) suid: bool,
     /// Do not keep set-ID bits, file capabilities and trusted.* attributes
     #[arg(long, help_heading = "Safety")]
     pub(crate) no_suid: bool,
-    /// Leave out symbolic links that are absolute or point outside of the copied tree
+    /// Skip symbolic links that are absolute or point outside of the copied tree
     #[arg(long, help_heading = "Safety")]
     pub(crate) safe_links: bool,
 }

@@ -13,32 +13,33 @@ Examples:
   haul verify db1:/var/lib/mysql/ /var/lib/mysql/
   haul hash /data/ > data.b3 && haul verify --manifest data.b3 nas:/data/
 
-Exit code 3: something is missing at DST, or differs. What only DST has is told and does no harm.";
+Exit code 3: DST lacks files or has different content. Files that only DST has
+are reported, but are no error.";
 
 /// Compare content by digest and report each difference
 #[derive(Debug, Args)]
 #[command(args_override_self = true, override_usage = USAGE, after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// The two ends; the same as they were given to copy. With --manifest only DST
-    #[arg(value_name = "END", required = true, num_args = 1..)]
+    /// Source and destination, as for `haul copy`; with --manifest only the destination
+    #[arg(value_name = "LOCATION", required = true, num_args = 1..)]
     pub(crate) ends: Vec<OsString>,
-    /// Compare DST with the digests that FILE lists, as `haul hash` or b3sum wrote them; `-` is standard input
+    /// Compare DST with the digests in FILE, the output of `haul hash` or b3sum; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
           "from0", "min-size", "max-size", "one-file-system"])]
     pub(crate) manifest: Option<OsString>,
-    /// Words of rsync for what is done anyway.
+    /// rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedByVerify,
-    /// What is looked at.
+    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The remote end.
+    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// The object store.
+    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
-    /// What is shown.
+    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

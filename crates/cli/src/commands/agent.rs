@@ -1,4 +1,4 @@
-//! `haul agent`: the remote end.
+//! `haul agent`: the remote side of a transfer.
 
 use haul_agent::{Access, Restriction};
 use haul_core::Result;
@@ -6,10 +6,10 @@ use haul_core::Result;
 use crate::args::AgentArgs;
 use crate::exit_code::Exit;
 
-/// Serves the local end over standard input and output.
+/// Serves the local haul over standard input and output.
 ///
 /// # Errors
-/// If there is none, or the folder that it is confined to is not there.
+/// [`haul_core::ErrorKind::Usage`] if the directory of `--root` cannot be opened; errors of the connection.
 pub(super) fn run(args: &AgentArgs) -> Result<Exit> {
     let access = match args {
         AgentArgs { read_only: true, .. } => Access::Read,

@@ -7,10 +7,10 @@ use crate::args::command;
 use crate::exit_code::Exit;
 use crate::render::Lines;
 
-/// Prints the script for a shell.
+/// Prints the completion script of a shell.
 ///
 /// # Errors
-/// Never: it is a command like the others.
+/// None; all commands have this signature.
 pub(super) fn run(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "haul", &mut script);

@@ -1,19 +1,17 @@
 //! `haul copy`.
 
-use haul_core::Result;
+use haul_core::{Error, Result};
 
-use super::output::transfer_settings;
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::CopyArgs;
-use crate::ends::parse_end;
 use crate::exit_code::Exit;
 use crate::render::Command;
-use crate::settings::{LinkSettings, TransferSettings, one_stdin, usage};
+use crate::settings::{one_stdin, usage};
 
-/// Makes the destination hold the sources.
+/// Copies the sources to the destination.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Those of [`run_transfer`].
 pub(super) fn run(args: CopyArgs) -> Result<Exit> {
     let CopyArgs { ends, transfer, files_from } = args;
     let [sources @ .., destination] = ends.as_slice() else { return Err(no_destination()) };
@@ -21,31 +19,20 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         return Err(no_destination());
     }
     if files_from.is_some() && sources.len() > 1 {
-        return Err(usage(
-            "obey --files-from",
-            "the paths in it are below one source, and there are several",
-        ));
+        let cause = "its paths are relative to one source, but several were given";
+        return Err(usage("use --files-from", cause));
     }
     one_stdin(&transfer.filter, files_from.as_deref())?;
-    let sources = sources.iter().map(|source| parse_end(source)).collect::<Result<_>>()?;
-    run_transfer(Transfer {
+    run_transfer(&Transfer {
         command: Command::Copy,
         sources,
-        destination: parse_end(destination)?,
-        files_from: files_from.map(|file| (file, transfer.filter.from0)),
-        settings: TransferSettings::resolve(&transfer)?,
-        link: LinkSettings::resolve(&transfer.link)?
-            .packed(&transfer.compress)
-            .with_stores(&transfer.store)
-            .storing(&transfer.stored),
-        on_full: transfer.full.on_full,
-        limits: transfer.limits.clone(),
-        index: transfer.index.clone(),
-        output: transfer_settings(&transfer),
+        destination,
+        files_from,
+        args: &transfer,
         delete: None,
     })
 }
 
-fn no_destination() -> haul_core::Error {
+fn no_destination() -> Error {
     usage("copy", "the destination is missing: haul copy SRC DST")
 }

@@ -1,4 +1,4 @@
-//! `haul put -n`: what it will take, before it is done.
+//! `haul put -n`: estimates the requests.
 
 use std::os::fd::AsFd;
 
@@ -11,10 +11,10 @@ use crate::exit_code::Exit;
 use crate::render::{Lines, estimate_json, estimate_line};
 use crate::settings::usage;
 
-/// Tells the requests for each destination. Nothing is read, run or asked.
+/// Prints the requests for each destination. Reads no input and makes no request.
 ///
 /// # Errors
-/// If the length of the stream is not known, or does not fit.
+/// [`haul_core::ErrorKind::Usage`] if the length of the stream is unknown or too large.
 pub(super) fn run(
     args: &PutArgs,
     places: &[ObjectPlace],
@@ -22,17 +22,18 @@ pub(super) fn run(
     max_parts: u32,
 ) -> Result<Exit> {
     if args.fifo.fifo_dir.is_some() {
-        return Err(usage("estimate requests", "-n is for one stream: say the length of one of them"));
+        return Err(usage(
+            "estimate requests",
+            "-n does not support --fifo-dir: estimate one stream with --length",
+        ));
     }
     let len = args.length.or_else(|| length_of_input().filter(|_| args.command.is_empty()));
-    let len = len.ok_or_else(|| {
-        let error = usage("estimate requests", "nobody knows how long the stream will be");
-        error.with_hint("--length says it")
-    })?;
+    let len =
+        len.ok_or_else(|| usage("estimate requests", "the stream's length is unknown: add --length SIZE"))?;
     let lines = Lines::stdout();
     for (place, client) in places.iter().zip(clients) {
         let estimate = estimate(client, len, max_parts, args.no_clobber).ok_or_else(|| {
-            usage("put the stream", format!("{max_parts} parts do not hold {len} bytes"))
+            usage("put the stream", format!("{len} bytes do not fit into {max_parts} parts"))
                 .on(place.to_string())
         })?;
         let name = place.to_string();
@@ -46,7 +47,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// What is left of the file that is standard input; `None` if it is no file.
+/// The remaining bytes of standard input; `None` if it is not a file.
 fn length_of_input() -> Option<u64> {
     let stdin = std::io::stdin();
     let fd = stdin.as_fd().try_clone_to_owned().ok()?;

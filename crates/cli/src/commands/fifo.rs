@@ -1,4 +1,4 @@
-//! `haul get --fifo-dir`: the streams of one backup, each into a named pipe.
+//! `haul get --fifo-dir`: writes the streams of a backup to named pipes.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
+use haul_job::{Observer, RequestCounts};
 use haul_object::{Client, Object};
 use haul_streams::PipeFolder;
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, get};
 
-use super::get::tell;
 use super::output::settings;
-use super::stream::{Standing, open, watched};
+use super::stream::{StreamProgress, open, report_object, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
-use crate::render::{Command, Console, RequestCounts, Start, Summary};
+use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{content_memory, identities, parse_place, store_settings, usage};
 use crate::signals;
 
-/// How often it is looked whether a reader has come.
+/// Interval of checks for a reader.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A named pipe that haul made; gone when it is done with.
+/// A named pipe that haul created. Removed on drop.
 struct Pipe {
     folder: Arc<PipeFolder>,
     name: String,
@@ -34,16 +34,16 @@ struct Pipe {
 
 impl Pipe {
     /// # Errors
-    /// If something of this name is there.
+    /// If the name exists.
     fn make(folder: &Arc<PipeFolder>, name: &str) -> Result<Self> {
-        folder.make(name).map_err(|error| failed(folder, name, "make a pipe", &error))?;
+        folder.make(name).map_err(|error| failed(folder, name, "create a pipe", &error))?;
         Ok(Self { folder: Arc::clone(folder), name: name.to_owned() })
     }
 
-    /// Opens it when a reader has come.
+    /// Opens the pipe once it has a reader.
     ///
     /// # Errors
-    /// If it cannot be opened, or the run is cancelled.
+    /// [`ErrorKind::Cancelled`] if the run is cancelled; errors of opening the pipe.
     fn open(&self, cancel: &AtomicBool) -> Result<OwnedFd> {
         loop {
             match self.folder.writer(&self.name) {
@@ -66,7 +66,7 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        // What stays is a pipe that nobody reads.
+        // If this fails, a pipe without a reader stays behind.
         let _ = self.folder.remove(&self.name);
     }
 }
@@ -76,10 +76,10 @@ fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Err
     Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
 }
 
-/// Moves each object below a name into a pipe of its name.
+/// Writes each object below a prefix to a pipe of the same name.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let begun = Instant::now();
     let place = parse_place(&args.source)?;
@@ -102,7 +102,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;
     if keys.is_empty() {
-        let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "there is no object below it");
+        let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no object has this prefix");
         return Err(error.on(place.to_string()));
     }
     let get_settings = GetSettings {
@@ -117,59 +117,81 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         let client = open_one()?;
         let object = haul_streams::get::find(&client, &key)?;
         let pipe = Pipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
-        streams.push((client, object, pipe, Arc::new(GetStatus::default())));
+        streams.push(Stream { client, object, pipe, status: Arc::default() });
     }
-    let look = || {
-        let mut totals = Totals { found: streams.len() as u64, ..Totals::default() };
-        for (_, object, _, status) in &streams {
-            totals.found_bytes += object.len;
-            totals.sent_bytes += status.written.load(Ordering::Relaxed);
-        }
-        let waits = streams.iter().all(|(_, _, _, status)| status.waits.load(Ordering::Relaxed));
-        Standing { totals, ended: true, limit: if waits { Limit::Source } else { Limit::Destination } }
-    };
-    let flag = cancel.flag();
-    let got: Vec<Result<Got>> = watched(&console, look, || {
-        let one = |client: &Client, object: &Object, pipe: &Pipe, status: &Arc<GetStatus>| {
-            let ended =
-                pipe.open(&flag).and_then(|fd| get(client, object, Output::open(fd), &get_settings, status));
-            if ended.is_err() {
-                // Without this stream the others are of no use.
-                flag.store(true, Ordering::Relaxed);
-            }
-            ended
-        };
-        thread::scope(|scope| {
-            let threads: Vec<_> = streams
-                .iter()
-                .map(|(client, object, pipe, status)| {
-                    let started =
-                        haul_threads::spawn(scope, "pipe", move || one(client, object, pipe, status));
-                    if started.is_err() {
-                        flag.store(true, Ordering::Relaxed);
-                    }
-                    started
-                })
-                .collect();
-            let ended = threads.into_iter().map(|thread| thread.and_then(haul_threads::join).flatten());
-            ended.collect()
-        })
-    });
-    let mut report = Report { totals: look().totals, ..Report::default() };
+    let look = || progress(&streams);
+    let got = watched(&console, look, || get_all(&streams, &get_settings, &cancel.flag()));
+    let mut report = Report { totals: progress(&streams).totals, ..Report::default() };
     let mut requests = RequestCounts::default();
     requests.add(client.requests());
-    let failed = got.iter().any(|got| got.as_ref().is_err_and(|error| error.kind() != ErrorKind::Cancelled));
-    for ((client, object, _, _), got) in streams.iter().zip(&got) {
-        requests.add(client.requests());
+    streams.iter().for_each(|stream| requests.add(stream.client.requests()));
+    add_results(&mut report, &streams, &got, &console);
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Get, report);
+    summary.requests = Some(requests);
+    Ok(console.finish(summary))
+}
+
+/// A stream of a backup.
+struct Stream {
+    client: Client,
+    object: Object,
+    pipe: Pipe,
+    status: Arc<GetStatus>,
+}
+
+impl Stream {
+    /// Writes the object to its pipe. On failure sets `cancel`, because a backup needs all of its streams.
+    fn get(&self, settings: &GetSettings, cancel: &AtomicBool) -> Result<Got> {
+        let fd = self.pipe.open(cancel);
+        let got = fd.and_then(|fd| get(&self.client, &self.object, Output::open(fd), settings, &self.status));
+        if got.is_err() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        got
+    }
+}
+
+/// The progress of all streams.
+fn progress(streams: &[Stream]) -> StreamProgress {
+    let mut totals = Totals { found: streams.len() as u64, ..Totals::default() };
+    for Stream { object, status, .. } in streams {
+        totals.found_bytes += object.len;
+        totals.sent_bytes += status.written.load(Ordering::Relaxed);
+    }
+    let waits = streams.iter().all(|stream| stream.status.waits.load(Ordering::Relaxed));
+    StreamProgress { totals, ended: true, limit: if waits { Limit::Source } else { Limit::Destination } }
+}
+
+/// Downloads all streams in parallel.
+fn get_all(streams: &[Stream], settings: &GetSettings, cancel: &AtomicBool) -> Vec<Result<Got>> {
+    thread::scope(|scope| {
+        let start = |stream| {
+            let started = haul_threads::spawn(scope, "pipe", move || Stream::get(stream, settings, cancel));
+            if started.is_err() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+            started
+        };
+        let threads: Vec<_> = streams.iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.and_then(haul_threads::join).flatten()).collect()
+    })
+}
+
+/// Adds the results of the streams to the report, and shows them.
+fn add_results(report: &mut Report, streams: &[Stream], results: &[Result<Got>], console: &Console) {
+    let is_failure = |got: &Result<Got>| got.as_ref().is_err_and(|e| e.kind() != ErrorKind::Cancelled);
+    let failed = results.iter().any(is_failure);
+    for (Stream { client, object, .. }, got) in streams.iter().zip(results) {
         match got {
             Ok(Got { checked: None, .. }) => {
-                let cause = "its reader closed the pipe before the end";
+                let cause = "the reader closed the pipe before the end";
                 let error = Error::new(ErrorKind::Io, Side::Destination, "write", cause);
                 report.totals.failed += 1;
                 console.failed(client.name(&object.key).as_bytes(), &error);
             }
             Ok(got) => {
-                tell(&console, object, *got);
+                report_object(console, object, *got);
                 report.totals.copied += 1;
                 report.totals.copied_bytes += got.len;
             }
@@ -181,16 +203,12 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
             }
         }
     }
-    report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Get, report);
-    summary.requests = Some(requests);
-    Ok(console.finish(summary))
 }
 
-/// The objects right below a name, without what `haul put` wrote beside them.
+/// The objects directly below a prefix, without the sidecar objects of `haul put`.
 ///
 /// # Errors
-/// If they cannot be listed, or one can be no name of a pipe.
+/// Errors of the listing; [`ErrorKind::Usage`] if a key is not a valid file name.
 fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
     let (mut keys, mut next) = (Vec::new(), None);
     loop {
@@ -209,7 +227,7 @@ fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
     keys.retain(|key| key.len() > prefix.len() && !is_beside(key));
     let bad = |key: &&String| matches!(&key[prefix.len()..], "." | "..") || key.contains('\0');
     if let Some(key) = keys.iter().find(bad) {
-        return Err(usage("make a pipe", "the object's name can be none").on(client.name(key)));
+        return Err(usage("create a pipe", "the object's name is not a valid file name").on(client.name(key)));
     }
     Ok(keys)
 }

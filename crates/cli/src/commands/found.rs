@@ -1,12 +1,13 @@
-//! Progress of what only looks at a tree.
+//! Progress of a scan.
 
 use std::time::Instant;
 
 use haul_core::{Limit, Progress, Totals};
+use haul_job::Observer;
 
 use crate::render::Console;
 
-/// Tells how much was found by now.
+/// Shows the entries and bytes found so far.
 pub(super) fn show_found(console: &Console, since: Instant, entries: u64, bytes: u64) {
     console.progress(&Progress {
         totals: Totals { found: entries, found_bytes: bytes, ..Totals::default() },

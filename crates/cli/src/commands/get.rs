@@ -8,26 +8,24 @@ use std::time::Instant;
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
+use haul_job::RequestCounts;
 use haul_object::{Client, Object};
-use haul_streams::get::{Checked, GetSettings, GetStatus, Got, Output, find, get};
+use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
 
 use super::output::settings;
-use super::stream::{Standing, open, stored_as, watched};
+use super::stream::{StreamProgress, open, report_object, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
-use crate::render::{Command, Console, RequestCounts, Start, Summary};
+use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{content_memory, identities, parse_object, store_settings, usage};
 use crate::signals;
 
-/// Moves an object to standard output or into a file.
+/// Writes an object to standard output or a file.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
-    if let Some(folder) = &args.fifo_dir {
-        return super::fifo::run(args, folder);
-    }
     let place = parse_object(&args.source)?;
     let get_settings = GetSettings {
         memory: content_memory(&args.memory, 1, 0)?,
@@ -37,7 +35,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     };
     let file = args.file.as_deref().map(|path| file(path, &place.key));
     if args.output.json && file.is_none() {
-        return Err(usage("print JSON", "the content goes to standard output: name a FILE for it"));
+        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }
     let start = Start {
         command: Command::Get,
@@ -53,10 +51,10 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let status = Arc::new(GetStatus::default());
     let mut stored = None;
     match fetch(&client, &place.key, file.as_deref(), &get_settings, &status, &console) {
-        // Who closed the pipe has read enough and wants no message.
+        // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((object, got)) => {
-            tell(&console, &object, got);
+            report_object(&console, &object, got);
             report.totals.copied = 1;
             report.totals.copied_bytes = got.len;
             stored = stored_as(got.encoding, object.len);
@@ -104,20 +102,13 @@ fn fetch(
         };
         let waits = status.waits.load(Ordering::Relaxed);
         let limit = if waits { Limit::Source } else { Limit::Destination };
-        Standing { totals, ended: true, limit }
+        StreamProgress { totals, ended: true, limit }
     };
     let got = watched(console, look, || get(client, &object, output, settings, status))?;
     Ok((object, got))
 }
 
-pub(super) fn tell(console: &Console, object: &Object, got: Got) {
-    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), got.len);
-    if got.checked == Some(Checked::Length) && object.len > 0 {
-        console.note("nothing is recorded that the content could be verified by: its length is right");
-    }
-}
-
-/// The file that an object becomes.
+/// The file for an object.
 fn file(path: &Path, key: &str) -> PathBuf {
     let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if is_folder { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }

@@ -5,27 +5,29 @@ use std::sync::Arc;
 use haul_core::{Error, ErrorKind, Report, Result, Side};
 use haul_engine::Cancel;
 
+use haul_job::{Ends, Landing, Observer, PartReporter, root_name, source_place};
+
 use super::output::showing;
 use crate::args::HashArgs;
-use crate::ends::{Ends, Landing, parse_end, root_name, source_place};
 use crate::exit_code::Exit;
+use crate::locations::parse_location;
 use crate::manifest::write_line;
-use crate::render::{Command, Console, Lines, OutputSettings, PartReporter, Start, Summary};
+use crate::render::{Command, Console, Lines, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options};
 use crate::signals;
 
 /// Prints the manifest of a source.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &HashArgs) -> Result<Exit> {
-    let at = parse_end(&args.source)?;
+    let at = parse_location(&args.source)?;
     one_stdin(&args.filter, None)?;
     let mut scan = scan_options(&args.filter)?;
     let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
     let output = OutputSettings {
         quiet: args.quiet,
-        // The lines are on standard output already: on a terminal they take the place of progress.
+        // On a terminal the lines on standard output replace progress.
         verbose: true,
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
@@ -35,7 +37,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let mut ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let mut ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
         let source = ends.source(&at, &source_place(&at))?;
@@ -53,7 +55,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         };
         let before = haul_core::Totals::default();
         let reporter = PartReporter {
-            console: &console,
+            observer: &*console,
             root_name,
             before,
             last: true,
@@ -66,7 +68,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
     lines.flush();
     if lines.is_closed() && lines.failure().is_none() {
-        // Who closed the pipe has read enough and wants no message.
+        // A reader that closed the pipe needs no message.
         return Ok(Exit::Incomplete);
     }
     if lines.is_closed() {
@@ -78,6 +80,6 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
 }
 
 fn closed(lines: &Lines) -> Error {
-    let cause = lines.failure().unwrap_or_else(|| "its reader is gone".to_owned());
+    let cause = lines.failure().unwrap_or_else(|| "the reader closed the pipe".to_owned());
     Error::new(ErrorKind::Io, Side::Local, "write the manifest to standard output", cause)
 }

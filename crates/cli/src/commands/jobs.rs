@@ -11,7 +11,7 @@ use crate::settings::{Timetable, usage};
 /// Lists jobs, shows one, or changes the limit of one.
 ///
 /// # Errors
-/// If the records cannot be read, or there is no such job.
+/// [`ErrorKind::NotFound`] if there is no such job; errors of reading the records.
 pub(super) fn run(args: JobsArgs) -> Result<Exit> {
     let folder =
         Folder::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
@@ -28,7 +28,7 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
             let table: Timetable = rate.join(" ").parse().map_err(|why| usage("read the rate", why))?;
             let record = find(&folder, id)?;
             if record.state() != State::Running {
-                return Err(failed(id, "it does not run any more"));
+                return Err(failed(id, "it is not running"));
             }
             limit(&folder, id, &table).map_err(|error| {
                 let elsewhere = format!("{error} (it runs on {})", record.process.host);
@@ -41,8 +41,8 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
 
 fn find(folder: &Folder, id: u64) -> Result<Record> {
     folder.record(id).ok_or_else(|| {
-        let error = Error::new(ErrorKind::NotFound, Side::Local, "find the job", "there is no record of it");
-        error.on(id.to_string()).with_hint("`haul jobs` lists those that there are")
+        let error = Error::new(ErrorKind::NotFound, Side::Local, "find the job", "there is no such job");
+        error.on(id.to_string()).with_hint("`haul jobs` lists all jobs")
     })
 }
 

@@ -10,10 +10,10 @@ use crate::exit_code::Exit;
 use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line};
 use crate::settings::{parse_place, store_settings};
 
-/// Lists what is in a store.
+/// Lists objects.
 ///
 /// # Errors
-/// If it cannot be listed, or nothing is there.
+/// [`ErrorKind::NotFound`] if no object has the prefix; errors of the store.
 pub(super) fn run(args: &LsArgs) -> Result<Exit> {
     let place = parse_place(&args.place)?;
     let client = open(&place, Side::Source, &store_settings(&args.store), Cancel::default().flag(), None)?;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &LsArgs) -> Result<Exit> {
         lines.flush();
         if lines.is_closed() {
             return match lines.failure() {
-                // Who closed the pipe has read enough and wants no message.
+                // A reader that closed the pipe needs no message.
                 None => Ok(Exit::Incomplete),
                 Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
             };
@@ -43,8 +43,7 @@ pub(super) fn run(args: &LsArgs) -> Result<Exit> {
         }
     }
     if !found && !place.key.is_empty() {
-        let error =
-            Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has a name that begins so");
+        let error = Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has this prefix");
         return Err(error.on(place.to_string()));
     }
     Ok(Exit::Done)

@@ -8,7 +8,7 @@ use haul_core::{Error, Result, Side};
 use crate::args::command;
 use crate::exit_code::Exit;
 
-/// Writes a page for haul and one for each command.
+/// Writes a manual page for haul and one per command.
 ///
 /// # Errors
 /// If a page cannot be written.

@@ -1,4 +1,4 @@
-//! What is shown, from the words about it.
+//! Output settings, from the options.
 
 use crate::args::{AcceptedArgs, OutputArgs, TransferArgs};
 use crate::render::{OutputSettings, Showing};
@@ -12,7 +12,7 @@ pub(super) fn showing(progress: bool, no_progress: bool) -> Showing {
     }
 }
 
-/// What every command with output options shows.
+/// The output settings of all commands.
 pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
     OutputSettings {
         quiet: args.quiet,
@@ -22,7 +22,7 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
     }
 }
 
-/// What `copy` and `sync` show.
+/// The output settings of `copy` and `sync`.
 pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     OutputSettings {
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
@@ -33,7 +33,7 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     }
 }
 
-/// The same with the progress that a word of rsync asks for. Words of haul's own go before it.
+/// Applies rsync's options for progress. haul's own options take precedence.
 pub(super) fn asked_for_progress(settings: OutputSettings, accepted: AcceptedArgs) -> OutputSettings {
     if accepted.progress && settings.progress == Showing::AsFits && !settings.quiet {
         return OutputSettings { progress: Showing::Always, ..settings };

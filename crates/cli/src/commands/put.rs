@@ -14,6 +14,7 @@ use std::time::Instant;
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
+use haul_job::{Observer, RequestCounts};
 use haul_object::Client;
 use haul_streams::put::{
     Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StreamGroup, WITH_OTHERS, count_pipes,
@@ -22,29 +23,29 @@ use haul_streams::put::{
 
 use super::estimate;
 use super::output::settings;
-use super::stream::{Standing, open, stored_as, watched};
+use super::stream::{StreamProgress, open, stored_as, watched};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
-use crate::render::{Command, Console, RequestCounts, Start, Summary};
+use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{
     check_endpoint, content_memory, encode, parse_object, parse_place, put_options, store_settings, usage,
 };
 use crate::signals;
 
-/// What is read and not yet sent while the stream itself is what is waited for.
+/// With less than this read and not yet sent, the source is the bottleneck.
 const IN_HAND: u64 = 32 << 20;
 
-/// One stream, and the objects that it becomes.
+/// A stream and its destination objects.
 struct Stream {
     input: Input,
     targets: Vec<PutTarget>,
     status: Arc<PutStatus>,
 }
 
-/// Moves a stream, or several that belong together, into objects.
+/// Uploads a stream, or the streams of one backup.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
     let places = destinations(args)?;
@@ -52,7 +53,6 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
     let encode = encode(&args.encode)?;
-    let encoding = encode.encoding();
     let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let stores = store_settings(&args.store);
@@ -65,7 +65,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         places.iter().map(open_one).collect()
     };
     let clients = open_all(None)?;
-    // A stream is cut alike for all destinations.
+    // All destinations get the same parts.
     let most = clients.iter().map(|client| client.terms().max_parts).min().unwrap_or(1);
     let max_parts = args.max_parts.unwrap_or(most);
     if args.dry_run {
@@ -83,7 +83,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         options: options.clone(),
         memory,
         max_parts,
-        // Of several streams the group tells.
+        // With several streams, the group checks this.
         allow_empty: args.allow_empty || args.fifo.fifo_dir.is_some(),
         resume: args.resume,
     };
@@ -102,57 +102,74 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         let targets = places.iter().zip(open_all(Some(&console))?).map(target).collect();
         streams.push(Stream { input, targets, status: Arc::default() });
     }
-    let statuses: Vec<_> = streams.iter().map(|stream| Arc::clone(&stream.status)).collect();
-    let look = || {
-        let totals = totals(&statuses, places.len() as u64);
-        let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
-        let limit = if in_hand < IN_HAND * totals.found { Limit::Source } else { Limit::Destination };
-        let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
-        Standing { totals, ended, limit }
-    };
-    let mut requests = RequestCounts::default();
-    let mut outcomes = Vec::new();
-    for (names, counts, outcome) in watched(&console, look, || put_all(streams, &encode, &put_settings)) {
-        requests.join(counts);
-        outcomes.push((names, outcome));
-    }
-    let mut report = Report { totals: totals(&statuses, places.len() as u64), ..Report::default() };
-    tell(&mut report, &outcomes, &console);
-    report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Put, report);
-    summary.requests = Some(requests);
-    let stored = statuses.iter().map(|status| status.read.load(Ordering::Relaxed)).sum();
-    summary.stored = stored_as(encoding, stored);
+    let summary = upload(streams, places.len() as u64, &encode, &put_settings, &console, begun);
     Ok(console.finish(summary))
 }
 
-/// Where it goes: objects, or with several streams what their names begin with.
+/// Uploads the streams to `targets` destinations each, and shows progress and results.
+fn upload(
+    streams: Vec<Stream>,
+    targets: u64,
+    encode: &Encode,
+    settings: &PutSettings,
+    console: &Console,
+    begun: Instant,
+) -> Summary {
+    let statuses: Vec<_> = streams.iter().map(|stream| Arc::clone(&stream.status)).collect();
+    let mut requests = RequestCounts::default();
+    let mut outcomes = Vec::new();
+    let look = || progress(&statuses, targets);
+    for (names, counts, outcome) in watched(console, look, || put_all(streams, encode, settings)) {
+        requests.join(counts);
+        outcomes.push((names, outcome));
+    }
+    let mut report = Report { totals: totals(&statuses, targets), ..Report::default() };
+    add_outcomes(&mut report, &outcomes, console);
+    let stored = statuses.iter().map(|status| status.read.load(Ordering::Relaxed)).sum();
+    let stored = stored_as(encode.encoding(), stored);
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Put, report);
+    summary.requests = Some(requests);
+    summary.stored = stored;
+    summary
+}
+
+/// The progress of all streams.
+fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
+    let totals = totals(statuses, targets);
+    let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
+    let limit = if in_hand < IN_HAND * totals.found { Limit::Source } else { Limit::Destination };
+    let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
+    StreamProgress { totals, ended, limit }
+}
+
+/// The destinations: objects, or prefixes for several streams.
 ///
 /// # Errors
-/// If two of them are the same, or one is what another has written beside it.
+/// [`ErrorKind::Usage`] if two are equal, or one is the sidecar object of another.
 fn destinations(args: &PutArgs) -> Result<Vec<ObjectPlace>> {
     let several = args.fifo.fifo_dir.is_some();
     let parse = |text: &OsString| if several { parse_place(text) } else { parse_object(text) };
     let places = args.destinations.iter().map(parse).collect::<Result<Vec<_>>>()?;
     let mut seen = HashSet::new();
     if let Some(twice) = places.iter().find(|place| !seen.insert(*place)) {
-        return Err(usage("put the stream", "the destination is named twice").on(twice.to_string()));
+        return Err(usage("put the stream", "the destination is given twice").on(twice.to_string()));
     }
     let is_beside = |place: &&ObjectPlace| {
         let owner = place.key.strip_suffix(".haul");
         owner.is_some_and(|key| seen.contains(&ObjectPlace { key: key.to_owned(), ..(*place).clone() }))
     };
     if let Some(taken) = places.iter().find(is_beside) {
-        let cause = "the digest of another destination may have to go there";
+        let cause = "the name is reserved for the sidecar object of another destination";
         return Err(usage("put the stream", cause).on(taken.to_string()));
     }
     Ok(places)
 }
 
-/// How many streams there will be.
+/// The number of streams.
 ///
 /// # Errors
-/// If nobody says and no pipe is there.
+/// [`ErrorKind::Usage`] if it is not given and the directory has no pipe.
 fn streams(args: &PutArgs) -> Result<usize> {
     let Some(folder) = &args.fifo.fifo_dir else { return Ok(1) };
     let count = match args.fifo.fifo_streams {
@@ -160,8 +177,8 @@ fn streams(args: &PutArgs) -> Result<usize> {
         None => count_pipes(folder)?,
     };
     if count == 0 {
-        let error = usage("put the streams", "there is no named pipe in the folder yet");
-        return Err(error.on(path(folder)).with_hint("--fifo-streams says how many there will be"));
+        let error = usage("put the streams", "the directory has no named pipe yet");
+        return Err(error.on(path(folder)).with_hint("give the number of pipes with --fifo-streams"));
     }
     Ok(count)
 }
@@ -170,13 +187,13 @@ fn path(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// The name of an object below another.
+/// The key of an object below a prefix.
 fn below(key: &str, name: &str) -> String {
     let slash = if key.is_empty() || key.ends_with('/') { "" } else { "/" };
     format!("{key}{slash}{name}")
 }
 
-/// Moves all streams at the same time. Gives for each the names of its objects, the requests and the outcome.
+/// Uploads all streams in parallel. Returns the object names, the requests and the outcome of each.
 fn put_all(
     streams: Vec<Stream>,
     encode: &Encode,
@@ -195,7 +212,7 @@ fn put_all(
     };
     thread::scope(|scope| {
         let one = &one;
-        // All at once: who writes the streams may write them in any order.
+        // In parallel, because the program may write the streams in any order.
         let start = |stream: Stream| {
             let names = names(&stream);
             (names, haul_threads::spawn(scope, "stream", move || one(stream)))
@@ -220,10 +237,10 @@ fn totals(statuses: &[Arc<PutStatus>], targets: u64) -> Totals {
     totals
 }
 
-/// How it ended. One destination alone decides the exit code; of several each is named.
-fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &Console) {
+/// Adds the outcomes to the report. An error of a single destination is fatal; with several each error is listed.
+fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &Console) {
     let alone = report.totals.found == 1;
-    // Of streams that belong together one is to blame, and the others say so.
+    // If one stream of a backup fails, the others fail because of it.
     let inputs = || outcomes.iter().filter_map(|(_, outcome)| outcome.input.as_ref());
     let blamed = inputs().find(|error| error.operation() != WITH_OTHERS).cloned();
     report.interrupted = inputs().any(|error| error.kind() == ErrorKind::Cancelled);
@@ -233,7 +250,7 @@ fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &C
         for (name, made) in names.iter().zip(&outcome.targets) {
             match made {
                 None if report.fatal.is_none() && !report.interrupted => {
-                    // Another one is to blame, and named.
+                    // The cause is another stream, which is listed itself.
                     if let Some(error) = with_others {
                         report.totals.failed += 1;
                         console.failed(name.as_bytes(), error);
@@ -257,17 +274,17 @@ fn tell(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &C
     }
 }
 
-/// The command that is run, and its name for people.
+/// The command to run, and its name for messages.
 ///
 /// # Errors
-/// If there is no shell for it.
+/// None at present.
 fn command(words: &[OsString]) -> Result<(Option<Process>, String)> {
     let Some((program, rest)) = words.split_first() else { return Ok((None, "standard input".to_owned())) };
     let name = words.iter().map(|word| printable(word.as_bytes())).collect::<Vec<_>>().join(" ");
     let is_line = rest.is_empty() && program.as_bytes().iter().any(|byte| b" \t\n|&;<>()$`".contains(byte));
     let mut process = if is_line { Process::new("bash") } else { Process::new(program) };
     if is_line {
-        // Plain sh has no pipefail everywhere: with it, a producer that failed before the pipe would pass for done.
+        // Not every sh has pipefail. Without it, a failed command at the start of a pipe would count as success.
         process.args(["-o", "pipefail", "-c"]).arg(program);
     } else {
         process.args(rest);
@@ -282,7 +299,7 @@ fn input(command: Option<Process>, name: &str, cancel: Arc<AtomicBool>) -> Resul
     let stdin = std::io::stdin();
     if std::io::IsTerminal::is_terminal(&stdin) {
         let error = Error::new(ErrorKind::Usage, Side::Local, "read standard input", "it is a terminal");
-        return Err(error.with_hint("pipe something into haul, or name a command: haul put DST -- CMD"));
+        return Err(error.with_hint("pipe data into haul, or give a command: haul put DST -- CMD"));
     }
     let fd = stdin.as_fd().try_clone_to_owned();
     let fd = fd.map_err(|error| Error::io(Side::Source, "read standard input", &error))?;

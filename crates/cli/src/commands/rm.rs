@@ -15,16 +15,14 @@ use crate::settings::{parse_object, parse_place, store_settings, usage};
 /// Removes objects or uploads.
 ///
 /// # Errors
-/// If it cannot begin, or a store says no to a request as a whole.
+/// Errors before the run starts, and refused requests; the failures of single objects are printed.
 pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let prefixes = args.recursive || args.incomplete;
     let parse = |text| if prefixes { parse_place(text) } else { parse_object(text) };
     let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
     if let Some(all) = places.iter().find(|place| args.recursive && place.key.is_empty()) {
-        let error = usage("remove", "that is everything in the bucket").on(all.to_string());
-        return Err(
-            error.with_hint("name what names begin with; a bucket is emptied with its provider's tools")
-        );
+        let error = usage("remove", "this would empty the bucket").on(all.to_string());
+        return Err(error.with_hint("give a prefix; to empty a bucket, use the tools of its provider"));
     }
     let lines = Lines::stdout();
     let mut failed = 0;
@@ -43,7 +41,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// One object, with its sidecar; what else bears that name stays. Gives how many failed.
+/// Removes an object and its sidecar object. Returns the number of failures.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
         return Err(client.missing(&place.key, "remove"));
@@ -55,7 +53,7 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines
     remove(client, &keys, args, lines)
 }
 
-/// Everything that begins with the name. Gives how many failed.
+/// Removes all objects with a prefix. Returns the number of failures.
 fn remove_below(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     let (mut next, mut failed, mut found) = (None, 0, false);
     loop {
@@ -69,12 +67,7 @@ fn remove_below(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lin
         }
     }
     if !found {
-        let error = Error::new(
-            ErrorKind::NotFound,
-            Side::Destination,
-            "remove",
-            "no object has a name that begins so",
-        );
+        let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "no object has this prefix");
         return Err(error.on(place.to_string()));
     }
     Ok(failed)
@@ -93,11 +86,11 @@ fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Res
     Ok(left.len())
 }
 
-/// Uploads that are not complete. Gives how many failed.
+/// Aborts incomplete uploads. Returns the number of failures.
 fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if let Some(kept) = client.terms().keeps_uploads {
-        let cause = format!("there is no request for that: {kept}");
-        return Err(usage("give up uploads", cause).on(place.to_string()));
+        let cause = format!("the store has no such request: {kept}");
+        return Err(usage("abort uploads", cause).on(place.to_string()));
     }
     let mut failed = 0;
     for upload in client.uploads(&place.key)? {
@@ -114,8 +107,8 @@ fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -
         if !args.quiet {
             let why = match owner {
                 _ if goes => None,
-                Owner::Busy => Some("a haul on this machine works on it"),
-                Owner::Ours | Owner::Unknown => Some("not begun by haul on this machine: --any takes it too"),
+                Owner::Busy => Some("in use by a haul on this host"),
+                Owner::Ours | Owner::Unknown => Some("not started by haul on this host: use --any"),
             };
             lines.write(&upload_line(&client.name(&upload.key), &upload.begun, why, args.dry_run));
         }

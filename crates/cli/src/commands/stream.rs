@@ -1,4 +1,4 @@
-//! What `put`, `get`, `ls` and `rm` have in common: stores that are opened, and progress that is looked at.
+//! What `put`, `get`, `ls` and `rm` share: opening stores and showing progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,36 +8,38 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
-use haul_object::{Client, StoreSettings};
+use haul_job::Observer;
+use haul_object::{Client, Object, StoreSettings};
 use haul_streams::encoding::Encoding;
+use haul_streams::get::{Checked, Got};
 
 use crate::render::{Console, Stored, print_line};
 
-/// How often progress is looked at.
+/// Interval of progress updates.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The rate is that of so many looks.
+/// Number of updates over which the rate is averaged.
 const LOOKS: usize = 15;
 
-/// What is known of a stream at a moment.
-pub(super) struct Standing {
+/// The progress of a stream.
+pub(super) struct StreamProgress {
     /// The counts.
     pub(super) totals: Totals,
     /// The length of the stream is known.
     pub(super) ended: bool,
-    /// What holds it back.
+    /// The bottleneck.
     pub(super) limit: Limit,
 }
 
-/// How a stream is stored, if not as it came, for the summary.
+/// The encoding of a stored stream for the summary; `None` if it has none.
 pub(super) fn stored_as(encoding: Encoding, len: u64) -> Option<Stored> {
     (!encoding.is_plain()).then(|| Stored { encoding: encoding.to_string(), bytes: len })
 }
 
-/// Opens a store; what it has to say is shown.
+/// Opens a store and shows its messages.
 ///
 /// # Errors
-/// If the settings make no sense.
+/// [`haul_core::ErrorKind::Usage`] if the settings are invalid.
 pub(super) fn open(
     place: &ObjectPlace,
     side: Side,
@@ -53,10 +55,18 @@ pub(super) fn open(
     haul_object::open(place, side, settings, cancel, Arc::new(notes))
 }
 
-/// Does `work` while progress is shown.
+/// Lists an object that was downloaded, and reports if its content could not be verified.
+pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
+    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), got.len);
+    if got.checked == Some(Checked::Length) && object.len > 0 {
+        console.note("no digest is recorded for this object: only its length was verified");
+    }
+}
+
+/// Runs `work` while a thread shows progress.
 pub(super) fn watched<T>(
     console: &Console,
-    look: impl Fn() -> Standing + Sync,
+    look: impl Fn() -> StreamProgress + Sync,
     work: impl FnOnce() -> T,
 ) -> T {
     let begun = Instant::now();
@@ -66,7 +76,7 @@ pub(super) fn watched<T>(
         let ticker = move || {
             let mut seen = VecDeque::new();
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                let Standing { totals, ended, limit } = look();
+                let StreamProgress { totals, ended, limit } = look();
                 let now = begun.elapsed().as_secs_f64();
                 let moved = totals.sent_bytes;
                 seen.push_back((now, moved));
@@ -90,7 +100,7 @@ pub(super) fn watched<T>(
                 });
             }
         };
-        // Without this thread nothing is shown, and all is done the same.
+        // Without this thread only the progress is missing.
         let _ = thread::Builder::new().name("progress".to_owned()).spawn_scoped(scope, ticker);
         let result = work();
         drop(done);

@@ -4,28 +4,32 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side};
+use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side, Totals};
 use haul_engine::{Cancel, Checked, VerifyOptions};
+
+use haul_job::{Ends, Landing, Observer, PartReporter, destination_place, root_name, source_place};
 
 use super::output::{asked_for_progress, settings};
 use crate::args::VerifyArgs;
-use crate::ends::{Ends, Landing, destination_place, parse_end, root_name, source_place};
 use crate::exit_code::Exit;
+use crate::locations::parse_location;
 use crate::manifest::read_manifest;
-use crate::render::{Command, Console, Difference, PartReporter, Start, Summary};
+use crate::render::{Command, Console, Difference, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, open_list, scan_options, usage};
 use crate::signals;
 
 /// Compares the destination with a source or a manifest.
 ///
 /// # Errors
-/// If it cannot begin.
+/// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let (source, destination) = match (args.ends.as_slice(), &args.manifest) {
-        ([source, destination], None) => (Some(parse_end(source)?), parse_end(destination)?),
-        ([destination], Some(_)) => (None, parse_end(destination)?),
-        (_, Some(_)) => return Err(usage("verify", "with --manifest there is one end, DST")),
-        (_, None) => return Err(usage("verify", "there must be two ends, SRC and DST, or --manifest FILE")),
+        ([source, destination], None) => (Some(parse_location(source)?), parse_location(destination)?),
+        ([destination], Some(_)) => (None, parse_location(destination)?),
+        (_, Some(_)) => return Err(usage("verify", "with --manifest it takes one location, DST")),
+        (_, None) => {
+            return Err(usage("verify", "it takes two locations, SRC and DST, or --manifest FILE and DST"));
+        }
     };
     one_stdin(&args.filter, None)?;
     let scan = scan_options(&args.filter)?;
@@ -43,7 +47,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
-    let ends = Ends::new(link, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, VerifyOptions { scan }),
@@ -74,9 +78,10 @@ impl Verify {
         let destination = self.ends.source(&self.destination, &place)?;
         let root_name = root_name(at, landing).unwrap_or_default();
         options.scan.rules = options.scan.rules.iter().map(|rule| rule.below(root_name)).collect();
-        let reporter = reporter(&self.console, root_name);
+        let console = &*self.console;
+        let reporter = reporter(console, root_name);
         let differences = &mut self.differences;
-        let mut found = |checked| tell(&reporter, differences, checked);
+        let mut found = |checked| show(console, &reporter, differences, checked);
         Ok(haul_engine::verify(&*source, &*destination, &options, &mut found, &reporter, &self.cancel))
     }
 
@@ -88,18 +93,19 @@ impl Verify {
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
         let mut lines = read_manifest(open_list(file)?, file.as_bytes(), one_file);
-        let reporter = reporter(&self.console, b"");
+        let console = &*self.console;
+        let reporter = reporter(console, b"");
         let differences = &mut self.differences;
-        let mut found = |checked| tell(&reporter, differences, checked);
+        let mut found = |checked| show(console, &reporter, differences, checked);
         Ok(haul_engine::check_manifest(&mut lines, &*destination, &mut found, &reporter, &self.cancel))
     }
 }
 
-fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
+fn reporter<'a>(observer: &'a dyn Observer, root_name: &'a [u8]) -> PartReporter<'a> {
     PartReporter {
-        console,
+        observer,
         root_name,
-        before: haul_core::Totals::default(),
+        before: Totals::default(),
         last: true,
         listed: false,
         pace: None,
@@ -107,14 +113,15 @@ fn reporter<'a>(console: &'a Console, root_name: &'a [u8]) -> PartReporter<'a> {
     }
 }
 
-fn tell(reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {
+/// Shows and counts a difference.
+fn show(console: &Console, reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {
     let (at, difference, path, detail) = match checked {
         Checked::Missing(path) => (0, Difference::Missing, path, String::new()),
         Checked::Differs(path, how) => (1, Difference::Differs, path, how),
         Checked::Extra(path) => (2, Difference::Extra, path, String::new()),
     };
     differences[at] += 1;
-    reporter.console.difference(difference, &reporter.name(&path), &detail);
+    console.difference(difference, &reporter.name(&path), &detail);
 }
 
 fn missing(at: &Location, side: Side) -> Error {

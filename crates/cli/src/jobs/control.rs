@@ -1,4 +1,4 @@
-//! The socket of a run: one JSON object a line each way. It is for the user who runs it, and for root.
+//! The control socket of a run: one JSON object per line in each direction. Only its user and root may use it.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,33 +13,33 @@ use serde::{Deserialize, Serialize};
 use super::folder::Folder;
 use crate::settings::Timetable;
 
-/// Bytes that a request or an answer has at most.
+/// Maximum size of a request or a reply, in bytes.
 const MAX_LEN: u64 = 16 * 1024;
-/// How long one side waits for the other.
+/// Timeout of each side.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a run is asked.
+/// A request to a run.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
-    /// To keep to another rate or timetable.
+    /// Change the rate or schedule.
     Limit(String),
 }
 
-/// What it answers.
+/// The reply.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// It was done.
+    /// Success.
     Done,
-    /// It was not, and why.
+    /// Refused, with the reason.
     Refused(String),
 }
 
-/// Answers requests in a thread of its own, until the program ends.
+/// Answers requests in a separate thread until the program ends.
 ///
 /// # Errors
-/// If the socket cannot be made.
+/// If the socket cannot be created.
 pub(super) fn listen(folder: &Folder, id: u64, governor: RateHandle) -> io::Result<()> {
     let (held, path) = folder.socket(id)?;
     let _ = fs::remove_file(&path);
@@ -48,7 +48,7 @@ pub(super) fn listen(folder: &Folder, id: u64, governor: RateHandle) -> io::Resu
     drop(held);
     std::thread::Builder::new().name("haul-control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Who does not ask in time, or does not wait for the answer, needs none.
+            // Errors concern the client only.
             let _ = serve(&stream, &governor);
         }
     })?;
@@ -72,10 +72,10 @@ fn serve(stream: &UnixStream, governor: &RateHandle) -> io::Result<()> {
     send(stream, &answer)
 }
 
-/// Asks a run to keep to another limit.
+/// Changes the limit of a run.
 ///
 /// # Errors
-/// If it cannot be reached, or refuses.
+/// If the run cannot be reached or refuses.
 pub(crate) fn limit(folder: &Folder, id: u64, table: &Timetable) -> io::Result<()> {
     let (_held, path) = folder.socket(id)?;
     let stream = UnixStream::connect(path)?;

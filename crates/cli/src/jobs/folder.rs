@@ -1,4 +1,4 @@
-//! Where records are: folders in `$XDG_STATE_HOME/haul`, by default `~/.local/state/haul`.
+//! The directory of the job records: `jobs` in `$XDG_STATE_HOME/haul` or `~/.local/state/haul`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,50 +7,22 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Record, State};
 
-/// Records that are kept; runs that are under way are kept beyond.
+/// Number of records kept, besides those of running jobs.
 const KEPT: usize = 100;
-/// A record that says a lot is a few kilobytes. What is larger is not ours.
+/// Maximum size of a record; real ones have a few kilobytes.
 const MAX_LEN: u64 = 4 * 1024 * 1024;
 
-/// The folder of the records. It is its owner's alone.
+/// The directory of the records, accessible to its owner only.
 #[derive(Clone)]
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder of this user's jobs; made where it is not there.
+    /// Opens the directory of this user's jobs; creates it if it is missing.
     ///
     /// # Errors
-    /// If it cannot be made, or is somebody else's.
+    /// If it cannot be created or belongs to another user.
     pub(crate) fn open() -> io::Result<Self> {
-        Self::called("jobs")
-    }
-
-    /// The folder in which is kept what helped with which host.
-    ///
-    /// # Errors
-    /// As [`Folder::open`].
-    pub(crate) fn hosts() -> io::Result<PathBuf> {
-        Ok(Self::called("hosts")?.0)
-    }
-
-    /// The folder in which indexes of sources are.
-    ///
-    /// # Errors
-    /// As [`Folder::open`].
-    pub(crate) fn indexes() -> io::Result<PathBuf> {
-        Ok(Self::called("index")?.0)
-    }
-
-    /// The folder in which is kept where sources were mounted.
-    ///
-    /// # Errors
-    /// As [`Folder::open`].
-    pub(crate) fn mounts() -> io::Result<PathBuf> {
-        Ok(Self::called("mounts")?.0)
-    }
-
-    fn called(name: &str) -> io::Result<Self> {
-        Self::at(haul_object::state::folder(name)?)
+        Self::at(haul_object::state::folder("jobs")?)
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {
@@ -58,10 +30,10 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Takes the next number; from now on it is nobody else's.
+    /// Reserves the next job number.
     ///
     /// # Errors
-    /// If its file cannot be made.
+    /// If its file cannot be created.
     pub(super) fn claim(&self) -> io::Result<u64> {
         let mut id = self.ids()?.last().copied().unwrap_or(0);
         loop {
@@ -74,7 +46,7 @@ impl Folder {
         }
     }
 
-    /// Puts a record in the place of the one before. A reader sees one or the other.
+    /// Replaces a record atomically.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -90,10 +62,10 @@ impl Folder {
         placed
     }
 
-    /// All records that can be read, the oldest first.
+    /// All readable records, oldest first.
     ///
     /// # Errors
-    /// If the folder cannot be listed.
+    /// If the directory cannot be listed.
     pub(crate) fn records(&self) -> io::Result<Vec<Record>> {
         Ok(self.ids()?.into_iter().filter_map(|id| self.record(id)).collect())
     }
@@ -105,7 +77,7 @@ impl Folder {
         Record::parse(&fs::read(path).ok().filter(|_| small)?)
     }
 
-    /// Removes the oldest records beyond those that are kept, and sockets that nobody listens at any more.
+    /// Removes the oldest records beyond the limit, and sockets without a process.
     pub(crate) fn tidy(&self) {
         let Ok(ids) = self.ids() else { return };
         let runs = |id: u64| self.record(id).is_some_and(|record| record.state() == State::Running);
@@ -130,10 +102,10 @@ impl Folder {
         let _ = fs::remove_file(self.0.join(socket_name(id)));
     }
 
-    /// The folder, held, with the path of a run's socket through it: the name of a socket must be short.
+    /// The open directory, and the path of a run's socket through its descriptor: paths of sockets must be short.
     ///
     /// # Errors
-    /// If the folder cannot be opened.
+    /// If the directory cannot be opened.
     pub(super) fn socket(&self, id: u64) -> io::Result<(File, PathBuf)> {
         use std::os::fd::AsRawFd;
         let held = File::open(&self.0)?;
@@ -183,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_ascend_and_are_given_once() {
+    fn job_numbers_ascend_and_are_unique() {
         let (_scratch, folder) = folder();
         assert_eq!(fs::metadata(&folder.0).unwrap().mode() & 0o777, 0o700);
         let mut ids: Vec<u64> = std::thread::scope(|scope| {
@@ -201,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn old_records_and_dead_sockets_go_but_not_what_runs() {
+    fn old_records_and_dead_sockets_are_removed_but_not_running_jobs() {
         let (_scratch, folder) = folder();
         for id in 1..=KEPT as u64 + 10 {
             let mut record = record(id);
@@ -216,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_to_is_not_trusted() {
+    fn a_directory_writable_by_others_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let (_scratch, folder) = folder();
         fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();

@@ -1,106 +1,14 @@
-//! What runs and what ran: each copy or sync has a number, a record that outlives it, and a socket while it runs.
+//! Job records: each copy or sync has a number, a record that outlives it, and a control socket while it runs.
 //!
-//! Nothing here may fail a run: where the records cannot be kept, the run has no number and that is all.
+//! Errors of records do not fail a run: it only has no number then.
 
 mod control;
 mod folder;
+mod job;
 mod process;
 mod record;
 
-use haul_core::sync::{Mutex, MutexGuard};
-use std::io;
-use std::time::{Duration, Instant};
-
-use haul_core::Totals;
-use haul_core::path::printable;
-use haul_engine::RateHandle;
-
 pub(crate) use control::limit;
 pub(crate) use folder::Folder;
+pub(crate) use job::Job;
 pub(crate) use record::{Ended, Record, State};
-
-use process::Process;
-
-/// How often the counts of a run are put into its record.
-const PERIOD: Duration = Duration::from_secs(5);
-
-/// The record of the run that this process is.
-pub(crate) struct Job {
-    folder: Folder,
-    state: Mutex<Inner>,
-    id: u64,
-}
-
-struct Inner {
-    record: Record,
-    begun: Instant,
-    written: Instant,
-    ended: bool,
-}
-
-impl Job {
-    /// Begins a record.
-    ///
-    /// # Errors
-    /// If there is no place for it, or it cannot be written.
-    pub(crate) fn start() -> io::Result<Self> {
-        let folder = Folder::open()?;
-        let id = folder.claim()?;
-        let words = std::env::args_os().map(|word| printable(word.as_encoded_bytes())).collect();
-        let here = std::env::current_dir().map(|dir| printable(dir.as_os_str().as_encoded_bytes()));
-        let record = Record::new(id, words, here.unwrap_or_default(), Process::this());
-        folder.write(&record)?;
-        folder.tidy();
-        let now = Instant::now();
-        let state = Mutex::new(Inner { record, begun: now, written: now, ended: false });
-        Ok(Self { folder, state, id })
-    }
-
-    /// Its number.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Lets other processes of this user change the limit.
-    ///
-    /// # Errors
-    /// If the socket cannot be made.
-    pub(crate) fn listen(&self, governor: RateHandle) -> io::Result<()> {
-        control::listen(&self.folder, self.id, governor)
-    }
-
-    /// Where the run stands.
-    pub(crate) fn progress(&self, totals: &Totals) {
-        let mut state = self.lock();
-        if state.written.elapsed() >= PERIOD {
-            state.written = Instant::now();
-            state.record.totals = *totals;
-            state.record.seconds = state.begun.elapsed().as_secs_f64();
-            let _ = self.folder.write(&state.record);
-        }
-    }
-
-    /// The run has ended.
-    pub(crate) fn ended(&self, totals: &Totals, ended: Ended) {
-        let mut state = self.lock();
-        state.ended = true;
-        state.record.totals = *totals;
-        state.record.seconds = state.begun.elapsed().as_secs_f64();
-        state.record.end(ended);
-        let _ = self.folder.write(&state.record);
-        self.folder.remove_socket(self.id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.state.lock()
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        // A run that never began: its error was told to the person, and there is nothing to go on with.
-        if !self.lock().ended {
-            self.folder.remove(self.id);
-        }
-    }
-}

@@ -1,31 +1,31 @@
-//! Which process a record is of, so that it can be told from a later one with the same number.
+//! Identifies the process of a record, also if its process ID is reused.
 
 use std::fs;
 
 use haul_core::path::printable;
 use serde::{Deserialize, Serialize};
 
-/// A process among all of all machines.
+/// A globally unique process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
-    /// Its machine.
+    /// The host name.
     pub(crate) host: String,
-    /// When that was booted, as the kernel names it.
+    /// The boot ID of the kernel.
     pub(crate) boot: String,
-    /// Its number.
+    /// The job number.
     pub(crate) pid: u32,
-    /// When it was started, in clock ticks since the boot.
+    /// The start time, in clock ticks since boot.
     pub(crate) ticks: u64,
 }
 
 impl Process {
-    /// This one.
+    /// The current process.
     pub(crate) fn this() -> Self {
         let pid = std::process::id();
         Self { host: host(), boot: boot(), pid, ticks: ticks(pid).unwrap_or(0) }
     }
 
-    /// Whether it lives. One on another machine is taken to live: nothing can be said of it here.
+    /// Whether the process is alive. A process on another host counts as alive.
     pub(crate) fn is_alive(&self) -> bool {
         self.host != host() || self.boot == boot() && ticks(self.pid) == Some(self.ticks)
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_another_with_its_number() {
+    fn a_process_differs_from_another_with_the_same_id() {
         let this = Process::this();
         assert!(this.ticks > 0 && this.is_alive());
         assert!(!Process { ticks: this.ticks + 1, ..this.clone() }.is_alive());

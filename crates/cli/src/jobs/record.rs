@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The record of a run.
 
 use haul_core::Totals;
 use jiff::{Timestamp, Unit};
@@ -14,56 +14,56 @@ const SCHEMA: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     schema: u32,
-    /// Its number.
+    /// The job number.
     pub(crate) id: u64,
-    /// The words of the command line, for people: bytes that are no text are escaped.
+    /// The command line, with bytes that are not text escaped.
     pub(crate) command: Vec<String>,
-    /// The folder that it was started in.
+    /// The working directory.
     pub(crate) folder: String,
     /// The process.
     pub(crate) process: Process,
-    /// When it began, as in RFC 3339.
+    /// The start time (RFC 3339).
     pub(crate) started: String,
-    /// When it ended; `None` while it runs and if it was killed.
+    /// The end time; `None` while it runs or if it was killed.
     pub(crate) ended: Option<String>,
     /// Seconds until the end, or until the counts were last written.
     pub(crate) seconds: f64,
-    /// What it exited with.
+    /// The exit code.
     pub(crate) exit_code: Option<u8>,
     /// The counts.
     pub(crate) totals: Totals,
-    /// What was said at the end, for people.
+    /// The summary as text.
     pub(crate) text: Option<String>,
-    /// The same as `--json` has it.
+    /// The summary as JSON.
     pub(crate) summary: Option<Value>,
 }
 
-/// How a run ended.
+/// The result of a run.
 pub(crate) struct Ended {
-    /// What it exits with.
+    /// The exit code.
     pub(crate) exit_code: u8,
-    /// What is said, for people.
+    /// The summary as text.
     pub(crate) text: String,
-    /// The same for programs.
+    /// The summary as JSON.
     pub(crate) summary: Value,
 }
 
-/// What a record tells of its run.
+/// The state of a run, from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// It is under way.
+    /// The run is in progress.
     Running,
-    /// It came to its end, all is there.
+    /// The run finished with exit code 0.
     Finished,
-    /// It came to its end, and not all is there.
+    /// The run finished with another exit code.
     Failed,
-    /// It was interrupted or killed: the same command goes on where it was.
+    /// The run was interrupted or killed; the same command resumes it.
     Interrupted,
 }
 
 impl Record {
-    /// The record of a run that begins now.
+    /// The record of a run that starts now.
     pub(super) fn new(id: u64, command: Vec<String>, folder: String, process: Process) -> Self {
         Self {
             schema: SCHEMA,
@@ -81,7 +81,7 @@ impl Record {
         }
     }
 
-    /// The run has ended.
+    /// Records the end of the run.
     pub(super) fn end(&mut self, ended: Ended) {
         let Ended { exit_code, text, summary } = ended;
         self.ended = Some(now());
@@ -90,12 +90,12 @@ impl Record {
         self.summary = Some(summary);
     }
 
-    /// Reads a record; `None` if it is none, or of another version.
+    /// Parses a record; `None` if it is invalid or of another version.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(text).ok().filter(|record: &Self| record.schema == SCHEMA)
     }
 
-    /// How the run stands.
+    /// The state of the run.
     pub(crate) fn state(&self) -> State {
         match self.exit_code {
             None if self.process.is_alive() => State::Running,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_as_it_was_and_tells_its_state() {
+    fn a_record_is_read_back_and_has_a_state() {
         let mut record = Record::new(7, vec!["haul".to_owned()], "/x".to_owned(), Process::this());
         let back = |record: &Record| Record::parse(&serde_json::to_vec(record).unwrap());
         assert_eq!(back(&record), Some(record.clone()));

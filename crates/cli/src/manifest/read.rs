@@ -1,4 +1,4 @@
-//! Lines that are read.
+//! Reads manifests.
 
 use std::io::BufRead;
 
@@ -8,10 +8,10 @@ use haul_engine::HashLine;
 
 use crate::settings::{Records, Separator};
 
-/// The longest line: a path of which each byte is escaped, its digest, and what is between.
+/// The longest line: a path with each byte escaped, a digest and separators.
 const MAX_LINE: usize = 2 * MAX_PATH_LEN + 80;
 
-/// Reads a manifest that is called `name` in errors. With `one_file` the destination is one file of that name.
+/// Reads a manifest with this name in errors. With `one_file` the destination is a file of that name.
 pub(crate) fn read_manifest(
     reader: impl BufRead,
     name: &[u8],
@@ -35,7 +35,7 @@ fn bad(name: &[u8], at: usize, cause: &str) -> Error {
     let error = Error::new(ErrorKind::Unsupported, Side::Local, "read the manifest", cause);
     error
         .on(name)
-        .with_hint("lines are `HEX  PATH`, as `haul hash` and b3sum print them, with paths below DST")
+        .with_hint("lines are `HEX  PATH`, as `haul hash` and b3sum print them, with paths relative to DST")
 }
 
 /// The path and the digest of a line.
@@ -44,13 +44,15 @@ fn split(line: &[u8]) -> std::result::Result<(Vec<u8>, Digest), &'static str> {
         [b'\\', rest @ ..] => (rest, true),
         line => (line, false),
     };
-    let (hex, rest) = line.split_at_checked(64).ok_or("it is too short")?;
-    let digest =
-        std::str::from_utf8(hex).ok().and_then(Digest::from_hex).ok_or("it begins with no digest")?;
+    let (hex, rest) = line.split_at_checked(64).ok_or("the line is too short")?;
+    let digest = std::str::from_utf8(hex)
+        .ok()
+        .and_then(Digest::from_hex)
+        .ok_or("the line does not begin with a digest")?;
     let path = rest.strip_prefix(b"  ").or_else(|| rest.strip_prefix(b" *"));
-    let path = path.ok_or("there are not two spaces behind the digest")?;
+    let path = path.ok_or("two spaces are missing after the digest")?;
     if path.is_empty() {
-        return Err("there is no path");
+        return Err("the path is missing");
     }
     Ok((if escaped { unescape(path)? } else { path.to_vec() }, digest))
 }
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_lines_are_read_back() {
         let digest = Digest::of(b"x");
         for path in [&b"a"[..], b"a b/c", b"\\", b"a\nb\\n", b"a\rb", b"\xff\xfe", b" x ", b"\\\\n"] {
             let line = write_line(path, &digest);
@@ -95,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn escapes_as_b3sum_does() {
+    fn paths_are_escaped_as_in_b3sum() {
         let hex = Digest::of(b"x").to_string();
         assert_eq!(write_line(b"a", &Digest::of(b"x")), format!("{hex}  a\n").as_bytes());
         assert_eq!(write_line(b"a\\b\nc", &Digest::of(b"x")), format!("\\{hex}  a\\\\b\\nc\n").as_bytes());
     }
 
     #[test]
-    fn refuses_what_is_no_line() {
+    fn invalid_lines_are_refused() {
         let hex = Digest::of(b"x").to_string();
         for line in [
             "short".to_owned(),
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_found_by_its_name() {
+    fn a_single_file_is_matched_by_its_name() {
         let line = write_line(b"f", &Digest::of(b"x"));
         let mut lines = read_manifest(line.as_slice(), b"list", Some(b"f".to_vec()));
         assert!(lines.next().unwrap().unwrap().path.is_root());

@@ -1,4 +1,4 @@
-//! Lines that are written.
+//! Writes manifests.
 
 use haul_core::Digest;
 

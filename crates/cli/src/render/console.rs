@@ -1,4 +1,4 @@
-//! The one place that all of a run's output goes through.
+//! The console: all output of a run goes through it.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::io::IsTerminal;
@@ -9,14 +9,20 @@ use std::sync::Arc;
 use haul_core::event::Action;
 use haul_core::text::one_line;
 use haul_core::{Error, Progress, Result, Side};
+use haul_job::Observer;
 
 use super::failures::Failures;
 use super::gauge::{Gauge, NoGauge, amount, pace};
 use super::json::{self, Json};
+use super::lines::Lines;
 use super::people::People;
 use super::plain::Ticker;
+use super::plan::Planned;
+use super::print::say;
+use super::probe::{Diagnosis, Measurement};
+use super::summary::Summary;
 use super::tty::Bottom;
-use super::{Diagnosis, Difference, Measurement, Planned, Start, Summary, View};
+use super::view::{Difference, Start, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
 use crate::settings::of_option;
@@ -24,50 +30,50 @@ use crate::settings::of_option;
 /// When progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Showing {
-    /// Redrawn on a terminal, else a line now and then.
+    /// Redrawn on a terminal, otherwise a line at intervals.
     #[default]
     AsFits,
-    /// Also where other output would get in its way.
+    /// Always, even beside other output.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// What is shown, and how.
+/// Output settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutputSettings {
-    /// Nothing but errors.
+    /// Errors only.
     pub(crate) quiet: bool,
-    /// Each entry as it is done.
+    /// List each entry.
     pub(crate) verbose: bool,
     /// JSON on standard output.
     pub(crate) json: bool,
     /// When progress is shown.
     pub(crate) progress: Showing,
-    /// Where failed paths are written, and whether each is ended by NUL.
+    /// The file for failed paths, and whether NUL ends each.
     pub(crate) failed: Option<(PathBuf, bool)>,
-    /// Nothing is changed: entries are told as what would be done.
+    /// Dry run: entries are listed with what would be done.
     pub(crate) dry_run: bool,
-    /// Metadata that could not be set makes the run incomplete.
+    /// Metadata errors are failures.
     pub(crate) strict: bool,
 }
 
-/// Shows a run and keeps what its end needs.
+/// Shows a run, and collects the data for its summary.
 pub(crate) struct Console {
     view: Box<dyn View>,
     settings: OutputSettings,
     failures: Mutex<Failures>,
-    lines: Arc<super::Lines>,
+    lines: Arc<Lines>,
     job: Option<Arc<Job>>,
-    /// Where the run stood last.
+    /// The last progress.
     last: Mutex<Option<Progress>>,
 }
 
 impl Console {
-    /// Begins to show a run.
+    /// Starts to show a run.
     ///
     /// # Errors
-    /// If the file for failed paths cannot be made.
+    /// [`haul_core::ErrorKind::Usage`] if the file for failed paths cannot be created.
     pub(crate) fn start(settings: OutputSettings, start: &Start) -> Result<Arc<Self>> {
         let failures = match &settings.failed {
             None => Failures::default(),
@@ -75,7 +81,7 @@ impl Console {
                 of_option(Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes()))
             })?,
         };
-        let lines = Arc::new(super::Lines::stdout());
+        let lines = Arc::new(Lines::stdout());
         let view: Box<dyn View> = if settings.json {
             Box::new(Json::new(Arc::clone(&lines), settings.dry_run, settings.progress != Showing::Never))
         } else {
@@ -93,75 +99,41 @@ impl Console {
         Ok(Arc::new(console))
     }
 
-    /// Where the run stands.
-    pub(crate) fn progress(&self, progress: &Progress) {
-        self.view.progress(progress);
-        *self.last.lock() = Some(*progress);
-        if let Some(job) = &self.job {
-            job.progress(&progress.totals);
-        }
-    }
-
-    /// One entry was dealt with.
-    pub(crate) fn entry(&self, action: Action, name: &[u8], len: u64) {
-        if self.settings.verbose || self.settings.dry_run && !self.settings.quiet {
-            self.view.entry(action, name, len);
-        }
-    }
-
-    /// One entry failed.
-    pub(crate) fn failed(&self, name: &[u8], error: &Error) {
-        let live = self.failures().add(name, error);
-        self.view.failed(name, error, live);
-    }
-
-    /// Two ends differ.
+    /// Shows a difference between source and destination.
     pub(crate) fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
         if !self.settings.quiet || difference != Difference::Extra {
             self.view.difference(difference, name, detail);
         }
     }
 
-    /// A sentence for the person.
-    pub(crate) fn note(&self, text: &str) {
-        if !self.settings.quiet {
-            self.view.note(&one_line(text));
-        }
-    }
-
-    /// A sentence of something that stands in the way, said in any case.
-    pub(crate) fn warn(&self, text: &str) {
-        self.view.note(&one_line(text));
-    }
-
-    /// Says in one line where the run stands, because somebody asked.
+    /// Shows the progress in one line, on request.
     pub(crate) fn status(&self) {
         let last = *self.last.lock();
         let text = last.map_or_else(
-            || "connecting, or looking at what is there".to_owned(),
+            || "connecting or scanning".to_owned(),
             |progress| format!("{} · {}", amount(&progress), pace(&progress)),
         );
         self.view.note(&text);
     }
 
-    /// What a probe measured.
+    /// Shows the result of a probe.
     pub(crate) fn measurement(&self, measurement: &Measurement) {
         self.view.measurement(measurement);
     }
 
-    /// What is in a tree.
+    /// Shows an analysed tree.
     pub(crate) fn planned(&self, planned: &Planned) {
         if !self.settings.quiet {
             self.view.planned(planned);
         }
     }
 
-    /// What the doctor found.
+    /// Shows the findings of `probe --doctor`.
     pub(crate) fn diagnosis(&self, diagnosis: &Diagnosis) {
         self.view.diagnosis(diagnosis);
     }
 
-    /// Tells how the run ended, and with which code.
+    /// Shows the summary, and returns the exit code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
         let circumstances = {
             let mut failures = self.failures();
@@ -192,7 +164,7 @@ impl Console {
             job.ended(&summary.report.totals, Ended { exit_code, text, summary: summary_json });
         }
         if let Some(cause) = self.lines.failure() {
-            super::say(&format!("haul: failed to write to standard output: {cause}\n"));
+            say(&format!("haul: failed to write to standard output: {cause}\n"));
             if summary.exit == Exit::Done {
                 return Exit::Incomplete;
             }
@@ -202,6 +174,37 @@ impl Console {
 
     fn failures(&self) -> MutexGuard<'_, Failures> {
         self.failures.lock()
+    }
+}
+
+impl Observer for Console {
+    fn progress(&self, progress: &Progress) {
+        self.view.progress(progress);
+        *self.last.lock() = Some(*progress);
+        if let Some(job) = &self.job {
+            job.progress(&progress.totals);
+        }
+    }
+
+    fn entry(&self, action: Action, name: &[u8], len: u64) {
+        if self.settings.verbose || self.settings.dry_run && !self.settings.quiet {
+            self.view.entry(action, name, len);
+        }
+    }
+
+    fn failed(&self, name: &[u8], error: &Error) {
+        let live = self.failures().add(name, error);
+        self.view.failed(name, error, live);
+    }
+
+    fn note(&self, text: &str) {
+        if !self.settings.quiet {
+            self.view.note(&one_line(text));
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        self.view.note(&one_line(text));
     }
 }
 

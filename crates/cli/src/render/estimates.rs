@@ -1,4 +1,4 @@
-//! Requests that will be made.
+//! The estimated requests of `haul put -n`.
 
 use haul_streams::put::RequestEstimate;
 use serde::Serialize;
@@ -16,14 +16,14 @@ struct Line<'a> {
     get: u64,
 }
 
-/// For programs.
+/// As JSON.
 pub(crate) fn estimate_json(destination: &str, len: u64, estimate: RequestEstimate) -> Vec<u8> {
     let RequestEstimate { put, get, parts } = estimate;
-    // Text and numbers always become JSON.
+    // Text and numbers can always be serialized.
     super::json::line(&Line { kind: "estimate", destination, len, parts, put, get }).unwrap_or_default()
 }
 
-/// For people.
+/// As text.
 pub(crate) fn estimate_line(destination: &str, len: u64, estimate: RequestEstimate) -> Vec<u8> {
     let RequestEstimate { put, get, parts } = estimate;
     let parts = if parts > 0 { format!(" in {}", count(parts, "part", "parts")) } else { String::new() };
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_for_people_and_programs() {
+    fn estimates_are_text_or_json() {
         let text = |put, get, parts| {
             String::from_utf8(estimate_line("s3://b/k", 8 << 20, RequestEstimate { put, get, parts }))
                 .unwrap()

@@ -1,4 +1,4 @@
-//! What failed: counted, grouped by cause in bounded memory, and written to `--failed FILE`.
+//! Failures: counted, grouped by cause in bounded memory, and written to `--failed FILE`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,12 +8,12 @@ use haul_core::{Error, ErrorKind};
 
 use crate::settings::listed;
 
-/// Failures that a person sees as they happen: of each cause, and in all.
+/// Failures shown at once: per cause, and in total.
 const LIVE_OF_CAUSE: u64 = 3;
 const LIVE: u64 = 20;
-/// Names that are kept of each cause.
+/// Names kept per cause.
 const NAMES: usize = 10;
-/// Causes that are told apart; what comes after them is grouped as one.
+/// Number of distinct causes; further ones form one group.
 const CAUSES: usize = 100;
 
 /// Entries that failed for the same reason.
@@ -21,13 +21,13 @@ const CAUSES: usize = 100;
 pub(crate) struct Group {
     /// What failed and why: `read (source): Permission denied`.
     pub(crate) cause: String,
-    /// The class of the error.
+    /// The kind of the error.
     pub(crate) kind: ErrorKind,
-    /// The way out, where there is one to tell.
+    /// The hint, if there is one.
     pub(crate) hint: Option<String>,
-    /// How many entries.
+    /// The number of entries.
     pub(crate) count: u64,
-    /// The first of them.
+    /// The first names.
     pub(crate) names: Vec<Vec<u8>>,
 }
 
@@ -51,13 +51,13 @@ impl Failures {
     /// Also writes each name to `path`, ended by NUL or newline.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub(crate) fn with_list(path: &Path, nul: bool) -> io::Result<Self> {
         let list = List { out: BufWriter::new(File::create(path)?), nul, failure: None };
         Ok(Self { list: Some(list), ..Self::default() })
     }
 
-    /// Records a failure. Returns whether a person should see it at once.
+    /// Records a failure. Returns whether to show it at once.
     pub(crate) fn add(&mut self, name: &[u8], error: &Error) -> bool {
         self.count += 1;
         if let Some(list) = &mut self.list {
@@ -82,18 +82,18 @@ impl Failures {
         live
     }
 
-    /// Begins a group. How many are in it.
+    /// Starts a group. Returns its size.
     fn begin(&mut self, group: Group) -> u64 {
         self.groups.push(group);
         1
     }
 
-    /// How many there are.
+    /// The number of failures.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// How many of them were not shown at once.
+    /// The number of failures that were not shown at once.
     pub(crate) fn unseen(&self) -> u64 {
         self.count - self.live
     }
@@ -110,7 +110,7 @@ impl Failures {
         self.groups.iter().any(|group| group.kind == ErrorKind::NoSpace)
     }
 
-    /// Completes the list. `Err` says what is wrong with it.
+    /// Completes the list. `Err` is the reason why it is incomplete.
     pub(crate) fn finish_list(&mut self) -> Result<(), String> {
         let Some(mut list) = self.list.take() else { return Ok(()) };
         if let Err(error) = list.out.flush() {
@@ -126,7 +126,7 @@ impl Group {
         Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
     }
 
-    /// Adds an entry. How many are in it now.
+    /// Adds an entry. Returns the size of the group.
     fn add(&mut self, name: &[u8]) -> u64 {
         self.count += 1;
         if self.names.len() < NAMES {
@@ -140,7 +140,7 @@ impl List {
     fn add(&mut self, name: &[u8]) {
         match listed(name, self.nul) {
             None => {
-                let text = "names with a newline cannot be listed without -0; they are missing in it";
+                let text = "it lacks names with a newline: use -0";
                 self.failure.get_or_insert(text.to_owned());
             }
             Some(record) => {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_by_cause_and_keeps_the_first_names() {
+    fn failures_are_grouped_by_cause() {
         let mut failures = Failures::default();
         let mut live = 0;
         for at in 0..10_000 {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_causes_take_bounded_memory() {
+    fn many_causes_take_bounded_memory() {
         let mut failures = Failures::default();
         for at in 0..5_000 {
             let live = failures.add(b"x", &error(&format!("cause {at}")));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_what_files_from_takes() {
+    fn the_list_has_the_format_of_files_from() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("failed");
         let mut failures = Failures::with_list(&path, false).unwrap();

@@ -1,4 +1,4 @@
-//! How progress is shown, and in which words.
+//! The text of progress, and where it is shown.
 
 use haul_core::{HeldBy, Limit, Progress};
 use indicatif::HumanCount;
@@ -7,11 +7,11 @@ use super::wording::{bytes, count, duration, entries, limit, rate};
 
 /// A place where progress is shown.
 pub(super) trait Gauge: Send + Sync {
-    /// Shows where the run stands.
+    /// Shows the progress.
     fn show(&self, progress: &Progress);
-    /// Runs `print` while the progress is out of the way.
+    /// Runs `print` while the progress is hidden.
     fn aside(&self, print: &mut dyn FnMut());
-    /// Takes the progress away; it is not shown again.
+    /// Removes the progress for good.
     fn close(&self);
 }
 
@@ -28,14 +28,14 @@ impl Gauge for NoGauge {
     fn close(&self) {}
 }
 
-/// Bytes of content that are at the destination, verified or on the way.
+/// Bytes of content at the destination or in flight.
 fn done_bytes(progress: &Progress) -> u64 {
     let totals = &progress.totals;
     totals.same_bytes
         + totals.copied_bytes.max(totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes)
 }
 
-/// How much is done.
+/// Entries and bytes done.
 pub(super) fn amount(progress: &Progress) -> String {
     let totals = &progress.totals;
     let done = totals.copied + totals.made + totals.linked + totals.updated + totals.same + totals.left;
@@ -52,7 +52,7 @@ pub(super) fn amount(progress: &Progress) -> String {
     parts.join(" · ")
 }
 
-/// How fast it goes, what holds it back, and how long it will take.
+/// Rate, remaining time, connections and bottleneck.
 pub(super) fn pace(progress: &Progress) -> String {
     let mut parts = vec![rate(progress.rate)];
     if let Some(seconds) = progress.eta_seconds {
@@ -66,8 +66,8 @@ pub(super) fn pace(progress: &Progress) -> String {
     let held_by = progress.tcp.and_then(|tcp| tcp.held_by).filter(|_| progress.limit == Limit::Link);
     let why = match held_by {
         None => "",
-        Some(HeldBy::Window) => " (the other end's receive window)",
-        Some(HeldBy::Buffer) => " (the send buffer)",
+        Some(HeldBy::Window) => " (receive window of the other host)",
+        Some(HeldBy::Buffer) => " (send buffer)",
     };
     parts.push(format!("limit: {}{why}", limit(progress.limit)));
     parts.join(" · ")
@@ -79,7 +79,7 @@ mod tests {
     use haul_core::{Method, Tcp, Totals};
 
     #[test]
-    fn says_what_is_known_and_no_more() {
+    fn progress_shows_only_known_values() {
         let totals = Totals {
             found: 4,
             found_bytes: 4096,
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(pace(&progress), "1.00 KiB/s · at least 10.0 s left · 8 streams · zstd:3 · limit: link");
         let held_by = Some(HeldBy::Window);
         progress.tcp = Some(Tcp { rtt_micros: 60_000, retransmits: 3, held_by });
-        assert!(pace(&progress).ends_with("limit: link (the other end's receive window)"));
+        assert!(pace(&progress).ends_with("limit: link (receive window of the other host)"));
         progress.tcp = None;
         progress.scan_done = true;
         progress.eta_seconds = None;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::Lines;
+use super::lines::Lines;
 use super::wording::{bytes, duration};
 use crate::exit_code::Exit;
 use crate::jobs::{Record, State};
@@ -16,7 +16,7 @@ pub(crate) struct JobLines {
     json: bool,
 }
 
-/// A record as programs get it.
+/// A record as JSON.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "job")]
 struct Line<'a> {
@@ -26,7 +26,7 @@ struct Line<'a> {
 }
 
 impl JobLines {
-    /// For people or as JSON.
+    /// Prints text or JSON.
     pub(crate) fn new(json: bool) -> Self {
         Self { lines: Lines::stdout(), json }
     }
@@ -65,7 +65,7 @@ impl JobLines {
         self.end()
     }
 
-    /// One record, with what was said at its end.
+    /// One record, with its summary.
     pub(crate) fn show(&self, record: &Record) -> Exit {
         if self.json {
             self.write_json(record);
@@ -85,7 +85,7 @@ impl JobLines {
             self.write(&format!("  exit code: {code}"));
         }
         match &record.text {
-            // It was cleaned when it was said, but an older haul may have kept it.
+            // Older versions of haul stored text that may contain control characters.
             Some(text) => text.trim_end().lines().for_each(|line| self.write(&one_line(line))),
             None => {
                 let totals = &record.totals;
@@ -94,16 +94,16 @@ impl JobLines {
             }
         }
         if state == State::Interrupted && record.text.is_none() {
-            self.write("it was killed; run the same command again: it goes on where it was");
+            self.write("it was killed; run the same command again to resume");
         }
         self.end()
     }
 
-    /// The limit of a job was changed.
+    /// Confirms a changed limit.
     pub(crate) fn limited(&self, id: u64, rate: &str) -> Exit {
         self.write(&match rate {
-            "off" | "0" => format!("job {id} has no limit from now on"),
-            rate => format!("job {id} is limited to {rate} from now on"),
+            "off" | "0" => format!("job {id} now has no limit"),
+            rate => format!("job {id} is now limited to {rate}"),
         });
         self.end()
     }
@@ -113,7 +113,7 @@ impl JobLines {
     }
 
     fn write_json(&self, record: &Record) {
-        // Nothing in a record can fail to become JSON.
+        // A record can always be serialized.
         if let Ok(text) = super::json::line(&Line { state: record.state(), record }) {
             self.lines.write(&text);
         }
@@ -134,7 +134,7 @@ fn word(state: State) -> &'static str {
     }
 }
 
-/// How long it took, or takes by now.
+/// The duration until the end, or until now.
 fn seconds(record: &Record) -> f64 {
     match (record.state(), record.started.parse::<Timestamp>()) {
         (State::Running, Ok(started)) => started.duration_until(Timestamp::now()).as_secs_f64().max(0.0),
@@ -142,7 +142,7 @@ fn seconds(record: &Record) -> f64 {
     }
 }
 
-/// A time of a record as people here write it.
+/// A time of a record in the local time zone.
 fn local(time: &str, format: &str) -> String {
     match time.parse::<Timestamp>() {
         Ok(time) => time.to_zoned(TimeZone::system()).strftime(format).to_string(),
@@ -150,7 +150,7 @@ fn local(time: &str, format: &str) -> String {
     }
 }
 
-/// The command as it could be typed into a shell.
+/// The command, quoted for a shell.
 fn line(record: &Record) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
     let quoted = record.command.iter().map(|word| {

@@ -1,6 +1,7 @@
-//! A run as programs read it: one JSON object a line. The format is described in `docs/JSON.md`.
+//! A run as JSON Lines. `docs/JSON.md` specifies the format.
 
 mod line;
+mod name;
 mod plan;
 mod probe;
 
@@ -12,20 +13,24 @@ use std::time::{Duration, Instant};
 pub(super) use line::line;
 
 use haul_core::event::Action;
-use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Tcp, Totals};
+use haul_job::RequestCounts;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::name::Name;
+use super::lines::Lines;
+use super::plan::Planned;
+use super::print::say;
+use super::probe::{Diagnosis, Measurement};
 use super::summary::Command;
-use super::{
-    Diagnosis, Difference, Lines, Measurement, Planned, RequestCounts, Start, Stored, Summary, View, say,
-};
+use super::summary::{Stored, Summary};
+use super::view::{Difference, Start, View};
 
-/// Version of the format: it changes when something is taken away or changes its meaning.
+/// Version of the format. It changes when a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-/// Time between two lines of progress.
+/// Interval between lines of progress.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// JSON lines on standard output.
@@ -34,24 +39,6 @@ pub(super) struct Json {
     dry_run: bool,
     with_progress: bool,
     shown: Mutex<Option<Instant>>,
-}
-
-/// A name: as text, and as bytes where it is none.
-#[derive(Serialize)]
-struct Name {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes: Option<Vec<u8>>,
-}
-
-impl Name {
-    fn new(name: &[u8]) -> Self {
-        let name = if name.is_empty() { b"." } else { name };
-        match std::str::from_utf8(name) {
-            Ok(text) => Self { path: text.to_owned(), path_bytes: None },
-            Err(_) => Self { path: printable(name), path_bytes: Some(name.to_vec()) },
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -192,13 +179,13 @@ impl<'a> Metadata<'a> {
 }
 
 impl Json {
-    /// Onto these lines.
+    /// Writes to `lines`.
     pub(super) fn new(lines: Arc<Lines>, dry_run: bool, with_progress: bool) -> Self {
         Self { lines, dry_run, with_progress, shown: Mutex::new(None) }
     }
 
     fn write(&self, line: &Line<'_>) {
-        // Nothing in a line can fail to become JSON: no map has keys that are not text.
+        // A line can always be serialized: all map keys are text.
         if let Ok(text) = line::line(line) {
             self.lines.write(&text);
         }
@@ -284,7 +271,7 @@ impl View for Json {
     fn summary(&self, summary: &Summary) {
         self.write_now(&summary_line(summary));
         let report = &summary.report;
-        // Who reads JSON from one stream may still watch the other for what ended the run.
+        // A user who redirects standard output still sees the fatal error.
         if let Some(error) = &report.fatal {
             say(&format!("haul: {error}\n"));
         }
@@ -294,9 +281,9 @@ impl View for Json {
     }
 }
 
-/// The summary as it is printed last, for the record of the run.
+/// The summary line, for the record of the run.
 pub(super) fn summary(summary: &Summary) -> Value {
-    // As with lines: nothing in it can fail.
+    // A summary can always be serialized.
     serde_json::to_value(summary_line(summary)).unwrap_or_default()
 }
 
@@ -348,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_also_bytes_where_they_are_none() {
+    fn names_have_bytes_if_they_are_not_text() {
         let entry =
             |name: &[u8]| text(&Line::Entry { action: Action::Copied, name: Name::new(name), len: 3 });
         assert_eq!(entry(b"a\nb"), r#"{"type":"entry","action":"copied","path":"a\nb","len":3}"#);
@@ -360,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_and_where() {
+    fn a_failure_has_kind_side_and_message() {
         let error =
             Error::new(ErrorKind::PermissionDenied, Side::Source, "read", "no").on("a").with_hint("h");
         let line = Line::Failed { name: Name::new(b"a"), error: Failed::new(&error) };

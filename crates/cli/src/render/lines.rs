@@ -15,7 +15,7 @@ struct State {
 }
 
 impl Lines {
-    /// Standard output as it is now.
+    /// The current standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
@@ -26,7 +26,7 @@ impl Lines {
         Self(Mutex::new(State { out, failure, terminal }))
     }
 
-    /// Writes one line, the newline included; it is seen at once on a terminal, else with the next flush.
+    /// Writes one line, newline included. Flushes it if standard output is a terminal.
     pub(crate) fn write(&self, line: &[u8]) {
         let mut state = self.lock();
         let terminal = state.terminal;
@@ -36,17 +36,17 @@ impl Lines {
         });
     }
 
-    /// Hands on what was written.
+    /// Flushes the buffer.
     pub(crate) fn flush(&self) {
         self.lock().attempt(BufWriter::flush);
     }
 
-    /// Whether a reader is gone or a write failed.
+    /// Whether the reader closed the pipe or a write failed.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().failure.is_some()
     }
 
-    /// The failure, if there was one that is not simply a reader who had enough.
+    /// The write error, if there was one other than a closed pipe.
     pub(crate) fn failure(&self) -> Option<String> {
         let state = self.lock();
         let failure = state.failure.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
@@ -63,7 +63,7 @@ impl State {
         let Some(out) = &mut self.out else { return };
         if let Err(error) = write(out) {
             self.failure = Some(error);
-            // What is still buffered has nowhere to go.
+            // Drops the buffer without writing it.
             if let Some(out) = self.out.take() {
                 let _ = out.into_parts();
             }

@@ -1,4 +1,4 @@
-//! Lines about objects: for people and for programs.
+//! Lines about objects, as text and JSON.
 
 use haul_core::path::printable;
 use haul_object::Object;
@@ -23,49 +23,49 @@ enum Line<'a> {
 }
 
 fn json(line: &Line<'_>) -> Vec<u8> {
-    // Text and numbers always become JSON.
+    // Text and numbers can always be serialized.
     super::json::line(line).unwrap_or_default()
 }
 
-/// An object, for programs.
+/// An object as JSON.
 pub(crate) fn object_json(object: &Object) -> Vec<u8> {
     let Object { key, len, modified, etag, class, .. } = object;
     json(&Line::Object { key, len: *len, modified, etag: etag.trim_matches('"'), class: class.as_deref() })
 }
 
-/// What several names begin with, for programs.
+/// A common prefix as JSON.
 pub(crate) fn prefix_json(prefix: &str) -> Vec<u8> {
     json(&Line::Prefix { prefix })
 }
 
-/// An object, for people.
+/// An object as text.
 pub(crate) fn object_line(object: &Object) -> Vec<u8> {
     let time = object.modified.split('.').next().unwrap_or_default().replace('T', " ");
     let time = time.trim_end_matches('Z');
     format!("{:>12}  {time:19}  {}\n", bytes(object.len), printable(object.key.as_bytes())).into_bytes()
 }
 
-/// What several names begin with, for people.
+/// A common prefix as text.
 pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
     format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
 }
 
-/// Something that was removed, or would be.
+/// An object that was removed; in a dry run, would be.
 pub(crate) fn removed_line(name: &str, dry_run: bool) -> Vec<u8> {
     let verb = if dry_run { "remove" } else { "removed" };
     format!("{verb:<8} {name}\n").into_bytes()
 }
 
-/// An upload that was given up, or would be, or is left for a reason.
+/// An upload that was aborted, would be aborted in a dry run, or was skipped for a reason.
 pub(crate) fn upload_line(name: &str, begun: &str, left: Option<&str>, dry_run: bool) -> Vec<u8> {
     let verb = match (left, dry_run) {
-        (Some(_), false) => "left",
-        (Some(_), true) => "leave",
-        (None, false) => "gave up",
-        (None, true) => "give up",
+        (Some(_), false) => "skipped",
+        (Some(_), true) => "skip",
+        (None, false) => "aborted",
+        (None, true) => "abort",
     };
     let why = left.map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{verb:<8} {name}, begun {begun}{why}\n").into_bytes()
+    format!("{verb:<8} {name}, started {begun}{why}\n").into_bytes()
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart_and_hold_no_control_characters() {
+    fn lines_are_distinct_and_have_no_control_characters() {
         let object = Object {
             key: "a\nb".to_owned(),
             len: 1536,

@@ -1,4 +1,4 @@
-//! A run as people read it: progress, notes, failures and the summary on standard error, entries and differences on
+//! Shows a run as text: progress, messages, failures and the summary on standard error, entries and differences on
 //! standard output.
 
 use std::io::{self, IsTerminal};
@@ -8,21 +8,26 @@ use haul_core::event::Action;
 use haul_core::{Error, Progress};
 
 use super::gauge::Gauge;
+use super::lines::Lines;
+use super::plan::Planned;
+use super::print::say;
+use super::probe::{Diagnosis, Measurement};
+use super::summary::Summary;
 use super::summary::shown;
+use super::view::{Difference, Start, View};
 use super::wording::{bytes, done, planned};
-use super::{Diagnosis, Difference, Lines, Measurement, Planned, Start, Summary, View, say};
 
-/// Text for people.
+/// Shows a run as text.
 pub(super) struct People {
     lines: Arc<Lines>,
     gauge: Box<dyn Gauge>,
     dry_run: bool,
-    /// Standard output is a terminal, where the gauge is in the way.
+    /// Standard output is a terminal, which progress shares.
     terminal: bool,
 }
 
 impl People {
-    /// With progress on `gauge`.
+    /// Shows progress on `gauge`.
     pub(super) fn new(lines: Arc<Lines>, gauge: Box<dyn Gauge>, dry_run: bool) -> Self {
         Self { lines, gauge, dry_run, terminal: io::stdout().is_terminal() }
     }
@@ -57,7 +62,7 @@ impl View for People {
 
     fn failed(&self, name: &[u8], error: &Error, live: bool) {
         if live {
-            // An error that does not say what it is about is told with the name.
+            // Adds the name if the error does not contain it.
             let named = !error.subject().is_empty();
             let prefix = if named { String::new() } else { format!("{}: ", shown(name)) };
             self.tell(&format!("haul: {prefix}{error}\n"));

@@ -1,4 +1,4 @@
-//! Progress where there is no terminal: a line now and then.
+//! Progress without a terminal: a line at intervals.
 
 use haul_core::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use haul_core::Progress;
 
 use super::gauge::{Gauge, amount, pace};
-use super::say;
+use super::print::say;
 
-/// Time between two lines.
+/// Interval between lines.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Lines on standard error.
 pub(super) struct Ticker(Mutex<Instant>);
 
 impl Ticker {
-    /// The first line comes after a while.
+    /// The first line follows after one interval.
     pub(super) fn new() -> Self {
         Self(Mutex::new(Instant::now()))
     }

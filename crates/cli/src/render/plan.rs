@@ -1,4 +1,4 @@
-//! What is in a tree, as people read it.
+//! An analysed tree as text.
 
 use std::fmt::Write;
 
@@ -10,33 +10,33 @@ use super::probe::{stage_words, table};
 use super::summary::shown;
 use super::wording::{bytes, count, duration, entries};
 
-/// Parts that a person is shown.
+/// Number of parts shown.
 const PARTS: usize = 50;
 
-/// A plan with what belongs to it.
+/// An analysed tree, and what was computed from it.
 pub(crate) struct Planned {
-    /// What is in the tree.
+    /// The analysis.
     pub(crate) plan: Plan,
-    /// The kind of target that the names are to fit, as it was given.
+    /// The value of `--target-kind`.
     pub(crate) target: Option<String>,
-    /// The lists of the parts, in their order; empty if none were written.
+    /// The files of the parts, in order; empty if none were written.
     pub(crate) lists: Vec<String>,
-    /// How long it took to find everything, in seconds.
+    /// The duration of the scan, in seconds.
     pub(crate) scan_seconds: f64,
-    /// How long a copy will take.
+    /// The predicted time of a copy.
     pub(crate) estimate: Option<Estimated>,
 }
 
-/// An estimate, and whose figures it rests on.
+/// A predicted time, and the source of its figures.
 pub(crate) struct Estimated {
     /// The estimate.
     pub(crate) estimate: Estimate,
-    /// The file that the figures are from.
+    /// The file with the figures.
     pub(crate) from: String,
 }
 
 impl Planned {
-    /// The whole text, each line ended.
+    /// The text, ending in a newline.
     pub(super) fn text(&self) -> String {
         let mut text = self.counts();
         let Plan { histogram, largest_files, largest_folders, widest_folders, deepest_folders, .. } =
@@ -47,21 +47,25 @@ impl Planned {
         let largest: Vec<_> = largest
             .map(|folder| [bytes(folder.bytes), entries(folder.entries), shown(folder.path.as_bytes())])
             .collect();
-        section(&mut text, "largest folders, with all that is below them", &largest);
-        section(&mut text, "widest folders", &ranked(widest_folders, entries));
+        section(&mut text, "largest directories, including subdirectories", &largest);
+        section(&mut text, "directories with most entries", &ranked(widest_folders, entries));
         section(
             &mut text,
-            "deepest folders",
-            &ranked(deepest_folders, |depth| count(depth, "step", "steps")),
+            "deepest directories",
+            &ranked(deepest_folders, |depth| count(depth, "level", "levels")),
         );
-        section(&mut text, "hard links that save most", &ranked(&self.plan.hard_links.largest, bytes));
+        section(
+            &mut text,
+            "hard links that save the most space",
+            &ranked(&self.plan.hard_links.largest, bytes),
+        );
         self.unfit(&mut text);
         self.parts(&mut text);
         if let Some(Estimated { estimate, from }) = &self.estimate {
             let (low, high) = (duration(estimate.low_seconds), duration(estimate.high_seconds));
             let limit = estimate.limit.map(|stage| format!(", limited by {}", stage_words(stage)));
             let limit = limit.unwrap_or_default();
-            let _ = writeln!(text, "\na copy will take {low} to {high}{limit} (figures: {from})");
+            let _ = writeln!(text, "\na copy will take {low} to {high}{limit} (predicted from {from})");
         }
         text
     }
@@ -70,7 +74,7 @@ impl Planned {
         let tally = &self.plan.tally;
         let mut parts = vec![
             format!("{} with {}", count(tally.files, "file", "files"), bytes(tally.bytes)),
-            count(tally.folders, "folder", "folders"),
+            count(tally.folders, "directory", "directories"),
         ];
         for (number, one, many) in [
             (tally.symlinks, "symbolic link", "symbolic links"),
@@ -81,24 +85,24 @@ impl Planned {
             }
         }
         let time = duration(self.scan_seconds);
-        let mut text = format!("{}: {} (found in {time})\n", entries(tally.entries), parts.join(", "));
+        let mut text = format!("{}: {} (scanned in {time})\n", entries(tally.entries), parts.join(", "));
         let links = &self.plan.hard_links;
         if tally.sparse_files > 0 {
             let files = count(tally.sparse_files, "sparse file", "sparse files");
-            let _ = writeln!(text, "  {files}: {} of holes that need no room", bytes(tally.hole_bytes));
+            let _ = writeln!(text, "  {files} with {} of holes", bytes(tally.hole_bytes));
         }
         if links.files > 0 {
-            let files = count(links.files, "file has", "files have");
+            let files = count(links.files, "hard-linked file", "hard-linked files");
             let names = HumanCount(links.names);
             let saved = bytes(links.saved_bytes);
-            let _ = writeln!(text, "  {files} {names} names here: {saved} more if each became a file");
+            let _ = writeln!(text, "  {files} with {names} names: {saved} more without hard links");
         }
         if links.outside > 0 {
             let files = count(links.outside, "file has", "files have");
-            let _ = writeln!(text, "  {files} names elsewhere too, which a copy does not link");
+            let _ = writeln!(text, "  {files} hard links outside of the tree, which a copy does not keep");
         }
         if tally.excluded > 0 {
-            let _ = writeln!(text, "  left out by rules: {}", entries(tally.excluded));
+            let _ = writeln!(text, "  excluded: {}", entries(tally.excluded));
         }
         for (what, longest) in [("name", &self.plan.longest_name), ("path", &self.plan.longest_path)] {
             if let Some(Ranked { path, figure }) = longest {
@@ -112,10 +116,10 @@ impl Planned {
         let Some(target) = &self.target else { return };
         let all: u64 = self.plan.unfit.iter().map(|unfit| unfit.count).sum();
         if all == 0 {
-            let _ = writeln!(text, "\n{target} can hold all names");
+            let _ = writeln!(text, "\nall names are valid on {target}");
             return;
         }
-        let _ = writeln!(text, "\n{target} could not hold {}", entries(all));
+        let _ = writeln!(text, "\ninvalid on {target}: {}", entries(all));
         for Unfit { reason, count, examples } in &self.plan.unfit {
             let _ = writeln!(text, "  {} ({})", reason_words(*reason), entries(*count));
             for path in examples {
@@ -141,7 +145,7 @@ impl Planned {
     }
 }
 
-/// A heading and what is below it, if there is something.
+/// A heading with rows; nothing if there are no rows.
 fn section<const N: usize>(text: &mut String, heading: &str, rows: &[[String; N]]) {
     if rows.is_empty() {
         return;
@@ -169,7 +173,7 @@ fn ranked(ranked: &[Ranked], figure: fn(u64) -> String) -> Vec<[String; 2]> {
     something.map(|one| [figure(one.figure), shown(one.path.as_bytes())]).collect()
 }
 
-/// Why a name does not fit, as programs read it.
+/// The reason why a name is invalid, as JSON.
 pub(super) fn reason_word(reason: Reason) -> &'static str {
     match reason {
         Reason::TooLong => "too_long",
@@ -186,13 +190,13 @@ pub(super) fn reason_word(reason: Reason) -> &'static str {
 fn reason_words(reason: Reason) -> &'static str {
     match reason {
         Reason::TooLong => "the name is too long",
-        Reason::NotText => "the name is no valid UTF-8",
+        Reason::NotText => "the name is not valid UTF-8",
         Reason::Character => "a character is not allowed",
-        Reason::Ending => "a name must not end so",
+        Reason::Ending => "the last character of the name is not allowed",
         Reason::Reserved => "the name is reserved",
-        Reason::Clash => "names that are the same there",
+        Reason::Clash => "names that differ only in case or in Unicode form",
         Reason::TooLarge => "the file is too large",
-        Reason::Kind => "there are no such things there",
+        Reason::Kind => "the type of the entry is not supported",
     }
 }
 
@@ -203,7 +207,7 @@ mod tests {
     use haul_plan::{Partition, Tally};
 
     #[test]
-    fn a_plan_reads_well() {
+    fn an_analysed_tree_is_printed() {
         let path = |name: &str| RelPath::new(name.as_bytes()).unwrap();
         let tally = Tally { entries: 3, files: 2, bytes: 5000, folders: 1, ..Tally::default() };
         let plan = Plan {
@@ -222,7 +226,7 @@ mod tests {
             estimate: None,
         };
         let expected = "\
-3 entries: 2 files with 4.88 KiB, 1 folder (found in 0.5 s)
+3 entries: 2 files with 4.88 KiB, 1 directory (scanned in 0.5 s)
 
 files by size
   to 4.00 KiB  1 file   3.91 KiB
@@ -231,7 +235,7 @@ files by size
 largest files
   3.91 KiB  a\\x0ab
 
-ntfs could not hold 2 entries
+invalid on ntfs: 2 entries
   a character is not allowed (2 entries)
     a\\x0ab
     … and 1 more

@@ -1,4 +1,4 @@
-//! What a probe found, as tables for people.
+//! The results of a probe as tables.
 
 use std::fmt::Write;
 
@@ -11,40 +11,40 @@ use indicatif::HumanCount;
 
 use super::wording::{bytes, count, duration, rate};
 
-/// A link with the machine at its remote end.
+/// A link to a remote host.
 pub(crate) struct NamedLink {
-    /// The machine.
+    /// The host.
     pub(crate) host: String,
-    /// Which way content goes on it.
+    /// The direction of the data.
     pub(crate) direction: Direction,
-    /// What it carried.
+    /// The measured rate.
     pub(crate) rate: LinkRate,
 }
 
-/// All that was measured, and what follows from it.
+/// The result of a probe.
 pub(crate) struct Measurement {
     pub(crate) source: ReadFigures,
     pub(crate) destination: WriteFigures,
     pub(crate) links: Vec<NamedLink>,
     pub(crate) counts: Counts,
     pub(crate) scan_seconds: f64,
-    /// Whether the source was counted to its end.
+    /// Whether the whole source was counted.
     pub(crate) complete: bool,
     pub(crate) estimate: Estimate,
-    /// How a copy would compress.
+    /// The compression that a copy would use.
     pub(crate) compress: Option<CompressFigures>,
-    /// The command that copies.
+    /// The command of the copy.
     pub(crate) command: String,
 }
 
-/// What the doctor found, each with the end that it is about.
+/// The findings of `probe --doctor`, each with its location.
 #[derive(Default)]
 pub(crate) struct Diagnosis {
     pub(crate) rows: Vec<(String, Finding)>,
 }
 
 impl Diagnosis {
-    /// Adds what was found at one end.
+    /// Adds the findings of one location.
     pub(crate) fn add(&mut self, end: &str, findings: Vec<Finding>) {
         self.rows.extend(findings.into_iter().map(|finding| (end.to_owned(), finding)));
     }
@@ -94,24 +94,24 @@ pub(super) fn stage(stage: Stage) -> &'static str {
 
 pub(super) fn stage_words(stage: Stage) -> &'static str {
     match stage {
-        Stage::Scan => "finding the files",
+        Stage::Scan => "the scan of the source",
         Stage::SourceDisk => "the source's disk",
-        Stage::SourceCpu => "the source's processor",
+        Stage::SourceCpu => "the source's CPU",
         Stage::Link => "the link",
-        Stage::DestinationCpu => "the destination's processor",
+        Stage::DestinationCpu => "the destination's CPU",
         Stage::DestinationDisk => "the destination's disk",
     }
 }
 
 impl Measurement {
-    /// The table and what follows from it.
+    /// The table and the conclusions.
     pub(super) fn text(&self) -> String {
         let mut text: String = table(&self.rows()).concat();
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name} {value}");
         };
         line("\nlimit:", self.limit());
-        line("haul would choose:", self.choice());
+        line("haul would use:", self.choice());
         line("the tree:", self.tree());
         if let Some(why) = &self.destination.skipped {
             line("not measured:", format!("the destination's disk ({why})"));
@@ -120,9 +120,9 @@ impl Measurement {
         text
     }
 
-    /// What it was, what was measured, and what that is enough for.
+    /// Rows of the name, the measured value and what it suffices for.
     fn rows(&self) -> Vec<[String; 3]> {
-        let mut rows = vec![["what", "measured", "enough for"].map(str::to_owned)];
+        let mut rows = vec![["what", "measured", "sufficient for"].map(str::to_owned)];
         let mut row = |what: String, measured: String, enough: String| rows.push([what, measured, enough]);
         let files = |number: u64| format!("{} files/s", HumanCount(number));
         let million = |number: u64| format!("a million in {}", duration(1e6 / number as f64));
@@ -154,9 +154,9 @@ impl Measurement {
             row(format!("link {way} {host}: one stream"), rate(link.one), bits(link.one));
             let streams = count(u64::from(link.streams), "stream", "streams");
             row(format!("link {way} {host}: {streams}"), rate(link.all), bits(link.all));
-            let [here, there] = link.busy.map(|share| share * 100.0);
-            let busy = format!("{here:.0} % here, {there:.0} % there");
-            row(format!("link {way} {host}: processors busy"), busy, String::new());
+            let [local, remote] = link.busy.map(|share| share * 100.0);
+            let busy = format!("{local:.0} % local, {remote:.0} % remote");
+            row(format!("link {way} {host}: CPUs busy"), busy, String::new());
         }
         if let Some(written) = destination.bytes_per_second {
             row("destination: write and sync".into(), rate(written as f64), bits(written as f64));
@@ -165,7 +165,7 @@ impl Measurement {
             row("destination: one sync".into(), millis(micros as f64 / 1e6), String::new());
         }
         if let Some(made) = destination.files_per_second {
-            row("destination: make small files".into(), files(made), million(made));
+            row("destination: create small files".into(), files(made), million(made));
         }
         cpu(&mut row, "destination", &destination.cpu);
         rows
@@ -176,8 +176,8 @@ impl Measurement {
         let of = self.estimate.stages.iter().filter(|(stage, _)| *stage == limit);
         let seconds = of.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
         let busy = self.links.iter().any(|link| link.rate.is_busy());
-        let why = if limit == Stage::Link && busy { ", and processors that are busy with it" } else { "" };
-        format!("{}{why} ({} by itself)", stage_words(limit), duration(seconds))
+        let why = if limit == Stage::Link && busy { ", with CPUs that it keeps busy" } else { "" };
+        format!("{}{why} ({} on its own)", stage_words(limit), duration(seconds))
     }
 
     fn choice(&self) -> String {
@@ -190,11 +190,11 @@ impl Measurement {
             ));
         }
         if self.links.is_empty() {
-            words.push("no streams, as both ends are here".to_owned());
+            words.push("no streams: source and destination are local".to_owned());
         } else {
             words.push(match &self.compress {
                 Some(way) => format!("compression with {}", way.method),
-                None => "no compression: it would not pay".to_owned(),
+                None => "no compression: it would not help".to_owned(),
             });
         }
         words.join(", ")
@@ -215,10 +215,10 @@ impl Measurement {
         if self.complete {
             let _ = write!(text, "{low} to {high}");
         } else {
-            let _ = write!(text, "more than {low}, as it was not counted to its end");
+            let _ = write!(text, "more than {low}: the tree was counted in part only");
         }
         if errors > 0 {
-            let _ = write!(text, " ({} could not be looked at)", count(errors, "entry", "entries"));
+            let _ = write!(text, " ({} could not be read)", count(errors, "entry", "entries"));
         }
         text
     }
@@ -228,7 +228,7 @@ fn millis(seconds: f64) -> String {
     format!("{:.2} ms", seconds * 1000.0)
 }
 
-/// Bytes per second as the speed of a link that they fill.
+/// Bytes per second as the speed of a link in bits.
 fn bits(bytes_per_second: f64) -> String {
     let megabits = bytes_per_second * 8.0 / 1e6;
     match megabits {
@@ -239,7 +239,7 @@ fn bits(bytes_per_second: f64) -> String {
     }
 }
 
-/// Rows as lines, each column as wide as its widest cell.
+/// Aligns the columns of rows.
 pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_are_those_of_links() {
+    fn rates_are_shown_in_bits() {
         assert_eq!(bits(125e6), "1.0 Gbit/s");
         assert_eq!(bits(1.25e9), "10 Gbit/s");
         assert_eq!(bits(12.5e6), "100 Mbit/s");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_doctors_table_says_the_fix_below_the_fault() {
+    fn findings_are_followed_by_their_fix() {
         let finding = |level, fix: Option<&str>| Finding {
             level,
             what: "free space",

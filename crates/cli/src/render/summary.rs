@@ -1,20 +1,21 @@
-//! What is said at the end.
+//! The summary of a run.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use haul_core::path::printable;
 use haul_core::{Report, Totals};
+use haul_job::RequestCounts;
 
 use super::failures::Group;
-use super::requests::RequestCounts;
+use super::requests::requests_text;
 use super::wording::{bytes, count, duration, entries, rate};
 use crate::exit_code::Exit;
 
-/// Groups of failures that a person is shown: no more than fit on a screen.
+/// Number of groups of failures shown: they should fit on a screen.
 const GROUPS: usize = 8;
 
-/// The commands that are reported on.
+/// The commands that have a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Command {
@@ -36,59 +37,59 @@ pub(crate) enum Command {
     Plan,
 }
 
-/// How a stream is stored, if not as it is.
+/// The encoding of a stored stream, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Stored {
-    /// What was done to it, in that order: `zstd`, `lz4`, `age`, `zstd,age`.
+    /// The encodings in order: `zstd`, `lz4`, `age`, `zstd,age`.
     pub(crate) encoding: String,
-    /// What became of it, in bytes.
+    /// The stored size, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// How a run ended, with all that is to be said of it.
+/// The result of a run.
 pub(crate) struct Summary {
     /// The command.
     pub(crate) command: Command,
-    /// What the engine says.
+    /// The report of the engine.
     pub(crate) report: Report,
-    /// Entries that the destination lacks, that differ, and that only the destination has.
+    /// The numbers of missing, different and extra entries.
     pub(crate) differences: [u64; 3],
-    /// How to copy only what failed, where that can be said.
+    /// SRC and DST of a command that copies only the failed paths, if there is one.
     pub(crate) retry: Option<String>,
     /// Requests to object stores.
     pub(crate) requests: Option<RequestCounts>,
-    /// With `-n`, the requests of the run itself.
+    /// In a dry run, the requests that the run needs.
     pub(crate) estimate: Option<RequestCounts>,
-    /// How a stream is stored, if not as it is.
+    /// The encoding of a stored stream, if it has one.
     pub(crate) stored: Option<Stored>,
-    /// What was known of the source from an earlier run, where that was asked for.
+    /// How much of the index was used.
     pub(crate) index: Option<haul_index::Use>,
     /// Failures by cause.
     pub(super) groups: Vec<Group>,
     /// Failures that were not shown as they happened.
     pub(super) unseen: u64,
-    /// What is wrong with the file of `--failed`.
+    /// The reason why the file of `--failed` is incomplete.
     pub(super) list_failure: Option<String>,
     /// The file of `--failed`.
     pub(super) failed_list: Option<(PathBuf, bool)>,
-    /// The number of the run's record.
+    /// The job number.
     pub(super) job: Option<u64>,
-    /// Say also what is not needed.
+    /// Show more detail.
     pub(super) verbose: bool,
-    /// The doctor found something bad.
+    /// `probe --doctor` found a problem, or `plan` an invalid name.
     pub(crate) bad: bool,
-    /// Say only what went wrong.
+    /// Show errors only.
     pub(super) quiet: bool,
-    /// Metadata counts.
+    /// Metadata errors are failures.
     pub(super) strict: bool,
-    /// Nothing was changed.
+    /// Dry run.
     pub(super) dry_run: bool,
     /// The exit code.
     pub(super) exit: Exit,
 }
 
 impl Summary {
-    /// A summary of a report; the console adds what it knows.
+    /// A summary of a report. The console fills in the other fields.
     pub(crate) fn new(command: Command, report: Report) -> Self {
         Self {
             command,
@@ -113,7 +114,7 @@ impl Summary {
         }
     }
 
-    /// The text for a person, each line ended.
+    /// The text, ending in a newline.
     pub(super) fn text(&self) -> String {
         let mut lines = Vec::new();
         if !self.quiet && self.began() {
@@ -139,8 +140,8 @@ impl Summary {
         text
     }
 
-    /// Entries that the scan found and that are in no count, though the run came to its end: a fault of haul, which
-    /// must not pass for success.
+    /// Entries that the scan found but that are in no count of a finished run. This is a bug in haul, which must not
+    /// count as success.
     pub(super) fn unaccounted(&self) -> u64 {
         let Totals { found, copied, made, updated, same, left, linked, failed, .. } = self.report.totals;
         let copies = matches!(self.command, Command::Copy | Command::Sync);
@@ -148,7 +149,7 @@ impl Summary {
         if ended { found.saturating_sub(copied + made + updated + same + left + linked + failed) } else { 0 }
     }
 
-    /// Whether anything was done before the run ended.
+    /// Whether the run processed any entry.
     fn began(&self) -> bool {
         self.report.fatal.is_none() || self.report.totals.found > 0
     }
@@ -159,7 +160,12 @@ impl Summary {
         let totals = &self.report.totals;
         let seconds = self.report.seconds;
         let files = count(copied, "file", "files");
-        if self.dry_run {
+        let nothing_sent = copied == 0 && sent_bytes == 0 && totals.failed == 0;
+        let all_up_to_date = !self.dry_run && nothing_sent && totals.same > 0;
+        if all_up_to_date {
+            let (same, time) = (entries(totals.same), duration(seconds));
+            lines.push(format!("up to date: {same} ({}), checked in {time}", bytes(totals.same_bytes)));
+        } else if self.dry_run {
             lines.push(format!("would copy {files}, {}", bytes(copied_bytes)));
         } else {
             let speed = if seconds > 0.0 { sent_bytes as f64 / seconds } else { 0.0 };
@@ -168,51 +174,64 @@ impl Summary {
             if sent_bytes != copied_bytes {
                 lines.push(format!("  sent: {}", bytes(sent_bytes)));
             }
-            // What went over the wire is told where packing made it less.
+            // Shown only if compression reduced the traffic.
             if wire_bytes > 0 && wire_bytes < sent_bytes {
                 let times = sent_bytes as f64 / wire_bytes as f64;
-                lines.push(format!("  on the wire: {}, packed {times:.1} times", bytes(wire_bytes)));
+                lines.push(format!("  on the wire: {}, compressed {times:.1}×", bytes(wire_bytes)));
             }
             if resumed_bytes > 0 {
-                lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
+                lines.push(format!("  resumed: {}", bytes(resumed_bytes)));
             }
             if matched_bytes > 0 {
-                lines.push(format!("  there in files that changed: {}", bytes(matched_bytes)));
+                lines.push(format!("  unchanged blocks, not sent: {}", bytes(matched_bytes)));
             }
         }
+        self.entry_counts(all_up_to_date, lines);
+        self.transfer_details(lines);
+    }
+
+    /// Entries by what was done with them.
+    fn entry_counts(&self, all_up_to_date: bool, lines: &mut Vec<String>) {
+        let totals = &self.report.totals;
         let would = if self.dry_run { "would be " } else { "" };
         for (number, text) in [
-            (totals.made, format!("{would}made (folders, links, special files)")),
-            (totals.linked, format!("{would}linked (further names of files)")),
-            (totals.updated, format!("{would}updated (metadata alone)")),
+            (totals.made, format!("{would}created (directories, links, special files)")),
+            (totals.linked, format!("{would}hard-linked")),
+            (totals.updated, format!("{would}updated (metadata only)")),
             (totals.removed, format!("{would}removed")),
-            (totals.left, "left as it is, by an option".to_owned()),
-            (totals.excluded, "left out by rules".to_owned()),
+            (totals.left, "skipped by an option".to_owned()),
+            (totals.excluded, "excluded".to_owned()),
         ] {
             if number > 0 {
                 lines.push(format!("  {text}: {}", entries(number)));
             }
         }
-        if totals.same > 0 {
-            lines.push(format!("  the same already: {}, {}", entries(totals.same), bytes(totals.same_bytes)));
+        if totals.same > 0 && !all_up_to_date {
+            lines.push(format!("  up to date: {}, {}", entries(totals.same), bytes(totals.same_bytes)));
         }
+    }
+
+    /// Use of the index, retransmissions and requests.
+    fn transfer_details(&self, lines: &mut Vec<String>) {
+        let totals = &self.report.totals;
         if let Some(index) = &self.index {
-            let listed = count(index.listed, "folder", "folders");
-            let known = count(index.from_index, "folder", "folders");
+            let listed = count(index.listed, "directory", "directories");
+            let known = count(index.from_index, "directory", "directories");
             let mut line = format!("  read: {listed}; from the index: {known}");
             if index.from_index > 0 {
                 let ago = duration(index.oldest.as_secs_f64());
-                line.push_str(&format!(", read up to {ago} ago, where changes in place are not seen"));
+                line.push_str(&format!(", read up to {ago} ago (changes in place are not detected)"));
             }
             lines.push(line);
         }
         if totals.resent > 0 {
-            lines.push(format!("  sent again, after errors on the way: {} of 4 MiB", totals.resent));
+            let blocks = count(totals.resent, "block", "blocks");
+            lines.push(format!("  retransmitted: {blocks} of up to 4 MiB"));
         }
         if let Some(estimate) = &self.estimate {
-            lines.push(format!("  it will take about {}", estimate.text()));
+            lines.push(format!("  the run needs about {}", requests_text(estimate)));
         } else if let Some(requests) = &self.requests {
-            lines.push(format!("  {}", requests.text()));
+            lines.push(format!("  {}", requests_text(requests)));
         }
     }
 
@@ -224,7 +243,7 @@ impl Summary {
         let seconds = self.report.seconds;
         let moved = if self.stored.is_some() { copied_bytes } else { sent_bytes };
         let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
-        let verb = if self.command == Command::Put { "put" } else { "got" };
+        let verb = if self.command == Command::Put { "uploaded" } else { "downloaded" };
         let objects = count(copied, "object", "objects");
         lines.push(format!(
             "{verb} {objects}, {} in {} ({})",
@@ -236,10 +255,10 @@ impl Summary {
             lines.push(format!("  stored as {}: {}", stored.encoding, bytes(stored.bytes)));
         }
         if resumed_bytes > 0 {
-            lines.push(format!("  there from an interrupted run: {}", bytes(resumed_bytes)));
+            lines.push(format!("  resumed: {}", bytes(resumed_bytes)));
         }
         if let Some(requests) = &self.requests {
-            lines.push(format!("  {}", requests.text()));
+            lines.push(format!("  {}", requests_text(requests)));
         }
     }
 
@@ -264,7 +283,7 @@ impl Summary {
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
         }
         for note in &self.report.left_out {
-            let what = format!("{} left out on {}", note.what, entries(note.count));
+            let what = format!("{} skipped on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
         }
     }
@@ -294,8 +313,8 @@ impl Summary {
             lines.push(format!("  … and {} more causes", self.groups.len() - GROUPS));
         }
         match (&self.failed_list, self.unseen) {
-            (Some((path, _)), _) => lines.push(format!("all of them are in {}", path.display())),
-            (None, 1..) => lines.push("all of them are named with --failed FILE or --json".to_owned()),
+            (Some((path, _)), _) => lines.push(format!("full list: {}", path.display())),
+            (None, 1..) => lines.push("for the full list use --failed FILE or --json".to_owned()),
             (None, 0) => {}
         }
     }
@@ -309,27 +328,28 @@ impl Summary {
         }
         if self.unaccounted() > 0 {
             let entries = entries(self.unaccounted());
-            lines.push(format!(
-                "haul: {entries} found, but neither copied nor failed: this is a fault of haul"
-            ));
+            lines
+                .push(format!("haul: {entries} found, but neither copied nor failed: this is a bug in haul"));
         }
         if let Some(error) = &self.report.fatal {
             lines.push(format!("haul: {error}"));
             lines.extend(error.hint().map(|hint| format!("hint: {hint}")));
         }
         let mut last = String::new();
-        let again = "run the same command again: it goes on where it was";
+        let again = "run the same command again to resume";
         let copies = matches!(self.command, Command::Copy | Command::Sync) && !self.dry_run;
         let advice = if copies { format!("; {again}") } else { String::new() };
         let _ = match self.exit {
             Exit::Done | Exit::Usage => Ok(()),
             Exit::Interrupted => write!(last, "haul: interrupted{advice}"),
             Exit::Mismatch if self.command == Command::Verify => {
-                write!(last, "haul: the destination does not hold what the source has")
+                let [missing, differs, _] = self.differences;
+                let all = entries(self.report.totals.found);
+                write!(last, "haul: verification FAILED: {missing} missing, {differs} different of {all}")
             }
-            Exit::Mismatch => write!(last, "haul: content did not verify{advice}"),
+            Exit::Mismatch => write!(last, "haul: verification FAILED{advice}"),
             Exit::Full => {
-                write!(last, "haul: the destination is full; make room there{}", after(copies, again))
+                write!(last, "haul: the destination is full; free some space{}", after(copies, again))
             }
             Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
             Exit::Unreachable | Exit::Incomplete => write!(last, "haul: not complete{advice}"),
@@ -343,7 +363,7 @@ impl Summary {
         {
             let list = list.display();
             lines.push(format!(
-                "hint: for what failed alone, the same options with --files-from {list} {retry}"
+                "hint: to copy only the failed paths, use the same options with --files-from {list} {retry}"
             ));
         }
     }
@@ -353,7 +373,7 @@ fn after(copies: bool, again: &str) -> String {
     if copies { format!(" and {again}") } else { String::new() }
 }
 
-/// A name in the transfer as a person reads it.
+/// A name in the transfer, with control characters escaped.
 pub(super) fn shown(name: &[u8]) -> String {
     if name.is_empty() { ".".to_owned() } else { printable(name) }
 }
@@ -381,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_was_done_and_the_way_out() {
+    fn a_summary_has_counts_failures_and_a_hint() {
         let report = Report { totals: totals(), seconds: 2.0, ..Report::default() };
         let mut summary = summary(Command::Copy, report, Exit::Incomplete);
         summary.groups = vec![Group {
@@ -394,15 +414,15 @@ mod tests {
         let expected = "\
 copied 2 files, 4.00 KiB in 2.0 s (512 B/s)
   sent: 1.00 KiB
-  there from an interrupted run: 3.00 KiB
-  made (folders, links, special files): 2 entries
+  resumed: 3.00 KiB
+  created (directories, links, special files): 2 entries
 1 entry failed:
   failed to read (source): no (3 entries)
     a\\x0ab
     c
     … and 1 more
     hint: be root
-haul: not complete; run the same command again: it goes on where it was
+haul: not complete; run the same command again to resume
 ";
         assert_eq!(summary.text(), expected);
         summary.quiet = true;
@@ -410,7 +430,7 @@ haul: not complete; run the same command again: it goes on where it was
     }
 
     #[test]
-    fn says_nothing_of_a_run_that_never_began() {
+    fn a_run_that_never_started_has_no_counts() {
         let error =
             Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", "no route").on("h").with_hint("x");
         let report = Report { fatal: Some(error), ..Report::default() };
@@ -419,7 +439,7 @@ haul: not complete; run the same command again: it goes on where it was
     }
 
     #[test]
-    fn an_entry_that_was_lost_is_told() {
+    fn an_unaccounted_entry_is_reported() {
         let lost = Totals { failed: 0, ..totals() };
         let report = Report { totals: lost, ..Report::default() };
         assert_eq!(summary(Command::Copy, report.clone(), Exit::Incomplete).unaccounted(), 1);
@@ -429,7 +449,7 @@ haul: not complete; run the same command again: it goes on where it was
     }
 
     #[test]
-    fn quiet_is_quiet_unless_something_is_wrong() {
+    fn quiet_prints_errors_only() {
         let note = MetaNote { what: "owner".into(), cause: "no".into(), count: 2, example: RelPath::root() };
         let report = Report { notes: vec![note], ..Report::default() };
         let mut summary = summary(Command::Copy, report, Exit::Done);

@@ -8,16 +8,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::gauge::{Gauge, amount, pace};
 
-/// How often they are drawn at most, per second.
+/// Maximum redraws per second.
 const HERTZ: u8 = 5;
 
-/// Two lines at the bottom of the terminal. Nothing is drawn before there is progress: until then ssh may ask there for
-/// a host key, a password or a code, and what is redrawn would wipe out its question.
+/// Two lines at the bottom of the terminal. Draws nothing before there is progress: until then ssh may prompt for a
+/// host key, a password or a code, and drawing would erase its prompt.
 #[derive(Default)]
 pub(super) struct Bottom(OnceLock<ProgressBar>);
 
 impl Bottom {
-    /// Nothing in them yet.
+    /// Draws nothing yet.
     pub(super) fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Words and figures that people read.
+//! Words and figures in the text output.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) fn rate(per_second: f64) -> String {
     format!("{}/s", BinaryBytes(per_second.max(0.0) as u64))
 }
 
-/// How long something took or will take.
+/// A duration.
 pub(super) fn duration(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
@@ -34,42 +34,42 @@ pub(super) fn duration(seconds: f64) -> String {
     FormattedDuration(Duration::try_from_secs_f64(seconds.round()).unwrap_or(Duration::MAX)).to_string()
 }
 
-/// What was done.
+/// The past tense of an action.
 pub(super) fn done(action: Action) -> &'static str {
     match action {
         Action::Copied => "copied",
         Action::Replaced => "replaced",
-        Action::Made => "made",
+        Action::Made => "created",
         Action::Linked => "linked",
         Action::Updated => "updated",
-        Action::Left => "left",
+        Action::Left => "skipped",
         Action::Removed => "removed",
     }
 }
 
-/// What would be done.
+/// The present tense of an action.
 pub(super) fn planned(action: Action) -> &'static str {
     match action {
         Action::Copied => "copy",
         Action::Replaced => "replace",
-        Action::Made => "make",
+        Action::Made => "create",
         Action::Linked => "link",
         Action::Updated => "update",
-        Action::Left => "leave",
+        Action::Left => "skip",
         Action::Removed => "remove",
     }
 }
 
-/// What holds a run back.
+/// The bottleneck of a run.
 pub(super) fn limit(limit: Limit) -> &'static str {
     match limit {
-        Limit::Scan => "finding files",
-        Limit::Compare => "comparing",
+        Limit::Scan => "scanning the source",
+        Limit::Compare => "comparing with the destination",
         Limit::Source => "source",
         Limit::Link => "link",
         Limit::Destination => "destination",
-        Limit::Rate => "rate allowed",
-        Limit::Room => "room at the destination",
+        Limit::Rate => "the rate limit",
+        Limit::Room => "destination full",
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_well() {
+    fn figures_have_units() {
         assert_eq!(count(1, "file", "files"), "1 file");
         assert_eq!(entries(1_234_567), "1,234,567 entries");
         assert_eq!(bytes(1_572_864), "1.50 MiB");

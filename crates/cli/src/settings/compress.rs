@@ -1,10 +1,10 @@
-//! How content is packed, from the words about it.
+//! Compression in transit, from the options.
 
 use haul_core::{Compress, Method};
 
 use crate::args::CompressArgs;
 
-/// The level of `zstd` alone, that of the program zstd.
+/// The level of plain `zstd`, the same as that of zstd(1).
 const LEVEL: i8 = 3;
 /// Levels that zstd has: below 1 they trade size for speed, above 9 they are slow.
 const LEVELS: std::ops::RangeInclusive<i8> = -50..=22;
@@ -12,7 +12,7 @@ const LEVELS: std::ops::RangeInclusive<i8> = -50..=22;
 /// Reads a value of `--compress`.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_compress(text: &str) -> Result<Compress, String> {
     match text {
         "auto" => return Ok(Compress::Auto),
@@ -27,7 +27,7 @@ pub(crate) fn parse_compress(text: &str) -> Result<Compress, String> {
     match level.parse() {
         Ok(level) if LEVELS.contains(&level) => Ok(Compress::Always(Method::Zstd(level))),
         _ => Err(format!(
-            "`{text}` is no level of zstd; levels are from {} to {}",
+            "`{text}` is not a zstd level; levels are from {} to {}",
             LEVELS.start(),
             LEVELS.end()
         )),
@@ -35,7 +35,7 @@ pub(crate) fn parse_compress(text: &str) -> Result<Compress, String> {
 }
 
 impl CompressArgs {
-    /// What was asked for; `None` if nothing was.
+    /// The requested compression; `None` if no option was given.
     pub(crate) fn wish(&self) -> Option<Compress> {
         if self.zstd { Some(Compress::Always(Method::Zstd(LEVEL))) } else { self.compress }
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_methods() {
+    fn values_of_compress_are_parsed() {
         let level = |level| Ok(Compress::Always(Method::Zstd(level)));
         assert_eq!(parse_compress("auto"), Ok(Compress::Auto));
         assert_eq!(parse_compress("none"), Ok(Compress::Never));

@@ -1,16 +1,17 @@
-//! How a stream is stored, from the words about it.
+//! Encoding of stored streams, from the options.
 
 use haul_core::{Compress, Result};
 use haul_streams::keys::{Identities, Recipients, is_secret};
 use haul_streams::put::Encode;
 
-use super::{of_option, parse_compress, usage};
+use super::compress::parse_compress;
+use super::errors::{of_option, usage};
 use crate::args::{DecodeArgs, EncodeArgs, Frames};
 
 /// Reads a value of `put --compress`.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_frames(text: &str) -> Result<Frames, String> {
     let bad = || format!("`{text}` is not one of none, lz4, zstd and zstd:LEVEL");
     match parse_compress(text) {
@@ -21,10 +22,10 @@ pub(crate) fn parse_frames(text: &str) -> Result<Frames, String> {
     }
 }
 
-/// What is done to a stream before it is stored.
+/// How a stream is encoded before it is stored.
 ///
 /// # Errors
-/// If a recipient is none, or a file cannot be read.
+/// [`haul_core::ErrorKind::Usage`] if a recipient is invalid or a file cannot be read.
 pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
     let mut recipients = Recipients::default();
     for text in &args.encrypt {
@@ -37,11 +38,11 @@ pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
     Ok(Encode { method: args.compress.and_then(|frames| frames.0), recipients })
 }
 
-/// What decrypts a stream: the files that were named, or the one that `AGE_IDENTITY` names, which concerns only those
-/// who get something encrypted.
+/// The keys that decrypt a stream: the given files, or that of `AGE_IDENTITY`, which is read only for an encrypted
+/// object.
 ///
 /// # Errors
-/// If one that was named holds no key, or a key was given in place of a file.
+/// [`haul_core::ErrorKind::Usage`] if a file has no key, or a key was given instead of a file.
 pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
     if args.identity.is_empty() {
         let usual = std::env::var_os("AGE_IDENTITY").filter(|path| !path.is_empty());
@@ -50,8 +51,8 @@ pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
     let mut keys = Identities::default();
     for path in &args.identity {
         if path.to_str().is_some_and(is_secret) {
-            let error = usage("read the identity", "a key was given, and not the file that it is in");
-            return Err(error.with_hint("others can see command lines: that key is no secret any more"));
+            let error = usage("read the identity", "it is a key, not the name of a key file");
+            return Err(error.with_hint("other users can see command lines: this key is no longer secret"));
         }
         keys.add_file(path).map_err(of_option)?;
     }
@@ -64,7 +65,7 @@ mod tests {
     use haul_core::Method;
 
     #[test]
-    fn words_are_ways_to_store() {
+    fn values_of_put_compress_are_parsed() {
         assert_eq!(parse_frames("zstd:9"), Ok(Frames(Some(Method::Zstd(9)))));
         assert_eq!(parse_frames("lz4"), Ok(Frames(Some(Method::Lz4))));
         assert_eq!(parse_frames("none"), Ok(Frames(None)));
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_key_on_the_command_line_is_refused_and_not_told() {
+    fn a_secret_key_on_the_command_line_is_refused_and_not_printed() {
         let secret = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ";
         let none = EncodeArgs { compress: None, encrypt: Vec::new(), encrypt_file: Vec::new() };
         let error = encode(&EncodeArgs { encrypt: vec![secret.to_owned()], ..none }).err().unwrap();

@@ -1,4 +1,4 @@
-//! The paths of `--files-from`, and how names are written for it.
+//! Reads and writes lists of `--files-from`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
@@ -7,10 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use haul_core::path::MAX_PATH_LEN;
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 
-use super::{Records, Separator, open_list};
+use haul_job::Paths;
 
-/// Paths as they are read; one that is no path below the source is an error in its place.
-pub(crate) type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
+use super::records::{Records, Separator, open_list};
 
 /// Opens a list of paths; `-` is standard input.
 ///
@@ -32,16 +31,16 @@ fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> 
     }))
 }
 
-/// As in rsync, a leading slash means the source itself. `..` is refused.
+/// As in rsync, a leading slash is the source directory. `..` is refused.
 fn path_of(name: &[u8]) -> Result<RelPath> {
     let start = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
     RelPath::tidy(&name[start..]).map_err(|bad| {
         let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy the listed path", bad.to_string());
-        error.on(name).with_hint("paths in --files-from are below the source")
+        error.on(name).with_hint("paths in --files-from are relative to the source")
     })
 }
 
-/// A name as `--files-from` takes it; `None` if it takes it only with NUL.
+/// A name in the format of `--files-from`; `None` if that needs NUL.
 pub(crate) fn listed(name: &[u8], nul: bool) -> Option<Vec<u8>> {
     let name = if name.is_empty() { b"." } else { name };
     if nul {
@@ -50,7 +49,7 @@ pub(crate) fn listed(name: &[u8], nul: bool) -> Option<Vec<u8>> {
     if name.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
         return None;
     }
-    // A line that begins with one of these would be a comment.
+    // Otherwise the line would be a comment.
     let before: &[u8] = if matches!(name.first(), Some(b'#' | b';')) { b"./" } else { b"" };
     Some([before, name, b"\n"].concat())
 }
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_paths_below_the_source() {
+    fn paths_are_relative_to_the_source() {
         let text = b"# no\n;no\n\n/usr//bin/\r\n./#yes\na/../b\n\xff\n.\n";
         let expected =
             [Some(b"usr/bin".to_vec()), Some(b"#yes".to_vec()), None, Some(b"\xff".to_vec()), Some(vec![])];
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_what_is_read() {
+    fn listed_names_are_read_back() {
         assert_eq!(listed(b"a b\xff", false), Some(b"a b\xff\n".to_vec()));
         assert_eq!(listed(b"#a", false), Some(b"./#a\n".to_vec()));
         assert_eq!(listed(b"a\nb", false), None);

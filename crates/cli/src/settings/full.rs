@@ -1,18 +1,18 @@
-//! The words of `--on-full`, and times.
+//! The values of `--on-full`, and durations.
 
 use std::time::Duration;
 
 use haul_engine::OnFull;
 
-/// How long is waited for room if nothing else was said.
+/// The timeout of plain `pause`.
 const HOUR: Duration = Duration::from_secs(3600);
-/// The longest that may be said.
+/// The longest duration.
 const MOST: u64 = 366 * 86_400;
 
 /// Reads `fail`, `pause` or `pause:TIME`.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_on_full(text: &str) -> Result<OnFull, String> {
     match text.split_once(':') {
         None if text == "fail" => Ok(OnFull::Fail),
@@ -25,9 +25,9 @@ pub(crate) fn parse_on_full(text: &str) -> Result<OnFull, String> {
 /// A number and a unit: `90s`, `30m`, `12h`, `2d`.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let bad = || format!("`{text}` is no time; times are like 90s, 30m, 12h or 2d, up to a year");
+    let bad = || format!("`{text}` is not a time; times are like 90s, 30m, 12h or 2d, up to a year");
     let unit = match text.as_bytes().last() {
         Some(b's') => 1,
         Some(b'm') => 60,
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_times() {
+    fn values_of_on_full_are_parsed() {
         let pause = |seconds| Ok(OnFull::Pause(Duration::from_secs(seconds)));
         assert_eq!(parse_on_full("fail"), Ok(OnFull::Fail));
         assert_eq!(parse_on_full("pause"), pause(3600));

@@ -1,4 +1,4 @@
-//! Object stores, from the words about them.
+//! Settings of object stores, from the options.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,19 +8,19 @@ use haul_core::{Location, ObjectPlace, Result};
 use haul_object::{PutOptions, StoreSettings};
 use haul_streams::put::OVERHEAD;
 
-use super::usage;
+use super::errors::usage;
 use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
 
-/// The least memory for content: a part in the making and two on their way.
+/// The minimum memory for content: one part being filled and two in flight.
 const LEAST: u64 = 24 << 20;
 
-/// Headers that are haul's own business.
+/// Headers that haul sets itself.
 const RESERVED: [&str; 5] = ["host", "authorization", "content-length", "content-md5", "range"];
 
 /// Reads `NAME=VALUE` or `NAME:VALUE`.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_pair(text: &str, between: char) -> Result<(String, String), String> {
     let bad = || format!("`{text}` is not NAME{between}VALUE");
     let (name, value) = text.split_once(between).ok_or_else(bad)?;
@@ -31,14 +31,14 @@ pub(crate) fn parse_pair(text: &str, between: char) -> Result<(String, String), 
 /// Reads the location of an object or a prefix.
 ///
 /// # Errors
-/// If it is something else.
+/// [`haul_core::ErrorKind::Usage`] if it is something else.
 pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
     match Location::parse(text.as_bytes())? {
         Location::Object(place) => Ok(place),
         other => {
             let error = usage("use the location", "it is not in an object store").on(other.to_string());
             Err(error.with_hint(
-                "object stores are s3://, gs:// and az://; for files and folders there is `haul copy`",
+                "object stores are s3://, gs:// and az://; for files and directories use `haul copy`",
             ))
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
 /// Reads the location of one object.
 ///
 /// # Errors
-/// If it is something else.
+/// [`haul_core::ErrorKind::Usage`] if it is something else.
 pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
     let place = parse_place(text)?;
     if place.key.is_empty() || place.key.ends_with('/') {
@@ -56,12 +56,12 @@ pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
     Ok(place)
 }
 
-/// How stores are reached by what moves single objects.
+/// Store settings of commands for single objects.
 pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
     reached(&args.address, args.timeout)
 }
 
-/// How stores are reached where the other end may be a machine.
+/// Store settings of commands that also take hosts.
 pub(crate) fn store_end_settings(args: &StoreEndArgs) -> StoreSettings {
     reached(&args.address, args.store_timeout)
 }
@@ -75,7 +75,7 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
     }
 }
 
-/// What the words for all objects of a run ask of each.
+/// The attributes of all objects of a run.
 pub(crate) fn stored_options(args: &StoredArgs) -> PutOptions {
     PutOptions {
         storage_class: args.storage_class.clone(),
@@ -85,44 +85,45 @@ pub(crate) fn stored_options(args: &StoredArgs) -> PutOptions {
     }
 }
 
-/// The memory for the content of each of several streams, of which `more` bytes are needed for what is done to it.
+/// The memory for the content of each stream; `more` bytes of it are needed for encoding.
 ///
 /// # Errors
-/// If it is too little.
+/// [`haul_core::ErrorKind::Usage`] if it is too little.
 pub(crate) fn content_memory(args: &MemoryArgs, streams: u64, more: u64) -> Result<u64> {
     let each = args.max_memory.checked_sub(OVERHEAD).map(|left| left / streams.max(1));
     each.filter(|each| *each >= LEAST + more).ok_or_else(|| {
         let least = (OVERHEAD + (LEAST + more) * streams).div_ceil(1 << 20);
         let what = match (streams, more) {
             (1, 0) => "a stream needs".to_owned(),
-            (1, _) => "a stream that is stored so needs".to_owned(),
+            (1, _) => "a compressed or encrypted stream needs".to_owned(),
             _ => format!("{streams} streams need"),
         };
-        usage("obey --max-memory", format!("{what} {least}MiB at least"))
+        usage("use --max-memory", format!("{what} at least {least}MiB"))
     })
 }
 
-/// Looks whether the options for stores fit all of them: one address cannot be that of several providers.
+/// Checks that all stores belong to one provider if an endpoint is given.
 ///
 /// # Errors
-/// If not.
+/// [`haul_core::ErrorKind::Usage`] if it does not.
 pub(crate) fn check_endpoint<'a>(
     endpoint: Option<&str>,
     mut places: impl Iterator<Item = &'a ObjectPlace>,
 ) -> Result<()> {
     let first = places.next().map(|place| place.kind);
     if endpoint.is_some() && places.any(|place| Some(place.kind) != first) {
-        let error = usage("use --endpoint", "the ends are of several providers");
-        return Err(error
-            .with_hint("AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST and AZURE_STORAGE_ENDPOINT name one each"));
+        let error = usage("use --endpoint", "the locations belong to different providers");
+        return Err(
+            error.with_hint("set AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST or AZURE_STORAGE_ENDPOINT instead")
+        );
     }
     Ok(())
 }
 
-/// What an object is written with.
+/// The attributes of an object.
 ///
 /// # Errors
-/// If it cannot be sent.
+/// [`haul_core::ErrorKind::Usage`] if a name or value cannot be sent.
 pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOptions> {
     let lower = |pairs: &[(String, String)]| -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect()
@@ -132,8 +133,8 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     for (name, value) in headers.iter().chain(&metadata) {
         if !is_name(name) || !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            let cause = "a header's name has letters, digits, `-`, `_` and `.`, its value printable ASCII";
-            return Err(usage("send the header or note", cause).on(name.as_bytes()));
+            let cause = "names take letters, digits, `-`, `_` and `.`; values take printable ASCII";
+            return Err(usage("use the header or metadata", cause).on(name.as_bytes()));
         }
     }
     let ours = |name: &str| {
@@ -142,11 +143,13 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
     };
     if let Some((name, _)) = headers.iter().find(|(name, _)| ours(name)) {
         return Err(
-            usage("send the header", "haul makes it itself, or has an option for it").on(name.as_bytes())
+            usage("use the header", "haul sets it itself, or has an option for it").on(name.as_bytes())
         );
     }
     if let Some((name, _)) = metadata.iter().find(|(name, _)| name.starts_with("haul-")) {
-        return Err(usage("note it", "names that begin with `haul-` are haul's own").on(name.as_bytes()));
+        return Err(
+            usage("use the metadata", "names that begin with `haul-` are reserved").on(name.as_bytes())
+        );
     }
     Ok(PutOptions { headers, metadata, tags: args.tag.clone(), no_clobber, ..stored_options(&args.stored) })
 }
@@ -157,14 +160,14 @@ mod tests {
     use haul_core::ErrorKind;
 
     #[test]
-    fn pairs_are_split_once() {
+    fn pairs_are_split_at_the_first_separator() {
         assert_eq!(parse_pair("a=b=c", '='), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(parse_pair("Content-Type: x/y", ':'), Ok(("Content-Type".to_owned(), "x/y".to_owned())));
         assert!(parse_pair("a", '=').is_err() && parse_pair("=a", '=').is_err());
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_places_and_memory_are_refused() {
         for text in ["dir/", "host:dir", "s3://b", "s3://b/", "s3://b/a/"] {
             assert_eq!(parse_object(OsStr::new(text)).unwrap_err().kind(), ErrorKind::Usage, "{text}");
         }
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_haul_s_own_are_refused() {
+    fn reserved_headers_are_refused() {
         let none = ObjectArgs {
             stored: StoredArgs { storage_class: None, sse: None, sse_kms_key_id: None },
             header: Vec::new(),

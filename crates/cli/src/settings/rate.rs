@@ -1,28 +1,28 @@
-//! Rates as rsync reads them, where that is unambiguous.
+//! Rates in rsync's format, except where that is ambiguous.
 
 use super::size::parse_size;
 
-/// The least rate, in bytes per second: as in rsync, what is below is a slip.
+/// The minimum rate in bytes per second, as in rsync: anything below is a typing error.
 const LEAST: u64 = 512;
 
 /// Reads a rate in bytes per second; `None` is no limit.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_rate(text: &str) -> Result<Option<u64>, String> {
     if text == "off" || text == "0" {
         return Ok(None);
     }
     let bad = || {
         format!(
-            "`{text}` is no rate; rates are like 500 or 500K (KiB per second), 10M or 1.5MiB (of 1024), \
+            "`{text}` is not a rate; rates are like 500 or 500K (KiB per second), 10M or 1.5MiB (of 1024), \
              10MB (of 1000), 100Mbit, off"
         )
     };
     let number = text.strip_suffix("/s").unwrap_or(text);
     let lower = number.to_ascii_lowercase();
     let rate = if let Some(bits) = lower.strip_suffix("bit") {
-        // Bits are counted in thousands: 100 Mbit are 12.5 MB.
+        // 1 Mbit is 1,000,000 bits: 100 Mbit are 12.5 MB.
         let bytes = if bits.ends_with(|c: char| c.is_ascii_digit()) {
             parse_size(bits)
         } else {
@@ -33,7 +33,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<Option<u64>, String> {
         parse_size(&format!("{number}K")).map_err(|_| bad())?
     } else if number.ends_with('b') && number.chars().rev().nth(1).is_some_and(|c| c.is_ascii_uppercase()) {
         return Err(format!(
-            "`{text}` may mean bits or bytes: write {0}B or {0}bit",
+            "`{text}` is ambiguous (bits or bytes): write {0}B or {0}bit",
             &number[..number.len() - 1]
         ));
     } else {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_rates() {
+    fn rates_are_parsed() {
         for (text, rate) in [
             ("off", None),
             ("0", None),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_rate_or_ambiguous() {
+    fn invalid_and_ambiguous_rates_are_refused() {
         for text in
             ["", "x", "fast", "-1", "10X", "10Mb", "10Kb/s", "100B", "1bit", "bit", "10 M", "/s", "1e6", "é"]
         {

@@ -1,4 +1,4 @@
-//! Lists that are read from a file or standard input: names ended by newline or NUL, each of bounded length.
+//! Lists of records that end with newline or NUL, each of bounded length, from a file or standard input.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use haul_core::{Error, Result, Side};
 
-use super::of_option;
+use super::errors::of_option;
 
-/// What ends a record.
+/// The end of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// A newline.
@@ -30,7 +30,7 @@ impl Separator {
     }
 }
 
-/// The records of a list. Empty ones are left out.
+/// The records of a list without empty ones.
 pub(crate) struct Records<R> {
     reader: R,
     separator: Separator,
@@ -43,7 +43,7 @@ impl<R: BufRead> Records<R> {
         Self { reader, separator, limit }
     }
 
-    /// The next record, possibly empty; `None` at the end. One that is too long is skipped and is an error.
+    /// The next record, possibly empty; `None` at the end. Skips a record that is too long, and returns an error.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let separator = self.separator;
         let (mut record, mut too_long, mut any) = (Vec::new(), false, false);
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn ends_records_where_told() {
+    fn records_end_at_their_separator() {
         assert_eq!(read(b"a\r\n\nb\rc", Separator::AnyLineEnd), [b"a", b"b", b"c"]);
         assert_eq!(read(b"a\rb\nc\n", Separator::Newline), [&b"a\rb"[..], b"c"]);
         assert_eq!(read(b"a\nb\0\0c\0", Separator::Nul), [&b"a\nb"[..], b"c"]);
     }
 
     #[test]
-    fn a_long_record_is_an_error_and_the_next_is_read() {
+    fn a_long_record_is_an_error_and_skipped() {
         assert_eq!(read(b"12345\n123456\nx", Separator::Newline), [&b"12345"[..], b"ERROR", b"x"]);
     }
 }

@@ -8,13 +8,14 @@ use haul_core::filter::Rule;
 use haul_core::path::MAX_PATH_LEN;
 use haul_core::{Error, Result, Side};
 
-use super::{Records, Separator, open_list, usage};
+use super::errors::usage;
+use super::records::{Records, Separator, open_list};
 use crate::args::FilterWord;
 
-/// The rules, in the order in which the words stand on the command line.
+/// The rules, in the order of the command line.
 ///
 /// # Errors
-/// If a file cannot be read or a rule is not complete.
+/// [`haul_core::ErrorKind::Usage`] if a file cannot be read or a pattern is empty.
 pub(crate) fn read_rules(words: &[FilterWord], from0: bool) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for word in words {
@@ -46,8 +47,8 @@ fn read_file(
     Ok(())
 }
 
-/// Adds one rule. As in rsync, `+ ` and `- ` before the pattern say what it is, and `!` alone drops all rules so
-/// far; an empty text is no rule.
+/// Adds one rule. As in rsync, `+ ` or `- ` before the pattern selects include or exclude, and `!` alone drops all
+/// rules so far; an empty text is no rule.
 fn add(rules: &mut Vec<Rule>, text: &[u8], include: bool) -> Result<()> {
     let (pattern, include) = match text {
         [] => return Ok(()),
@@ -60,7 +61,7 @@ fn add(rules: &mut Vec<Rule>, text: &[u8], include: bool) -> Result<()> {
         all => (all, include),
     };
     if pattern.is_empty() {
-        return Err(usage("read the rule", "there is no pattern").on(text));
+        return Err(usage("read the rule", "the pattern is empty").on(text));
     }
     rules.push(if include { Rule::include(pattern) } else { Rule::exclude(pattern) });
     Ok(())
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_lists_as_rsync_does() {
+    fn lists_of_rules_are_those_of_rsync() {
         let rules = from_text(b"# comment\n; too\n\n*.o\r\n+ keep\n- drop\n a#b \n", false, false);
         let expected =
             [Rule::exclude("*.o"), Rule::include("keep"), Rule::exclude("drop"), Rule::exclude(" a#b ")];
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_order() {
+    fn rules_keep_their_order() {
         let words = [
             FilterWord::Include("a".into()),
             FilterWord::Exclude("*".into()),

@@ -3,11 +3,11 @@
 /// Reads a size in bytes.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let bad = || {
         format!(
-            "`{text}` is no size; sizes are like 100, 64K, 1.5GiB (of 1024) or 10MB (of 1000), below 16EiB"
+            "`{text}` is not a size; sizes are like 100, 64K, 1.5GiB (of 1024) or 10MB (of 1000), below 16EiB"
         )
     };
     let (text_value, offset) = match text.as_bytes() {
@@ -31,18 +31,18 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     bytes.checked_add_signed(offset).ok_or_else(bad)
 }
 
-/// Reads the size of something that cannot be empty.
+/// Reads a size of at least 1 byte.
 ///
 /// # Errors
-/// A sentence for clap.
+/// A message for clap.
 pub(crate) fn parse_part(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
-        0 => Err(format!("`{text}` is no size of a part, which has 1 byte at least")),
+        0 => Err(format!("`{text}` is not a part size; sizes are like 64K, 1.5GiB or 10MB, at least 1 byte")),
         bytes => Ok(bytes),
     }
 }
 
-/// The power and the base of a unit.
+/// The exponent and the base of a unit.
 fn unit_of(unit: &str) -> Option<(u32, u128)> {
     let unit = unit.to_ascii_lowercase();
     let (letter, rest) = unit.split_at_checked(1).unwrap_or(("", ""));
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_rsync_reads() {
+    fn sizes_are_those_of_rsync() {
         for (text, bytes) in [
             ("0", 0),
             ("100", 100),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_size() {
+    fn invalid_sizes_are_refused() {
         for text in ["", "K", "-1", "1X", "1KBB", "1.2.3", ".", "1e9", "99999999P", "0-1", "1 K", "é"] {
             assert!(parse_size(text).is_err(), "{text}");
         }

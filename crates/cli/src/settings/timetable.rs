@@ -1,4 +1,4 @@
-//! Rates that change with the time of day, as rclone writes them: `08:00,10M 19:00,off`.
+//! Schedules of rates, in rclone's format: `08:00,10M 19:00,off`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ impl Timetable {
         self.entries[at].1
     }
 
-    /// The rate that holds now, in local time.
+    /// The current rate, in local time.
     pub(crate) fn rate_now(&self) -> Option<u64> {
         if let [(_, rate)] = self.entries.as_slice() {
             return *rate;
@@ -56,17 +56,17 @@ impl FromStr for Timetable {
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (day, minute) = (pair[0].0 / DAY, pair[0].0 % DAY);
             let time = format!("{}-{:02}:{:02}", DAYS[day as usize], minute / 60, minute % 60);
-            return Err(format!("there is more than one rate for {time}"));
+            return Err(format!("more than one rate for {time}"));
         }
         Ok(Self { text: words.join(" "), entries })
     }
 }
 
-/// Reads one entry of a timetable; without a day it is one of each day.
+/// Reads one entry of a schedule; without a weekday it applies to every day.
 fn entry(word: &str) -> Result<Vec<(u32, Option<u64>)>, String> {
     let bad = || {
         format!(
-            "`{word}` is no entry of a timetable; entries are like 08:00,10M or Mon-08:00,10M or 19:00,off"
+            "`{word}` is not an entry of a schedule; entries are like 08:00,10M or Mon-08:00,10M or 19:00,off"
         )
     };
     let (when, rate) = word.split_once(',').ok_or_else(bad)?;
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn one_rate_holds_always() {
+    fn a_single_rate_always_applies() {
         assert_eq!(rate("10M", 3, 4, 5), Some(10 * M));
         assert_eq!(rate("off", 0, 0, 0), None);
         assert_eq!(rate("12:00,10M", 3, 4, 5), Some(10 * M), "the day before it began");
     }
 
     #[test]
-    fn the_last_entry_before_holds_over_midnight() {
+    fn an_entry_applies_past_midnight() {
         let text = "19:00,off  08:00,10M 12:30,2M";
         for (hour, minute, expected) in [
             (0, 0, None),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn days_may_be_named() {
+    fn entries_may_have_a_weekday() {
         let text = "Mon-08:00,1M fri-18:00,off Sun-20:00,5M";
         assert_eq!(rate(text, 0, 7, 0), Some(5 * M), "since Sunday");
         assert_eq!(rate(text, 0, 8, 0), Some(M));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_timetable() {
+    fn invalid_schedules_are_refused() {
         for text in [
             "",
             " ",

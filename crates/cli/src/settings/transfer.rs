@@ -1,27 +1,27 @@
-//! What is copied and how, from the words about it.
+//! Settings of a copy, from the options.
 
 use haul_core::{Compare, Delta, Result, ScanOptions, SinkOptions};
+use haul_job::TrustRequest;
 
 use super::rules::read_rules;
-use super::trust::TrustSettings;
-use crate::args::{DeltaMode, FilterArgs, TransferArgs, VerifyMode};
+use crate::args::{DeltaMode, FilterArgs, TransferArgs, TrustArgs, VerifyMode};
 
-/// How a tree is copied.
+/// The settings of a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferSettings {
-    /// What is looked at. The rules bear no root name yet: see [`haul_core::filter::Rule::below`].
+    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
     pub(crate) scan: ScanOptions,
-    /// What the destination does with it.
+    /// What the destination does.
     pub(crate) sink: SinkOptions,
-    /// What the source is trusted with.
-    pub(crate) trust: TrustSettings,
+    /// Trust in the source.
+    pub(crate) trust: TrustRequest,
 }
 
 impl TransferSettings {
-    /// Resolves the words.
+    /// Converts the options.
     ///
     /// # Errors
-    /// If rules cannot be read.
+    /// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
     pub(crate) fn resolve(args: &TransferArgs) -> Result<Self> {
         let compare = match (args.checksum, args.size_only) {
             (true, _) => Compare::Checksum,
@@ -48,14 +48,24 @@ impl TransferSettings {
             },
             in_place: args.delta.inplace,
         };
-        Ok(Self { scan, sink, trust: TrustSettings::resolve(&args.trust) })
+        Ok(Self { scan, sink, trust: trust(&args.trust) })
     }
 }
 
-/// What is looked at.
+/// The trust in the source. Of two contradicting options clap has already dropped the first one.
+fn trust(args: &TrustArgs) -> TrustRequest {
+    let choice = |yes: bool, no: bool| (yes || no).then_some(yes);
+    TrustRequest {
+        devices: choice(args.devices, args.no_devices),
+        set_ids: choice(args.suid, args.no_suid),
+        safe_links: args.safe_links,
+    }
+}
+
+/// The filters.
 ///
 /// # Errors
-/// If rules cannot be read.
+/// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
 pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
     Ok(ScanOptions {
         starts: Vec::new(),

@@ -1,4 +1,4 @@
-//! The words of `-e COMMAND`, as rsync splits them.
+//! Splits `-e COMMAND` into words, as rsync does.
 
 /// Splits at spaces. Single and double quotes keep spaces together; a doubled quote inside quotes is the quote
 /// itself; a backslash is nothing special.
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_as_rsync_does() {
+    fn commands_are_split_as_in_rsync() {
         let split = |text: &str| split_words(text).unwrap().join("|");
         assert_eq!(split("ssh"), "ssh");
         assert_eq!(split("  ssh  -p 2234 "), "ssh|-p|2234");

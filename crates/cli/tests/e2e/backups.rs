@@ -1,4 +1,4 @@
-//! A backup of a database as a stream: into an object store, and a server that is started on what comes back.
+//! A database backup as a stream: upload it to an object store, and start a server on the restored files.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Two remote ends: content goes from one to the other and not through the local end, where they can reach each other.
+//! Two remote hosts: data goes directly from one to the other if they can reach each other.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A source that changes while it is read: never a mix under a final name.
+//! A source that changes while it is read: no file holds a mix of old and new data under its final name.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -1,5 +1,4 @@
-//! Other clients of S3 beside rclone, which the other modules are judged by: what haul writes they read, and the other
-//! way round.
+//! S3 clients other than rclone, which the other modules use: they read what haul writes, and haul what they write.
 
 use std::fs;
 use std::path::Path;
@@ -32,8 +31,8 @@ fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
     let _ = run.finish().expect_success();
 }
 
-/// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` what is below a prefix,
-/// which ends as `below` says.
+/// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` what is below a
+/// prefix, which ends as `below` says.
 fn there_and_back(one: &[&str], all: &[&str], below: &str) {
     let bucket = Bucket::made();
     let text = |path: &Path| path.to_str().unwrap().to_owned();

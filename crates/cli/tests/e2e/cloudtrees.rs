@@ -1,4 +1,4 @@
-//! What trees in stores promise, at each provider alike: see `provider` for what stands in for whom.
+//! Promises for trees in object stores, tested with each provider; `provider` lists the emulators.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -191,7 +191,7 @@ fn a_tree_goes_from_provider_to_provider_and_comes_back_whole() {
     for (from, to) in [(&s3, &google), (&google, &azure), (&azure, &s3)] {
         let run = copy(all(), from.at("t/"), to.at(if to.provider == Provider::S3 { "back/" } else { "t/" }));
         let run = run.finish().expect_success();
-        assert!(run.said().contains("passes through this machine"), "{run}");
+        assert!(run.said().contains("passes through this host"), "{run}");
     }
     for (at, prefix) in [(&azure, "t/"), (&s3, "back/")] {
         let back = s3.bucket.scene.join(prefix);
@@ -200,7 +200,7 @@ fn a_tree_goes_from_provider_to_provider_and_comes_back_whole() {
     }
     let run = copy(all().args(["--endpoint", "http://127.0.0.1:1"]), s3.at("t/"), google.at("t/"));
     let run = run.finish().expect_code(2);
-    assert!(run.said().contains("several providers"), "{run}");
+    assert!(run.said().contains("different providers"), "{run}");
 }
 
 fn names_and_times_are_those_that_others_know_at_azure() {

@@ -1,4 +1,4 @@
-//! Content that is packed on its way.
+//! Compression in transit.
 
 use std::path::Path;
 use std::time::Duration;

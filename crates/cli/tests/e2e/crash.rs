@@ -1,4 +1,5 @@
-//! What the tests on a failing disk share: a source, an older state of it, a destination on the disk, and judges that are not haul.
+//! Shared parts of the tests on a failing disk: a source, an older version of it, a destination on the disk, and checks
+//! by programs other than haul.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The main job: a database directory over ssh, killed in the middle, and a server started on the copy.
+//! The main use: a database directory over ssh, killed in the middle, and a server started on the copy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

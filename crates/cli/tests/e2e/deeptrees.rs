@@ -1,4 +1,4 @@
-//! Trees deeper than a path of one system call, and files longer than any disk.
+//! Trees deeper than the longest path of a system call, and files longer than any disk.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -20,8 +20,8 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that what takes the square of
-/// it for each level is noticed.
+/// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that what takes the
+/// square of it for each level is noticed.
 const LEVELS: u32 = 8000;
 
 fn below(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {

@@ -1,4 +1,4 @@
-//! Big files that changed a little: only what differs is sent, and a reader sees the old file or the new one.
+//! Large files that changed in part: only changed blocks are sent, and readers see the old file or the new one.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};

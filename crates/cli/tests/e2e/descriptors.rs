@@ -1,4 +1,4 @@
-//! Few descriptors are waited for, not failed on.
+//! A low limit of file descriptors delays a run, but does not fail it.
 
 use haul_testkit::{Run, assert_same_tree};
 

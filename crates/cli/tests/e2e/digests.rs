@@ -1,4 +1,4 @@
-//! `haul hash` and `haul verify`: digests that other programs agree with.
+//! `haul hash` and `haul verify`: their digests agree with those of other programs.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,4 @@
-//! Content that goes around ssh: over connections of our own.
+//! Direct TLS connections beside ssh.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -211,8 +211,8 @@ fn relay(from: &TcpListener, to: SocketAddrV4, stop: &AtomicBool) {
     pumps.into_iter().for_each(|pump| pump.join().unwrap());
 }
 
-/// A way that takes as long as one over a distance: the remote end connects back through a relay, which is where it takes
-/// ssh to have come from.
+/// A way that takes as long as one over a distance: the remote end connects back through a relay, which is where it
+/// takes ssh to have come from.
 fn strangers_do_not_push_out_who_takes_long_to_prove_himself() {
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 9, &[9 << 20], 100);

@@ -1,4 +1,4 @@
-//! Destinations that keep less than the source: times in seconds, names without their case.
+//! Destinations that store less than the source: times in whole seconds, names without case.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

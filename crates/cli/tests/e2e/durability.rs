@@ -1,4 +1,4 @@
-//! What an error of the disk, a power cut or damage at rest may do to a destination, and what it may not.
+//! What a disk error, a power cut or data corruption may do to a destination, and what it must not do.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Streams that are stored packed and encrypted: the tools that others have read them, and what they wrote comes back.
+//! Compressed and encrypted streams in object stores: other tools read them, and haul restores them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -80,7 +80,10 @@ fn what_is_packed_other_tools_unpack_and_it_comes_back() {
             assert!(name != "long" || stored.len() < plain.len() * 2 / 3, "{how}: {}", stored.len());
             assert!(place.through(&format!("{program} -dc"), &stored) == plain, "{how} {name}");
             let run = place.get(&[], name).expect_success();
-            assert!(run.stdout == plain && !run.err().contains("nothing is recorded"), "{how} {name}: {run}");
+            assert!(
+                run.stdout == plain && !run.err().contains("no digest is recorded"),
+                "{how} {name}: {run}"
+            );
             assert!(place.get(&["--raw"], name).expect_success().stdout == stored);
             assert_eq!(
                 place.store.note(&format!("/bucket/{name}"), "haul-encoding").as_deref(),
@@ -253,7 +256,7 @@ fn what_cannot_be_read_or_meant_is_said_in_a_line() {
         (&["get", &x], 2, "no identity was named"),
         (&["get", "--identity", other, &x], 1, "not encrypted to any of the keys"),
         (&["get", "--identity", missing, &x], 2, "missing"),
-        (&["get", "--identity", &secret, &x], 2, "a key was given, and not the file"),
+        (&["get", "--identity", &secret, &x], 2, "it is a key, not the name of a key file"),
         (&["get", &unknown], 1, "stored as `brotli`"),
         (&["put", "--encrypt", &secret, &x], 2, "it is a secret key"),
         (&["put", "--encrypt", "age1nobody", &x], 2, "neither age1"),

@@ -1,4 +1,4 @@
-//! Bytes that are flipped, cut off or held up on the way.
+//! Bytes that are flipped, cut off or delayed in transit.
 
 use std::time::Duration;
 

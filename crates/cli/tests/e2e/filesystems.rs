@@ -1,4 +1,4 @@
-//! File systems other than the one that this machine happens to have, and copies that share blocks.
+//! Other file systems than that of this host, and copies that share blocks.
 
 use std::fs;
 

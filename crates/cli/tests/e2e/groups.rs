@@ -1,4 +1,4 @@
-//! Several streams of one backup, and what a stream will cost.
+//! Backups of several streams, and estimated requests of uploads.
 
 use std::fs;
 

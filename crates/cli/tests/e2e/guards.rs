@@ -1,4 +1,4 @@
-//! `haul sync` and a source that is empty or gone by mistake.
+//! `haul sync` with a source that is empty or unmounted by mistake.
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::list;

@@ -1,4 +1,4 @@
-//! A destination that is not to be trusted: nothing outside of it is ever touched.
+//! A destination that is not trusted: nothing outside of it is touched.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Runs that remember the source: what they look at, what they miss, and how that heals.
+//! Runs with `--index`: which directories they read, which changes they miss, and when they find them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -215,7 +215,7 @@ fn an_index_that_cannot_be_used_costs_one_full_run() {
     {
         fs::write(&file, bytes).unwrap();
         let run = index(&source);
-        assert!(has_note(&run, why) && has_note(&run, "everything is read"), "{run}");
+        assert!(has_note(&run, why) && has_note(&run, "all directories are read"), "{run}");
         assert_eq!(folders(&summary(&run)), (5, 0));
         assert_eq!(folders(&summary(&index(&source))), (0, 5));
     }
@@ -266,13 +266,13 @@ fn an_index_is_refused_where_there_can_be_none() {
         let run = run.args(words).finish().expect_code(2);
         assert!(run.said().contains(why), "{why}: {run}");
     };
-    refused(&["copy", "--index", "nowhere.invalid:/src/", "dst/"], "where the source is");
-    refused(&["sync", "--index", "s3://bucket/src/", "dst/"], "where the source is");
+    refused(&["copy", "--index", "nowhere.invalid:/src/", "dst/"], "on the host of the source");
+    refused(&["sync", "--index", "s3://bucket/src/", "dst/"], "on the host of the source");
     refused(&["copy", "--index", "src", "other", "dst/"], "--index=FILE");
     refused(&["copy", "--index", "--files-from", "list", "src", "dst/"], "--files-from");
     refused(&["copy", "--index=dst/index", "src/", "dst/"], "destination");
     refused(&["copy", "--index=none/index", "src/", "dst/"], "none");
-    refused(&["copy", "--index=src", "src/", "dst/"], "folder");
+    refused(&["copy", "--index=src", "src/", "dst/"], "directory");
     refused(&["copy", "--index-refresh", "2d", "src/", "dst/"], "--index");
     assert!(!scene.join("dst/file").exists());
 }

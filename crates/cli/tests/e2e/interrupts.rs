@@ -1,4 +1,4 @@
-//! Ctrl-C: what is under way is put in order, and the next run goes on.
+//! Ctrl-C: blocks in flight are completed, and the next run resumes.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ fn a_second_interrupt_ends_the_run_at_once() {
     let mut told = false;
     while !told {
         assert!(run.is_running(), "it waits for what is in flight, which is stalled");
-        told = run.stdout().contains("again to stop at once");
+        told = run.stdout().contains("press Ctrl-C again");
     }
     signal(pid, Signal::INT);
     let begun = Instant::now();

@@ -1,6 +1,6 @@
-//! I/O errors of the disk: a run that meets some names what failed, and the next run on the same mount makes it right.
+//! Disk I/O errors: a run that meets one names the failed entries, and the next run on the same mount repairs them.
 //!
-//! `CRASH_ROUNDS`, `CRASH_SEED` and `CRASH_FS` are those of `power`.
+//! `CRASH_ROUNDS`, `CRASH_SEED` and `CRASH_FS` are explained in `power`.
 
 use std::fs::File;
 use std::path::Path;

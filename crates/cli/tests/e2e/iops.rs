@@ -1,4 +1,4 @@
-//! `--iops`: each end's file system is asked no more often than it may be.
+//! `--iops`: each side stays below the limit of file-system operations.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Killed at any moment, on either side: what bears its final name is whole, and the next run goes on.
+//! Killed at any moment, on either side: files under their final name are complete, and the next run resumes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The tools of the tests, tried with other programs in the place of haul.
+//! Tests of the test tools, with other programs in place of haul.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Limits: a rate is kept, from beginning to end and when it is changed.
+//! Rate limits: they are kept throughout a run, and when they change.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ fn a_limit_is_changed_while_it_runs() {
         let id = jobs(&scene)[0]["id"].to_string();
         let limited =
             scene.haul("jobs").args(["limit", &id, "00:00,20M", "12:00,20M"]).finish().expect_success();
-        assert_eq!(limited.out(), format!("job {id} is limited to 00:00,20M 12:00,20M from now on\n"));
+        assert_eq!(limited.out(), format!("job {id} is now limited to 00:00,20M 12:00,20M\n"));
         let refused = scene.haul("jobs").args(["limit", &id, "10Mb"]).finish().expect_code(2);
         assert!(refused.err().contains("bits or bytes"), "{refused}");
         let run = run.finish().expect_success();
@@ -168,7 +168,7 @@ fn a_job_is_listed_and_tells_how_it_ended() {
     assert_eq!(events(&shown), [listed[0].clone()]);
 
     let ended = scene.haul("jobs").args(["limit", "1", "5M"]).finish().expect_code(1);
-    assert!(ended.err().contains("does not run any more"), "{ended}");
+    assert!(ended.err().contains("is not running"), "{ended}");
     let unknown = scene.haul("jobs").args(["show", "77"]).finish().expect_code(1);
     assert!(unknown.err().contains("77") && unknown.err().contains("haul jobs"), "{unknown}");
 

@@ -1,4 +1,4 @@
-//! What haul keeps on this machine from run to run, after a power cut: the index of a source, and the uploads that it began.
+//! haul's local state after a power cut: the index of a source, and the uploads that haul started.
 
 use std::fs;
 use std::thread::sleep;

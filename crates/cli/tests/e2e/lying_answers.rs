@@ -1,6 +1,6 @@
-//! A store that lies in one answer of one kind at a time: heads, content, uploads, parts, removals. After each lie: the
-//! command has ended with an exit code that it has; 0 means that what arrived is right; nothing outside was touched;
-//! nothing of the store steers the terminal; memory is bounded.
+//! A store that sends one false answer of one kind at a time: heads, content, uploads, parts, removals. After each, the
+//! command has ended with a documented exit code; 0 means that the data is right; nothing outside was touched; the
+//! store did not control the terminal; memory is bounded.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
-//! A remote haul that lies in each field of each message: the local end ends well and does no harm.
+//! A remote haul that falsifies each field of each message: the local haul ends in order and does no damage.
 //!
-//! `LIES="SCENE KEY CHANGE AT, …"` tells these alone; `LIES_EACH=N` tells N for each part of a message instead of a
-//! sample of all, with `LIES_CHANGES="NAME …"` of these changes only.
+//! `LIES="SCENE KEY CHANGE AT, …"` runs only these changes; `LIES_EACH=N` runs N per part of a message instead of a
+//! sample of all; `LIES_CHANGES="NAME …"` limits that to these changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! An SFTP server that lies in one field of one kind of answer, at a time: as the source of a copy, and as its
-//! destination. After each lie: the run has ended, with an exit code that it has; 0 means that the copy is equal;
-//! nothing outside of the destination was touched; nothing of the server steers the terminal; memory is bounded.
+//! An SFTP server that falsifies one field of one kind of answer at a time, as source and as destination. After each,
+//! the run has ended with a documented exit code; 0 means that the copy is equal; nothing outside of the destination
+//! was touched; the server did not control the terminal; memory is bounded.
 
 mod table;
 

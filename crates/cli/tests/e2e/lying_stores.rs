@@ -1,6 +1,6 @@
-//! Stores that speak as a store does and lie: in every field of a listing, in heads, ranges and marks, in what they say was
-//! removed, in how long an answer takes and is. After each: the right exit code, nothing outside of the destination, no
-//! control characters on the terminal, and memory that is bounded.
+//! Stores that send false answers: in every field of a listing, in heads, ranges and continuation marks, about
+//! removals, and in the duration and length of answers. After each: the right exit code, nothing touched outside of the
+//! destination, no control characters on the terminal, and bounded memory.
 
 use std::fs;
 use std::io::{Read, Write};

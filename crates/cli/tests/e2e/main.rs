@@ -1,9 +1,9 @@
-//! The promises of haul, each tried on the real program from end to end.
+//! The promises of haul, each tested end to end with the real program.
 //!
-//! Every test is named after the promise that it holds the program to. A test that needs what this machine lacks
-//! says so and counts as skipped; with `E2E_NO_SKIPS=1` that is a failure. `TEST_SEED=N` repeats a run with random
-//! moments in it. Called with `--fault-shell`, this program is the remote shell that damages what passes;
-//! with `--lying-server`, an SFTP server that lies.
+//! Every test is named after the promise that it checks. A test whose requirements this host lacks reports it and
+//! counts as skipped; with `E2E_NO_SKIPS=1` it fails. `TEST_SEED=N` repeats a run with the same random moments. With
+//! `--fault-shell`, this program is a remote shell that damages the data that passes; with `--lying-server`, it is an
+//! SFTP server that sends false answers.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Memory is what was declared, whatever the tree is like.
+//! Memory stays below its limit for any tree.
 
 use std::time::Duration;
 

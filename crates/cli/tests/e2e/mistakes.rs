@@ -1,4 +1,4 @@
-//! Mistakes that many make: one line that names the thing, the right exit code, and nothing tried.
+//! Common mistakes: one line that names the cause, the right exit code, and nothing changed.
 
 use haul_testkit::Finished;
 use haul_testkit::compare::fingerprint;

@@ -1,4 +1,4 @@
-//! Modes that keep an owner out, and what is not the run's to change.
+//! Modes that deny access to their owner, and modes that a run must not change.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,4 +1,4 @@
-//! A remote end without haul: it goes on over SFTP, or haul is put there.
+//! Remote hosts without haul: haul uses SFTP, or uploads itself.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

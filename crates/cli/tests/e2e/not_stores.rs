@@ -1,5 +1,5 @@
-//! Servers that answer and are no store: the console's port, a login page, a proxy. Nothing they say counts as a listing,
-//! an object, or something that was stored.
+//! Servers that are not object stores: a console port, a login page, a proxy. Their answers never count as a listing,
+//! an object or a successful upload.
 
 use std::fs;
 

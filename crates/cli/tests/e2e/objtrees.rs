@@ -1,4 +1,4 @@
-//! Trees into an object store and out of it: a real store, and what its other clients see.
+//! Trees to and from an object store, checked with other clients of the store.
 
 use std::ffi::OsString;
 use std::fs;
@@ -403,7 +403,7 @@ fn a_store_copies_within_itself() {
     let again = ends(copy(bucket.haul("copy"), bucket.at("a/"), bucket.at("b/deep/")));
     assert_eq!(again.of("same"), again.of("found"), "{again:?}");
     let run = copy(bucket.haul("sync"), bucket.at("a/"), bucket.at("a/b/")).finish().expect_code(2);
-    assert!(run.said().contains("the destination lies in the source"), "{run}");
+    assert!(run.said().contains("the destination is inside the source"), "{run}");
     // Between two buckets it passes through here.
     let other = Bucket::made();
     let _ = ends(copy(bucket.haul("copy"), bucket.at("a/"), other.at("")));
@@ -419,7 +419,7 @@ fn between_ssh_and_a_store_all_passes_through_here() {
     let remote = |path: &Path| bucket.scene.remote(joined(&[path.as_os_str().as_bytes(), b"/"]));
     let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);
     let up = copy(ssh(bucket.haul("copy")), remote(source.path()), bucket.at("t/")).finish().expect_success();
-    assert!(up.said().contains("passes through this machine"), "{up}");
+    assert!(up.said().contains("passes through this host"), "{up}");
     let back = bucket.scene.join("dst");
     let _ = ends(copy(ssh(bucket.haul("copy")), bucket.at("t/"), remote(&back)));
     assert_same_tree(source.path(), &back);

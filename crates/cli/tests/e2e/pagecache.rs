@@ -1,4 +1,4 @@
-//! What a copy leaves in the page cache.
+//! The page cache after a copy.
 
 use std::fs::{self, File};
 use std::path::Path;

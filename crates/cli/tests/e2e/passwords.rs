@@ -1,4 +1,4 @@
-//! Passwords and codes that a real sshd asks for through PAM: each is asked for once, and nobody sees it.
+//! Passwords and codes that a real sshd requests through PAM: each is requested once and never shown.
 
 use std::fs;
 use std::path::{Path, PathBuf};

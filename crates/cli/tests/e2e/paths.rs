@@ -1,4 +1,4 @@
-//! What the ends on the command line mean. rsync itself, run on this machine, is the judge.
+//! The meaning of locations on the command line, compared with rsync.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a plan says of a tree, and the parts that it cuts it into.
+//! `haul plan`: the analysis of a tree, and its parts.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -141,7 +141,7 @@ fn names_that_a_target_cannot_hold_are_found() {
     let found = planned(&plan("s3").expect_code(1));
     assert_eq!(found["unfit"][0]["first"][0]["path_bytes"], serde_json::json!([255]), "{found}");
     let text = scene.haul("plan").args(["--target-kind", "apfs"]).arg(source.path()).finish().expect_code(1);
-    assert!(text.out().contains("apfs could not hold 5 entries"), "{text}");
+    assert!(text.out().contains("invalid on apfs: 5 entries"), "{text}");
 }
 
 fn parts_have_the_size_that_was_asked_for() {

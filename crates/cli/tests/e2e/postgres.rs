@@ -1,4 +1,4 @@
-//! A backup of PostgreSQL as a stream: into an object store, and a server that is started on what comes back.
+//! A PostgreSQL backup as a stream: upload it to an object store, and start a server on the restored files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

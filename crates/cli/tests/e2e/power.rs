@@ -1,7 +1,7 @@
-//! Power cuts at the destination: what is on the disk after one, by other programs, and that the next run completes it.
+//! Power cuts at the destination: other programs check the disk afterwards, and the next run completes the copy.
 //!
-//! `CRASH_ROUNDS=N` makes N cuts in each test on each file system, `CRASH_SEED=S` begins with the cut of that number, and
-//! `CRASH_FS=xfs` tries that file system only.
+//! `CRASH_ROUNDS=N` makes N cuts per test and file system, `CRASH_SEED=S` starts with the cut of that number, and
+//! `CRASH_FS=xfs` tests that file system only.
 
 use std::fs::{self, File};
 use std::io::Write;

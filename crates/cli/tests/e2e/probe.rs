@@ -1,4 +1,4 @@
-//! Measuring ahead of a copy, and looking for what is in its way.
+//! `haul probe`: measurements, and checks for common problems.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -131,10 +131,10 @@ fn people_get_a_table() {
     let (from, to) = (slash(source.path()), scene.remote(scene.join("dst")));
     let run = scene.haul_ssh("probe").arg(from).arg(to).finish().expect_success();
     for words in [
-        "enough for",
+        "sufficient for",
         "one stream",
         "\nlimit: ",
-        "\nhaul would choose: ",
+        "\nhaul would use: ",
         "\nthe tree: ",
         "\nrun: haul copy ",
     ] {

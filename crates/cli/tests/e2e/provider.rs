@@ -1,5 +1,5 @@
-//! A bucket at each provider: S3 (SeaweedFS), Google's XML API (spoken to SeaweedFS, whose words a proxy changes: no
-//! emulator of Google's knows uploads in parts), Azure (Azurite).
+//! A bucket at each provider: S3 (SeaweedFS), Google's XML API (a proxy that translates it for SeaweedFS, because no
+//! emulator of Google's supports multipart uploads), Azure (Azurite).
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! What `put`, `get`, `ls` and `rm` promise, at each provider: S3, Google's XML API (spoken to SeaweedFS, whose words
-//! a proxy changes: no emulator of Google's knows uploads in parts), Azure (Azurite). What Google's emulator knows is
-//! tried against it.
+//! Promises of `put`, `get`, `ls` and `rm` at each provider: S3, Google's XML API (a proxy that translates it for
+//! SeaweedFS, because no emulator of Google's supports multipart uploads), Azure (Azurite). What Google's emulator
+//! supports is tested with it.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -60,7 +60,7 @@ fn streams_go_to_each_provider_and_come_back() {
         for (key, expected) in [("small", &b"hello"[..]), ("a b/long+%", &bytes)] {
             let run = at.haul("get").arg(at.at(key)).finish().expect_success();
             assert!(run.stdout == expected, "{provider:?} {key}");
-            assert!(!run.err().contains("nothing is recorded"), "{run}");
+            assert!(!run.err().contains("no digest is recorded"), "{run}");
         }
         let noted = at.proxy.seen().iter().any(|request| {
             request.headers.iter().any(|(name, value)| name.ends_with("-meta-host") && value == "db1")
@@ -232,7 +232,7 @@ fn what_others_wrote_at_google_is_read_listed_and_removed() {
     let at = format!("gs://{name}/dir/theirs");
     let run = haul("get").arg(&at).finish().expect_success();
     assert!(run.stdout == bytes);
-    assert!(!run.err().contains("nothing is recorded"), "{run}");
+    assert!(!run.err().contains("no digest is recorded"), "{run}");
     let run = haul("ls").args(["--json", "-r", &format!("gs://{name}/dir/")]).finish().expect_success();
     assert_eq!(
         (events(&run)[0]["key"].as_str(), events(&run)[0]["len"].as_u64()),

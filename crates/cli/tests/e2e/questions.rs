@@ -1,4 +1,4 @@
-//! What ssh asks on the terminal is seen, stays there until it is answered, and the copy goes on.
+//! Prompts of ssh stay visible until they are answered, and then the copy starts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

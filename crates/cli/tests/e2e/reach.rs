@@ -1,4 +1,4 @@
-//! Reaching the remote end: what people have, what is missing there, and what it is told.
+//! Reaching the remote host: common ssh setups, missing programs, and the messages about them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Trees as they are in the world. rsync is the judge: it finds nothing to do after haul.
+//! Real trees. After a copy, rsync finds nothing to do.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What is removed from a store: exactly what was named, whatever characters are in its key, and one that cannot be
-//! removed does not keep the others.
+//! Removals from a store: exactly the given objects, with any characters in their keys; one failure does not stop the
+//! others.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

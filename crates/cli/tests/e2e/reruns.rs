@@ -1,4 +1,4 @@
-//! A second run does what is left to do, and nothing else.
+//! A second run does only the remaining work.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};

@@ -1,5 +1,5 @@
-//! A remote end that is confined to a folder by a forced command: a client that tries to leave, or to do more than it may, is
-//! refused, and nothing is touched.
+//! A remote haul that a forced command restricts to a directory: it refuses a client that tries to leave it or to do
+//! more than allowed, and nothing is touched.
 
 use std::fs;
 use std::os::unix::fs::symlink;

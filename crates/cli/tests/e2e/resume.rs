@@ -1,4 +1,4 @@
-//! What an interrupted run has left counts only if it is what was sent, and nobody else put it there.
+//! Data of an interrupted run is used only if it matches the source and no other program changed it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, chown};

@@ -1,4 +1,4 @@
-//! A tree that holds everything arrives whole, whichever way it goes.
+//! A tree with every kind of entry arrives complete on every route.
 
 use std::os::unix::fs::MetadataExt;
 

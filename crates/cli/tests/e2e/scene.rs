@@ -1,4 +1,4 @@
-//! What a test works in: a folder, a server where it is needed, and the program with the words to reach both.
+//! The environment of a test: a directory, a server if needed, and the program with the options to reach both.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

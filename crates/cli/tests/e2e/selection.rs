@@ -1,4 +1,4 @@
-//! What is copied and what is not. rsync, run on this machine, is the judge where it has the option.
+//! Filters, compared with rsync where it has the option.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A remote end without haul: its SFTP server must do.
+//! Remote hosts without haul, over their SFTP server.
 
 use std::ffi::OsString;
 use std::fs;

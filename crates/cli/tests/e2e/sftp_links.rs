@@ -1,4 +1,4 @@
-//! Names of one file at a server that tells no inodes.
+//! Hard links on an SFTP server that reports no inode numbers.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,5 +1,5 @@
-//! Something else is at the place of an entry: a folder, a hard link, what an option leaves out, what another source
-//! has. Where rsync defines what becomes of it, rsync is asked.
+//! Another entry in the place of an entry: a directory, a hard link, an excluded entry, an entry of another source.
+//! Where rsync defines the result, it is compared with rsync.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,4 +1,4 @@
-//! Signals other than those of Ctrl-C and kill: a terminal that is lost, a question, a pause, outputs that are closed.
+//! Signals other than those of Ctrl-C and kill: a lost terminal, a status request, a stopped process, closed outputs.
 
 use std::process::Command;
 use std::thread;

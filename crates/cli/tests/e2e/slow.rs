@@ -1,4 +1,4 @@
-//! Ends on a file system that answers late, fails and hangs: what that may cost, and what must never come of it.
+//! File systems that are slow, fail and hang: what this may cost, and what it must never cause.
 
 use std::collections::BTreeSet;
 use std::fs;

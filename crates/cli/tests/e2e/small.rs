@@ -1,4 +1,4 @@
-//! A store inside the test itself, and the program with the words to reach it.
+//! A store inside the test process, and the program with the options to reach it.
 
 use haul_testkit::store::{Habits, SmallStore};
 use haul_testkit::{Finished, Proxy, Run};

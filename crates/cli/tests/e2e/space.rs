@@ -1,4 +1,4 @@
-//! A destination that is full.
+//! A full destination.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A bucket for one test, and the program with the words to reach it.
+//! A bucket for one test, and the program with the options to reach it.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

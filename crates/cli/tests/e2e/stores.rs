@@ -1,4 +1,4 @@
-//! Object stores that make trouble: a real one behind a proxy.
+//! Faulty object stores: a real one behind a proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

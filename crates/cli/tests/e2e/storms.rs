@@ -1,4 +1,4 @@
-//! What a real store does only on its worst days: a store inside the test, behind a proxy that makes the weather.
+//! Rare faults of real stores: a store inside the test process, behind a proxy that injects them.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `haul sync`: the same tree there, and nothing else. And what must never be deleted.
+//! `haul sync`: the same tree as the source, and what must never be deleted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

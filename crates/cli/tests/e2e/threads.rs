@@ -1,5 +1,5 @@
-//! Where the system gives few threads or little address space, a run takes longer or says why it cannot go on. It never
-//! hangs and never crashes.
+//! Few threads or little address space: a run takes longer or reports why it cannot continue. It never hangs or
+//! crashes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What a source is trusted with: devices, set-ID bits, attributes that give rights, links that lead outside.
+//! Metadata that gives rights: devices, set-ID bits, attributes and links that lead outside of the tree.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};

@@ -1,4 +1,4 @@
-//! Words of rsync and of other tools: what is meant is done, what cannot be is named.
+//! Options of rsync and other tools: accepted, or answered with advice.
 
 use haul_testkit::assert_same_tree;
 
@@ -63,7 +63,7 @@ fn words_of_other_tools_end_with_2_and_one_line() {
         ("copy", "--delete", "haul sync"),
         ("sync", "--numeric-ids-please", "is not an option"),
         ("sync", "-L", "symbolic links"),
-        ("copy", "--trust-sender", "leave it out"),
+        ("copy", "--trust-sender", "omit it"),
         ("cp", "-r", "haul copy"),
     ] {
         let run = scene.haul(command).arg(word).arg(slash(source.path())).arg(scene.join("dst")).finish();

@@ -1,4 +1,4 @@
-//! The queue itself: what is added, in which order it is taken, and who waits.
+//! The queue itself: what is added, in which order it is taken, and which threads wait.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -110,8 +110,8 @@ impl Queue {
         self.has_compared.load(Ordering::Relaxed)
     }
 
-    /// The next question to the sink, for comparer number `comparer`; waits for one. `None` when the queue is closed. No
-    /// more comparers than workers get questions.
+    /// The next question to the sink, for comparer number `comparer`; waits for one. `None` when the queue is closed.
+    /// No more comparers than workers get questions.
     pub(crate) fn take_question(&self, comparer: usize) -> Option<Question> {
         let mut state = self.lock();
         while !state.closed {
@@ -188,8 +188,8 @@ impl Queue {
             && state.comparing.is_empty()
     }
 
-    /// The next batch for worker number `worker`; waits for one. `None` when the queue is closed. `taken` is called with
-    /// the batch before any other thread can see that the queue does not have it any more.
+    /// The next batch for worker number `worker`; waits for one. `None` when the queue is closed. `taken` is called
+    /// with the batch before any other thread can see that the queue does not have it any more.
     pub(crate) fn take(&self, worker: usize, taken: impl FnOnce(&Batch)) -> Option<Work> {
         let mut state = self.lock();
         loop {

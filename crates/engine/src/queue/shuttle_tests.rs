@@ -1,5 +1,5 @@
-//! Tests of the queue in many orders of threads. The locks of the crate shuttle never time out, so a missed wake-up is a
-//! deadlock, which shuttle reports.
+//! Tests of the queue in many orders of threads. The locks of the crate shuttle never time out, so a missed wake-up is
+//! a deadlock, which shuttle reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ fn file(name: &str, len: u64) -> Arc<Entry> {
 /// Slices by path and index: how often each was taken.
 type Taken = Arc<Mutex<BTreeMap<(String, u32), u32>>>;
 
-/// Starts workers that take slices until the queue is closed. The last one of `expected` slices closes it. The first slice of
-/// each file is put back once.
+/// Starts workers that take slices until the queue is closed. The last one of `expected` slices closes it. The first
+/// slice of each file is put back once.
 fn start_workers(
     queue: &Arc<Queue>,
     workers: usize,

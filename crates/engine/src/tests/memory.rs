@@ -1,4 +1,5 @@
-//! A source and a sink in memory. They keep entries but no content: what `content` sets stands for the content of a file.
+//! A source and a sink in memory. They keep entries but no content: what `content` sets stands for the content of a
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -267,7 +268,7 @@ impl Sink for MemorySink {
             if has_children(&tree, path) {
                 return Err(Error::not_empty(Side::Destination));
             }
-            if !self.dry_run && !tree.contains_key(&link.to) {
+            if !self.dry_run && !tree.get(&link.to).is_some_and(Entry::is_file) {
                 return Err(Error::no_first_name(Side::Destination));
             }
             let old = if self.dry_run { None } else { tree.insert(path.clone(), Entry::clone(&link.entry)) };

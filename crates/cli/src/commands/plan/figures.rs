@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use crate::settings::{open_list, usage};
 
-/// Bytes that are read of the file at most.
+/// Maximum number of bytes read.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// What a probe measured.
+/// Shows the result of a probe.
 pub(super) struct Figures {
     source: ReadFigures,
     destination: WriteFigures,
@@ -26,7 +26,7 @@ pub(super) struct Figures {
     pub(super) from: String,
 }
 
-/// The line `probe` of `docs/JSON.md`, as far as an estimate needs it.
+/// The fields of the line `probe` of `docs/JSON.md` that a prediction needs.
 #[derive(Deserialize)]
 struct Line {
     source: End,
@@ -78,15 +78,15 @@ impl Figures {
     /// Reads a file; `-` is standard input.
     ///
     /// # Errors
-    /// If it cannot be read, or a probe did not print it.
+    /// [`haul_core::ErrorKind::Usage`] if it is not the output of a probe; errors of reading.
     pub(super) fn read(file: &OsStr) -> Result<Self> {
         let mut text = Vec::new();
         let read = open_list(file)?.take(MOST).read_to_end(&mut text);
         read.map_err(|e| Error::io(Side::Local, "read the figures", &e).on(file.as_bytes()))?;
         let text = String::from_utf8_lossy(&text);
         Self::parse(&text, printable(file.as_bytes())).ok_or_else(|| {
-            let error = usage("read the figures", "there is no line of `haul probe --json` in it");
-            error.on(file.as_bytes()).with_hint("make it with: haul probe --json SRC DST > FILE")
+            let error = usage("read the figures", "it is not the output of `haul probe --json`");
+            error.on(file.as_bytes()).with_hint("create it with: haul probe --json SRC DST > FILE")
         })
     }
 
@@ -132,7 +132,7 @@ impl Figures {
         })
     }
 
-    /// How long the copy of a tree will take that was found in `scan_seconds`.
+    /// Predicts the time of a copy of a tree whose scan took `scan_seconds`.
     pub(super) fn estimate(&self, counts: &Counts, scan_seconds: f64) -> Estimate {
         let measured = Measured { source: &self.source, destination: &self.destination, links: &self.links };
         model::estimate(counts, scan_seconds, &measured, self.compress)
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_read_back_and_used() {
+    fn figures_of_a_probe_are_read_back() {
         let cpu = r#"{"cores":4,"hash":2000000000,"aes":2000000000,"compress":[{"method":"zstd:3","bytes_per_second":400000000,"ratio":0.5}]}"#;
         let text = format!(
             r#"{{"type":"start","schema":1}}
@@ -161,7 +161,7 @@ mod tests {
         let figures = Figures::parse(&text, "f".to_owned()).unwrap();
         let counts = Counts { entries: 100, files: 100, bytes: 20_000_000_000, ..Counts::default() };
         let estimate = figures.estimate(&counts, 1.0);
-        // 20 GB, packed to half, over 100 MB/s.
+        // 20 GB, compressed by half, over 100 MB/s.
         assert_eq!(estimate.limit, Some(model::Stage::Link));
         assert!((100.0..110.0).contains(&estimate.low_seconds), "{estimate:?}");
         assert!(Figures::parse("{\"type\":\"start\"}\nnonsense\n", String::new()).is_none());

@@ -1,4 +1,4 @@
-//! Lists that a plan writes: one for each part, and one of names that do not fit.
+//! Lists that `haul plan` writes: one per part, and one of invalid names.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -7,14 +7,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
+use haul_job::Observer;
 use haul_plan::PlanOutput;
 
 use crate::render::Console;
 use crate::settings::{listed, of_option, usage};
 
-/// Bytes of lists that are kept before they are written.
+/// Bytes buffered before lists are written.
 const PENDING: usize = 4 * 1024 * 1024;
-/// Names with a newline that are told one by one; the others are counted with them.
+/// Number of names with a newline that are reported.
 const ODD: usize = 1000;
 
 /// The lists of a plan.
@@ -23,10 +24,10 @@ pub(super) struct Lists {
     nul: bool,
     unfit: Option<(PathBuf, BufWriter<File>)>,
     failure: Option<Error>,
-    /// What is to be added to each list, and which are there already.
+    /// The buffered bytes of each list, and whether its file exists.
     parts: Vec<Pending>,
     pending: usize,
-    /// Names that a list without NUL cannot hold: the first, and how many.
+    /// Names that a list without NUL cannot contain.
     odd: Vec<RelPath>,
 }
 
@@ -37,10 +38,10 @@ struct Pending {
 }
 
 impl Lists {
-    /// Lists at `prefix` with a number behind it, and one of names at `unfit`; `nul` ends names with NUL.
+    /// Lists at `prefix` plus a number, and a list of invalid names at `unfit`; `nul` ends names with NUL.
     ///
     /// # Errors
-    /// If lists of that prefix are there already, or a file cannot be made.
+    /// [`ErrorKind::Usage`] if lists with that prefix exist, or a file cannot be created.
     pub(super) fn new(prefix: Option<&Path>, unfit: Option<&Path>, nul: bool) -> Result<Self> {
         if let Some(prefix) = prefix {
             refuse_mixing(prefix)?;
@@ -60,17 +61,17 @@ impl Lists {
         })
     }
 
-    /// Writes what is left, and a list for each of `count` parts though nothing is in it. Says how the lists are
-    /// called. Names that could not be listed are told on `console`, each as a failure.
+    /// Writes the remaining bytes, and a list for each of `count` parts even if it is empty. Returns the files of the
+    /// lists. Reports names that could not be listed as failures.
     ///
     /// # Errors
     /// If a list cannot be written.
     pub(super) fn finish(mut self, count: usize, console: &Console) -> Result<Vec<String>> {
         let odd = std::mem::take(&mut self.odd);
         for path in &odd {
-            let cause = "a list without -0 cannot hold a name with a newline";
+            let cause = "a list without -0 cannot contain a name with a newline";
             let error = Error::new(ErrorKind::Unsupported, Side::Local, "list", cause);
-            console.failed(path.as_bytes(), &error.with_hint("use -0, here and with --files-from"));
+            console.failed(path.as_bytes(), &error.with_hint("use -0, also with --files-from"));
         }
         if let Some(error) = self.failure.take() {
             return Err(error);
@@ -84,7 +85,7 @@ impl Lists {
         Ok((0..self.parts.len()).map(|at| list_path(&prefix, at).display().to_string()).collect())
     }
 
-    /// Adds what is pending to the lists.
+    /// Writes the buffered bytes.
     fn write(&mut self, prefix: &Path) -> Result<()> {
         for (at, part) in self.parts.iter_mut().enumerate() {
             if part.made && part.bytes.is_empty() {
@@ -102,7 +103,7 @@ impl Lists {
         Ok(())
     }
 
-    /// The name as a list holds it.
+    /// The name in the format of a list.
     fn record(&mut self, path: &RelPath) -> Option<Vec<u8>> {
         let record = listed(path.as_bytes(), self.nul);
         if record.is_none() && self.odd.len() < ODD && !self.odd.contains(path) {
@@ -145,11 +146,11 @@ fn list_path(prefix: &Path, at: usize) -> PathBuf {
     PathBuf::from(OsString::from_vec(path))
 }
 
-/// Lists of an earlier plan beside those of this one would be copied as if they belonged to it.
+/// Refuses a prefix with lists of an earlier plan, which would be copied along with the new ones.
 fn refuse_mixing(prefix: &Path) -> Result<()> {
     let folder = prefix.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = prefix.file_name() else {
-        return Err(usage("write lists", "the prefix names no file").on(prefix.as_os_str().as_bytes()));
+        return Err(usage("write lists", "the prefix has no file name").on(prefix.as_os_str().as_bytes()));
     };
     let is_list = |found: &OsStr| {
         let number = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
@@ -158,9 +159,9 @@ fn refuse_mixing(prefix: &Path) -> Result<()> {
     for found in std::fs::read_dir(folder).map_err(|e| of_option(failed(&e, folder)))? {
         let found = found.map_err(|e| failed(&e, folder))?;
         if is_list(&found.file_name()) {
-            let error = usage("write lists", "there is a list of an earlier plan")
+            let error = usage("write lists", "a list of an earlier plan exists")
                 .on(found.path().as_os_str().as_bytes());
-            return Err(error.with_hint("remove the lists of that plan, or give another prefix"));
+            return Err(error.with_hint("remove the lists of that plan, or use another prefix"));
         }
     }
     Ok(())

@@ -1,28 +1,28 @@
-//! Looking for faults: facts of each end, of each link, and whether the tree fits.
+//! `probe --doctor`: examines each location and link, and checks that the tree fits.
 
 use std::time::Duration;
 
 use haul_core::probe::{Facts, ProbeResult, ProbeTask};
 use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result};
+use haul_job::source_place;
 use haul_probe::doctor::{Finding, Level, LinkFacts, Role, examine_end, examine_link, examine_space};
 use haul_probe::survey::Counts;
 use haul_remote::{Direction, Peer};
 
 use super::measure::host;
-use super::{Probe, Spot, resolve_here, strange};
-use crate::ends::source_place;
+use super::state::{Probe, Spot, resolve_here, strange};
 use crate::render::Diagnosis;
 
-/// How long a link is loaded: only its order of magnitude matters here.
+/// Duration of the load on a link; only the order of magnitude of its rate matters.
 const LOAD: Duration = Duration::from_millis(800);
-/// Streams that haul opens at most by itself.
+/// Maximum number of connections without `--streams`.
 const STREAMS: u32 = 16;
 
 impl Probe {
-    /// Examines the ends and tells what was found; `true` if something is bad.
+    /// Examines the locations and shows the findings; `true` if there is a problem.
     ///
     /// # Errors
-    /// If an end cannot be reached; what was found by then has been told.
+    /// Errors of reaching a location; the findings so far have been shown.
     pub(super) fn examine(&mut self, source: &Location, destination: Option<&Location>) -> Result<bool> {
         let mut found = Diagnosis::default();
         let ended = match destination {
@@ -52,7 +52,7 @@ impl Probe {
         source: &Location,
         destination: &Location,
     ) -> Result<()> {
-        // Each end is looked at though the other one may not be reached.
+        // Examines each location even if the other cannot be reached.
         let opened = self.open(source, destination);
         let from = opened.as_ref().ok().map(|_| self.spot(source, source_place(source))).transpose()?;
         let place = opened.as_ref().map_or_else(|_| source_place(destination), |(_, place)| place.clone());
@@ -80,7 +80,7 @@ impl Probe {
             let judge = |there: &Counts| examine_space(&space, &counted.counts, there, counted.complete);
             let mut findings = judge(&nothing);
             if findings.iter().any(|finding| finding.level == Level::Bad) {
-                // It may be there already, or part of it.
+                // Part of the tree may already be at the destination.
                 let there = self.ends.source(destination, &place)?;
                 findings = judge(&self.count(&*there)?.counts);
             }
@@ -137,7 +137,7 @@ fn facts(spot: &Spot) -> Result<Facts> {
     facts_of(spot.run(&ProbeTask::Facts { place: spot.place.clone(), other: None })?)
 }
 
-/// This machine, as it sees the way to the remote one.
+/// The facts of this host about the path to the remote host.
 fn local_facts(remote: &Facts) -> Result<Facts> {
     let other = remote.ssh.as_ref().map(|(_, to)| to.clone());
     let place = Place { path: b".".to_vec(), root: PlaceRoot::Exactly };
@@ -148,7 +148,7 @@ fn facts_of(result: ProbeResult) -> Result<Facts> {
     if let ProbeResult::Facts(facts) = result { Ok(*facts) } else { Err(strange()) }
 }
 
-/// What ended the examination, as a finding.
+/// The error that ended the examination, as a finding.
 fn broken(error: &Error) -> Finding {
     let what = match error.kind() {
         ErrorKind::Unreachable | ErrorKind::Protocol => "connection",

@@ -1,31 +1,32 @@
-//! Measuring: source, link, destination, one after the other so that none disturbs the next.
+//! Measures source, link and destination one after the other, so that they do not disturb each other.
 
 use std::time::Duration;
 
 use haul_core::probe::{ProbeResult, ProbeTask, Work};
 use haul_core::{Location, Result};
+use haul_job::{Observer, source_place};
 use haul_probe::model::{self, LinkRate, Measured};
 use haul_remote::{Direction, Peer};
 
-use super::{Probe, rerun, resolve_here, strange};
-use crate::ends::source_place;
+use super::rerun;
+use super::state::{Probe, resolve_here, strange};
 use crate::render::{Measurement, NamedLink};
 
-/// How long one stream is loaded, and how long all of them once no more are opened.
+/// Duration of the load on one connection, and on all of them once their number is stable.
 const ONE: Duration = Duration::from_millis(1500);
 const ALL: Duration = Duration::from_secs(2);
 
 impl Probe {
-    /// Measures what a copy of `source` to `destination` will meet, and tells it.
+    /// Measures for a copy of `source` to `destination`, and shows the result.
     ///
     /// # Errors
-    /// If an end cannot be reached or the source is not there.
+    /// [`haul_core::ErrorKind::NotFound`] if the source does not exist; errors of reaching a location.
     pub(super) fn measure(&mut self, source: &Location, destination: &Location) -> Result<()> {
         let (opened, place) = self.open(source, destination)?;
         let from = self.spot(source, source_place(source))?;
         let to = self.spot(destination, place)?;
         let counted = self.count(&*opened)?;
-        self.console.note("measuring both ends and what is between them: about 15 seconds");
+        self.console.note("measuring both ends and the link: about 15 seconds");
         let samples = counted.survey.samples();
         let task = ProbeTask::Read { place: from.place.clone(), samples };
         let ProbeResult::Read(read) = from.run(&task)? else { return Err(strange()) };
@@ -74,7 +75,7 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
     Ok(LinkRate {
         round_trip,
         one: one.bytes_per_second,
-        // What one carried, all can carry.
+        // All connections carry at least as much as one.
         all: all.bytes_per_second.max(one.bytes_per_second),
         streams: all.connections,
         ramp: all.ramp,
@@ -86,7 +87,7 @@ fn of_work(result: &ProbeResult) -> Result<Work> {
     if let ProbeResult::Work(work) = result { Ok(*work) } else { Err(strange()) }
 }
 
-/// The machine that an end is on, as it was given.
+/// The host of a location, as given.
 pub(super) fn host(at: &Location) -> String {
     match at {
         Location::Local(_) => "here".to_owned(),

@@ -1,16 +1,16 @@
-//! The command that copies what was probed, ready to be pasted into a shell.
+//! The command that copies the probed tree, quoted for a shell.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// Options that only `probe` has, or that are about what it shows. Those with a value of their own are in the second list.
+/// Options of `probe` alone and of its output. Those with a value are in the second list.
 const DROPPED: [&str; 6] = ["--doctor", "--json", "--quiet", "-q", "--progress", "--no-progress"];
 const DROPPED_WITH_VALUE: [&str; 1] = ["--quick"];
 
-/// `haul copy` with the words that `probe` was given, each quoted for a shell.
+/// `haul copy` with the arguments of `probe`, quoted for a shell.
 pub(super) fn copy_command(words: impl IntoIterator<Item = OsString>) -> String {
     let mut command = "haul copy".to_owned();
-    // The program and the first `probe`.
+    // Skips the program and `probe`.
     let mut words = words.into_iter().skip(1);
     for word in words.by_ref() {
         if word == "probe" {
@@ -43,7 +43,7 @@ fn push(command: &mut String, word: &[u8]) {
     command.push_str(&quote(word));
 }
 
-/// A word as a shell reads it back: plain, in single quotes, or for what is no text in `$'…'` of bash, zsh and ksh.
+/// A word quoted for a shell: plain, in single quotes, or in `$'…'` of bash, zsh and ksh if it is not text.
 fn quote(word: &[u8]) -> String {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(b);
     if !word.is_empty() && word.iter().all(plain) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_copy_are_kept() {
+    fn options_of_the_copy_are_kept() {
         let of = |words: &[&str]| copy_command(words.iter().map(OsString::from));
         assert_eq!(of(&["haul", "probe", "a/", "h:b"]), "haul copy a/ h:b");
         assert_eq!(
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_back_what_was_quoted() {
+    fn a_shell_reads_back_quoted_words() {
         for word in [
             &b"it's"[..],
             b"a b",

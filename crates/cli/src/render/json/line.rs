@@ -1,4 +1,4 @@
-//! One line of JSON that is also safe on a terminal.
+//! JSON lines that are safe on a terminal.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use haul_core::text::is_unsafe;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-/// The value on one line, newline included. What a terminal would act on is escaped as `\uNNNN`, which is the same text
-/// to every JSON parser; serde_json escapes only what RFC 8259 demands.
+/// The value on one line, newline included. Escapes characters that control a terminal as `\uNNNN`, which is the same
+/// text to every JSON parser; serde_json escapes only what RFC 8259 demands.
 pub(in crate::render) fn line<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(256);
     value.serialize(&mut Serializer::with_formatter(&mut text, Safe(CompactFormatter)))?;
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_acts_on_nothing_and_a_parser_reads_the_same() {
+    fn control_characters_are_escaped_and_parsed_back() {
         let text = "a\u{9b}2J\u{202e}\u{7f}\x1b\n\"\\é\u{2028}";
         let line = String::from_utf8(line(&[text]).unwrap()).unwrap();
         assert!(!line.trim_end().chars().any(is_unsafe), "{line}");

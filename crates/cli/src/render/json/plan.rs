@@ -4,7 +4,8 @@ use haul_core::RelPath;
 use haul_plan::{Bucket, Folder, HardLinks, Ranked, Tally, Unfit};
 use serde::Serialize;
 
-use super::{Name, probe};
+use super::name::Name;
+use super::probe;
 use crate::render::plan::{Planned, reason_word};
 
 #[derive(Serialize)]

@@ -79,7 +79,7 @@ impl LocalSink {
                 self.tree().unlocked.settled(&entry.path);
                 Ok(())
             }
-            // Nothing was written into it, or somebody has removed it.
+            // Nothing was written into it, or another program has removed it.
             Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.root().error("set the metadata of the folder", &entry.path, errno)),
         }

@@ -64,7 +64,7 @@ fn stage_special(sink: &LocalSink, entry: &Entry, at: &At, part: &At) -> Result<
 }
 
 /// Reserves the name, calls `set`, and renames into place. Removes the staging name if any of that fails.
-pub(super) fn publish(
+fn publish(
     sink: &LocalSink,
     entry: &Entry,
     part: &At,

@@ -1,4 +1,4 @@
-//! The names of staged files and their journals, and to whom a file under such a name belongs.
+//! The names of staged files and their journals, and checks of the files under such names.
 
 use haul_core::staging::{JOURNAL, PART, staging_name};
 use rustix::fs::Statx;

@@ -47,7 +47,7 @@ enum Try {
     Opened(Box<Staged>),
     /// The entry itself exists: another run may be finishing it at this moment.
     Exists,
-    /// The name was in use by somebody else.
+    /// Another process used the name.
     Again,
 }
 

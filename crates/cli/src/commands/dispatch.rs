@@ -1,0 +1,33 @@
+//! Runs the command that was given.
+
+use super::{agent, completions, copy, fifo, get, hash, jobs, ls, man, plan, probe, put, rm, sync, verify};
+use crate::args::Command;
+use crate::exit_code::Exit;
+use crate::render::print_error;
+
+/// Runs a command. Prints an error that ends it before it has a summary.
+pub(crate) fn run(command: Command) -> Exit {
+    let ended = match command {
+        Command::Copy(args) => copy::run(*args),
+        Command::Sync(args) => sync::run(*args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Hash(args) => hash::run(&args),
+        Command::Put(args) => put::run(&args),
+        Command::Get(args) => match &args.fifo_dir {
+            Some(dir) => fifo::run(&args, dir),
+            None => get::run(&args),
+        },
+        Command::Ls(args) => ls::run(&args),
+        Command::Rm(args) => rm::run(&args),
+        Command::Jobs(args) => jobs::run(args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Probe(args) => probe::run(&args),
+        Command::Agent(args) => agent::run(&args),
+        Command::Completions { shell } => completions::run(shell),
+        Command::Man { dir } => man::run(&dir),
+    };
+    ended.unwrap_or_else(|error| {
+        print_error(&error);
+        Exit::of_error(&error)
+    })
+}

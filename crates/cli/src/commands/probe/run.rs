@@ -1,0 +1,61 @@
+//! Runs `haul probe`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_core::{ErrorKind, Report, Result};
+use haul_engine::Cancel;
+use haul_job::{Ends, Observer};
+
+use super::state::Probe;
+use crate::args::ProbeArgs;
+use crate::commands::output::settings;
+use crate::exit_code::Exit;
+use crate::locations::parse_file_location;
+use crate::render::{Command, Console, Start, Summary};
+use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
+use crate::signals;
+
+/// Measures source, destination and link, or looks for problems.
+///
+/// # Errors
+/// Errors before the run starts; later errors are in the summary.
+pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
+    let (source, destination) = match args.ends.as_slice() {
+        [source, destination] => (parse_file_location(source)?, Some(parse_file_location(destination)?)),
+        [one] if args.doctor => (parse_file_location(one)?, None),
+        _ => return Err(usage("probe", "it takes two locations, SRC and DST; with --doctor SRC is enough")),
+    };
+    one_stdin(&args.filter, None)?;
+    let scan = scan_options(&args.filter)?;
+    let link = LinkSettings::resolve(&args.link)?;
+    let start = Start {
+        command: Command::Probe,
+        sources: vec![source.to_string()],
+        destination: destination.as_ref().map(ToString::to_string),
+        job: None,
+    };
+    let console = Console::start(settings(&args.output), &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let noted = Arc::clone(&console);
+    let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
+    let streams = args.link.streams;
+    let mut probe = Probe { ends, scan, quick, streams, console, cancel, begun: Instant::now() };
+    let ended = match &destination {
+        Some(destination) if !args.doctor => probe.measure(&source, destination).map(|()| false),
+        destination => probe.examine(&source, destination.as_ref()),
+    };
+    let seconds = probe.begun.elapsed().as_secs_f64();
+    let (report, bad) = match ended {
+        Ok(bad) => (Report { seconds, ..Report::default() }, bad),
+        Err(error) if error.kind() == ErrorKind::Cancelled => {
+            (Report { interrupted: true, seconds, ..Report::default() }, false)
+        }
+        Err(error) => (Report { fatal: Some(error), seconds, ..Report::default() }, false),
+    };
+    let mut summary = Summary::new(Command::Probe, report);
+    summary.bad = bad;
+    Ok(probe.console.finish(summary))
+}

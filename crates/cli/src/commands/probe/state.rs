@@ -1,0 +1,134 @@
+//! The state of a probe, and what measuring and examining share.
+
+use haul_core::sync::Mutex;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_core::probe::{ProbeResult, ProbeTask};
+use haul_core::{EntryKind, Error, ErrorKind, Location, Place, Result, ScanOptions, Side, Source};
+use haul_engine::Cancel;
+use haul_job::{Ends, Landing, destination_place, root_name, source_place};
+use haul_probe::survey::{Counts, Survey};
+use haul_remote::Peer;
+
+use crate::commands::found::show_found;
+use crate::render::Console;
+
+/// Interval of progress updates.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The state of a probe.
+pub(super) struct Probe {
+    pub(super) ends: Ends,
+    pub(super) scan: ScanOptions,
+    /// The maximum time to count the source.
+    pub(super) quick: Option<Duration>,
+    /// The value of `--streams`.
+    pub(super) streams: Option<u32>,
+    pub(super) console: Arc<Console>,
+    pub(super) cancel: Cancel,
+    pub(super) begun: Instant,
+}
+
+/// A location with its session.
+pub(super) struct Spot {
+    pub(super) at: Location,
+    pub(super) place: Place,
+    /// The remote haul; `None` if the location is local.
+    pub(super) peer: Option<Arc<Peer>>,
+}
+
+impl Spot {
+    /// Runs a task on the host of the location.
+    pub(super) fn run(&self, task: &ProbeTask) -> Result<ProbeResult> {
+        match &self.peer {
+            Some(peer) => peer.probe(task),
+            None => haul_probe::run(task, &resolve_here),
+        }
+    }
+}
+
+/// The path of a local place.
+pub(super) fn resolve_here(place: &Place) -> Result<PathBuf> {
+    haul_local::resolve(place, false)
+}
+
+/// A counted tree.
+pub(super) struct Counted {
+    pub(super) survey: Survey,
+    pub(super) counts: Counts,
+    pub(super) seconds: f64,
+    /// Whether the whole tree was counted.
+    pub(super) complete: bool,
+}
+
+impl Probe {
+    pub(super) fn spot(&mut self, at: &Location, place: Place) -> Result<Spot> {
+        Ok(Spot { at: at.clone(), place, peer: self.ends.peer_of(at)? })
+    }
+
+    /// Opens the source, and finds its place at the destination.
+    pub(super) fn open(
+        &mut self,
+        source: &Location,
+        destination: &Location,
+    ) -> Result<(Arc<dyn Source>, Place)> {
+        let opened = self.ends.source(source, &source_place(source))?;
+        let Some(root) = opened.root()? else {
+            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+            return Err(error.on(source.to_string()));
+        };
+        let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
+        let name = root_name(source, landing).unwrap_or_default();
+        self.scan.rules = self.scan.rules.iter().map(|rule| rule.below(name)).collect();
+        Ok((opened, destination_place(source, destination, landing)))
+    }
+
+    /// Counts a tree.
+    pub(super) fn count(&self, source: &dyn Source) -> Result<Counted> {
+        struct State {
+            survey: Survey,
+            shown: Instant,
+            complete: bool,
+        }
+        let begun = Instant::now();
+        let state = Mutex::new(State { survey: Survey::default(), shown: begun, complete: true });
+        let lock = || state.lock();
+        // Not `self`: the sessions with other machines belong to one thread.
+        let (console, cancel, quick, since) = (&self.console, &self.cancel, self.quick, self.begun);
+        source.scan(&self.scan, &|batch| {
+            let mut state = lock();
+            state.survey.add(&batch);
+            if state.shown.elapsed() >= LOOK {
+                state.shown = Instant::now();
+                let counts = state.survey.counts();
+                show_found(console, since, counts.entries, counts.bytes);
+            }
+            let late = quick.is_some_and(|limit| begun.elapsed() >= limit);
+            if late || cancel.is_cancelled() {
+                state.complete = false;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        self.go_on()?;
+        let State { survey, complete, .. } = state.into_inner();
+        let counts = survey.counts();
+        Ok(Counted { counts, survey, seconds: begun.elapsed().as_secs_f64(), complete })
+    }
+
+    /// Returns an error if the run was interrupted.
+    pub(super) fn go_on(&self) -> Result<()> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, Side::Local, "measure", "interrupted"));
+        }
+        Ok(())
+    }
+}
+
+/// The error of an unexpected reply.
+pub(super) fn strange() -> Error {
+    Error::new(ErrorKind::Protocol, Side::Wire, "measure", "the remote haul sent an unexpected reply")
+}

@@ -1,0 +1,129 @@
+//! What `copy` and `sync` share: runs a job and shows it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use haul_core::Result;
+use haul_engine::{Cancel, Delete};
+use haul_job::{CopyJob, IndexRequest, Observer, Outcome, Request};
+
+use super::output::transfer_settings;
+use crate::args::TransferArgs;
+use crate::exit_code::Exit;
+use crate::jobs::Job;
+use crate::locations::parse_location;
+use crate::render::{Command, Console, OutputSettings, Start, Summary};
+use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
+use crate::signals;
+
+/// A `copy` or `sync`, as given on the command line.
+pub(super) struct Transfer<'a> {
+    /// The command.
+    pub(super) command: Command,
+    /// The sources.
+    pub(super) sources: &'a [OsString],
+    /// The destination.
+    pub(super) destination: &'a OsString,
+    /// The file of `--files-from`.
+    pub(super) files_from: Option<OsString>,
+    /// The options.
+    pub(super) args: &'a TransferArgs,
+    /// What `sync` deletes.
+    pub(super) delete: Option<Delete>,
+}
+
+/// Runs a `copy` or `sync`.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if the request is invalid, and errors of starting threads.
+pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
+    let Transfer { command, files_from, args, .. } = transfer;
+    let output = transfer_settings(args);
+    let request = request(transfer)?;
+    let mut link = LinkSettings::resolve(&args.link)?
+        .compressed(&args.compress)
+        .with_stores(&args.store)
+        .storing(&args.stored);
+    link.config.limit_operations(args.limits.iops);
+    link.check_endpoint(request.sources.iter().chain([&request.destination]))?;
+    refuse_truncating(files_from.as_ref(), &output)?;
+    let sources = request.sources.iter().map(ToString::to_string).collect();
+    let destination = Some(request.destination.to_string());
+    let job = CopyJob::check(request, files_from.is_some())?;
+    let paths = files_from.as_ref().map(|file| read_paths(file, args.filter.from0)).transpose()?;
+    let verbose = output.verbose;
+    let record = (!args.dry_run).then(|| Job::start().map(Arc::new)).transpose();
+    let start =
+        Start { job: record.as_ref().ok().cloned().flatten(), command: *command, sources, destination };
+    let console = Console::start(output, &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    if job.is_local() {
+        note_useless(&link, &console);
+    }
+    let schedule = args.limits.bwlimit.clone();
+    let rate = Box::new(move || schedule.as_ref().and_then(Timetable::rate_now));
+    let listen = |handle| {
+        let listening = record.and_then(|record| record.map_or(Ok(()), |record| record.listen(handle)));
+        if let Some(error) = listening.err().filter(|_| verbose) {
+            console.note(&format!("`haul jobs` will not list this run: {error}"));
+        }
+    };
+    let observer: Arc<dyn Observer> = console.clone();
+    let outcome = job.run(link.config, paths, (rate, listen), &observer, &cancel)?;
+    Ok(console.finish(summary(*command, outcome)))
+}
+
+/// The request that the options make.
+fn request(transfer: &Transfer<'_>) -> Result<Request> {
+    let args = transfer.args;
+    let sources = transfer.sources.iter().map(|source| parse_location(source)).collect::<Result<_>>()?;
+    let destination = parse_location(transfer.destination)?;
+    let TransferSettings { scan, sink, trust } = TransferSettings::resolve(args)?;
+    let index = args.index.index.clone();
+    Ok(Request {
+        sources,
+        destination,
+        scan,
+        sink,
+        trust,
+        on_full: args.full.on_full,
+        nice: args.limits.nice,
+        index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
+        delete: transfer.delete,
+    })
+}
+
+fn summary(command: Command, outcome: Outcome) -> Summary {
+    let mut summary = Summary::new(command, outcome.report);
+    summary.retry = outcome.retry;
+    summary.index = outcome.index;
+    summary.requests = outcome.requests;
+    summary.estimate = outcome.estimate;
+    summary
+}
+
+/// Reports options that have no effect on a local copy.
+fn note_useless(link: &LinkSettings, console: &Console) {
+    if link.remote_only.is_empty() {
+        return;
+    }
+    let options = link.remote_only.join(", ");
+    let verb = if link.remote_only.len() == 1 { "has" } else { "have" };
+    console.note(&format!("{options} {verb} no effect: source and destination are local"));
+}
+
+/// Refuses to write the list of failed paths over the list that is being read.
+fn refuse_truncating(files_from: Option<&OsString>, output: &OutputSettings) -> Result<()> {
+    let (Some(read), Some((written, _))) = (files_from, &output.failed) else { return Ok(()) };
+    let (Ok(read), Ok(written)) = (fs::metadata(read), fs::metadata(written)) else {
+        return Ok(());
+    };
+    if read.is_file() && (read.dev(), read.ino()) == (written.dev(), written.ino()) {
+        let error = usage("use --failed", "it is the file that --files-from reads");
+        return Err(error.with_hint("write the failed paths to another file"));
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The record of the run of this process.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::io;
+use std::time::{Duration, Instant};
+
+use haul_core::Totals;
+use haul_core::path::printable;
+use haul_engine::RateHandle;
+
+use super::control;
+use super::folder::Folder;
+use super::process::Process;
+use super::record::{Ended, Record};
+
+/// Interval of updates of a record.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The record of the run of this process.
+pub(crate) struct Job {
+    folder: Folder,
+    state: Mutex<Inner>,
+    id: u64,
+}
+
+struct Inner {
+    record: Record,
+    begun: Instant,
+    written: Instant,
+    ended: bool,
+}
+
+impl Job {
+    /// Creates the record.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn start() -> io::Result<Self> {
+        let folder = Folder::open()?;
+        let id = folder.claim()?;
+        let words = std::env::args_os().map(|word| printable(word.as_encoded_bytes())).collect();
+        let here = std::env::current_dir().map(|dir| printable(dir.as_os_str().as_encoded_bytes()));
+        let record = Record::new(id, words, here.unwrap_or_default(), Process::this());
+        folder.write(&record)?;
+        folder.tidy();
+        let now = Instant::now();
+        let state = Mutex::new(Inner { record, begun: now, written: now, ended: false });
+        Ok(Self { folder, state, id })
+    }
+
+    /// The job number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Lets other processes of this user change the limit.
+    ///
+    /// # Errors
+    /// If the socket cannot be created.
+    pub(crate) fn listen(&self, governor: RateHandle) -> io::Result<()> {
+        control::listen(&self.folder, self.id, governor)
+    }
+
+    /// Updates the progress.
+    pub(crate) fn progress(&self, totals: &Totals) {
+        let mut state = self.lock();
+        if state.written.elapsed() >= PERIOD {
+            state.written = Instant::now();
+            state.record.totals = *totals;
+            state.record.seconds = state.begun.elapsed().as_secs_f64();
+            let _ = self.folder.write(&state.record);
+        }
+    }
+
+    /// Records the end of the run.
+    pub(crate) fn ended(&self, totals: &Totals, ended: Ended) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.record.totals = *totals;
+        state.record.seconds = state.begun.elapsed().as_secs_f64();
+        state.record.end(ended);
+        let _ = self.folder.write(&state.record);
+        self.folder.remove_socket(self.id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.state.lock()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // The run failed before it started, and there is nothing to resume.
+        if !self.lock().ended {
+            self.folder.remove(self.id);
+        }
+    }
+}

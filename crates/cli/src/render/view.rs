@@ -1,0 +1,59 @@
+//! The interface of the text and JSON output.
+
+use std::sync::Arc;
+
+use haul_core::event::Action;
+use haul_core::{Error, Progress};
+
+use super::plan::Planned;
+use super::probe::{Diagnosis, Measurement};
+use super::summary::{Command, Summary};
+use crate::jobs::Job;
+
+/// A difference between source and destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Difference {
+    /// The destination lacks the entry.
+    Missing,
+    /// The content differs.
+    Differs,
+    /// Only the destination has the entry.
+    Extra,
+}
+
+/// The description of a run at its start.
+pub(crate) struct Start {
+    /// The command.
+    pub(crate) command: Command,
+    /// The sources, as text.
+    pub(crate) sources: Vec<String>,
+    /// The destination, if there is one.
+    pub(crate) destination: Option<String>,
+    /// The record of the run, if it has one.
+    pub(crate) job: Option<Arc<Job>>,
+}
+
+/// Shows a run. Names are the bytes of the names in the transfer.
+pub(super) trait View: Send + Sync {
+    /// The run starts.
+    fn start(&self, start: &Start);
+    /// The progress.
+    fn progress(&self, progress: &Progress);
+    /// An entry was handled; in a dry run, would be.
+    fn entry(&self, action: Action, name: &[u8], len: u64);
+    /// An entry failed; `live`: show it at once.
+    fn failed(&self, name: &[u8], error: &Error, live: bool);
+    /// Shows a difference between source and destination.
+    fn difference(&self, difference: Difference, name: &[u8], detail: &str);
+    /// A message for the user.
+    fn note(&self, text: &str);
+    /// Shows the result of a probe.
+    fn measurement(&self, measurement: &Measurement);
+    /// Shows an analysed tree.
+    fn planned(&self, planned: &Planned);
+    /// Shows the findings of `probe --doctor`.
+    fn diagnosis(&self, diagnosis: &Diagnosis);
+    /// Records the end of the run.
+    fn summary(&self, summary: &Summary);
+}

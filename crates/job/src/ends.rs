@@ -1,0 +1,311 @@
+//! Opens sources and destinations. One session per remote host serves all roots on it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use haul_core::location::SshHost;
+use haul_core::{
+    Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
+};
+use haul_index::Index;
+use haul_object::Client;
+use haul_remote::{Pair, Peer, PeerConfig};
+use haul_sftp::Sftp;
+use haul_ssh::bootstrap;
+use haul_store::{Bill, Detail};
+
+use super::ends_config::EndsConfig;
+use super::requests::RequestCounts;
+
+/// Receives messages for the user.
+pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Called for each new session with a remote haul.
+pub(crate) type OnSession = Box<dyn FnMut(&SshHost, &Arc<Peer>) -> Result<()>>;
+
+/// A session with a remote host.
+#[derive(Clone)]
+enum Remote {
+    /// A remote haul.
+    Peer(Arc<Peer>),
+    /// An SFTP server.
+    Sftp(Arc<Sftp>),
+}
+
+/// Opens sources and destinations, and holds the sessions with remote hosts.
+pub struct Ends {
+    config: EndsConfig,
+    note: Note,
+    /// The index of the source.
+    index: Option<Arc<Index>>,
+    /// Cancels requests to stores.
+    cancel: Arc<AtomicBool>,
+    /// Open buckets, one client per side.
+    stores: Vec<(ObjectPlace, Side, Arc<Client>)>,
+    // Dropped before the sessions.
+    /// Pairs of remote hauls with a direct connection, by their hosts.
+    pairs: HashMap<(SshHost, SshHost), Pair>,
+    /// Whether the user was told that data passes through this host.
+    relay_reported: bool,
+    // Dropped before the sessions.
+    on_session: Option<OnSession>,
+    /// Sessions by host, and whether SFTP was requested.
+    remote: HashMap<(SshHost, bool), Remote>,
+}
+
+impl Ends {
+    /// Opens nothing yet. `cancel` cancels requests to stores.
+    pub fn new(config: EndsConfig, note: Note, cancel: Arc<AtomicBool>) -> Self {
+        let (pairs, remote) = (HashMap::new(), HashMap::new());
+        Self {
+            config,
+            note,
+            index: None,
+            cancel,
+            stores: Vec::new(),
+            pairs,
+            relay_reported: false,
+            on_session: None,
+            remote,
+        }
+    }
+
+    /// Uses this index for the local source.
+    pub(crate) fn use_index(&mut self, index: Option<Arc<Index>>) {
+        self.index = index;
+    }
+
+    /// Requests made to stores; `None` if no store was opened.
+    pub fn requests(&self) -> Option<RequestCounts> {
+        let mut counts = (!self.stores.is_empty()).then(RequestCounts::default)?;
+        self.stores.iter().for_each(|(.., client)| counts.add(client.requests()));
+        Some(counts)
+    }
+
+    /// A counter of the requests that a run between two open locations needs; `None` if neither is in a store.
+    pub(crate) fn bill(&self, source: &Location, at: &Location) -> Option<Bill> {
+        let open = |end: &Location, side: Side| {
+            let Location::Object(place) = end else { return None };
+            let same = |other: &ObjectPlace| (other.kind, &other.bucket) == (place.kind, &place.bucket);
+            self.stores.iter().find(|(other, of, _)| same(other) && *of == side).map(|(.., client)| client)
+        };
+        let (source_client, client) = (open(source, Side::Source), open(at, Side::Destination));
+        (source_client.is_some() || client.is_some())
+            .then(|| Bill::new(source_client.cloned(), client.cloned(), is_same_bucket(source, at)))
+    }
+
+    /// The client of the bucket of a place.
+    fn store(&mut self, place: &ObjectPlace, side: Side) -> Result<Arc<Client>> {
+        let bucket = ObjectPlace { key: String::new(), ..place.clone() };
+        let known = self.stores.iter().find(|(other, of, _)| *other == bucket && *of == side);
+        if let Some((.., client)) = known {
+            return Ok(Arc::clone(client));
+        }
+        let (cancel, note) = (Arc::clone(&self.cancel), Arc::clone(&self.note));
+        let client = Arc::new(haul_object::open(place, side, &self.config.stores, cancel, note)?);
+        // Reports refused credentials once instead of for each object. Without permission to list, writes may still
+        // work.
+        match client.list(&place.key, true, None) {
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => return Err(error),
+            _ => {}
+        }
+        self.stores.push((bucket, side, Arc::clone(&client)));
+        Ok(client)
+    }
+
+    /// Announces that all sources and the destination are remote: data need not pass through this host.
+    pub(crate) fn expect_third_party_copy(&mut self) {
+        self.config.peer.defer = true;
+    }
+
+    /// Opens a source.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; errors of resolving the path.
+    pub fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
+        let ops = Arc::clone(&self.config.ops.source);
+        if let Location::Object(object) = at {
+            let client = self.store(object, Side::Source)?;
+            return haul_store::open_source(&client, place, Detail::Full, &self.config.pool);
+        }
+        if let (Location::Local(_), Some(index)) = (at, &self.index) {
+            return haul_local::open_indexed_source(place, &self.config.pool, &ops, index);
+        }
+        self.read(at, place, &ops)
+    }
+
+    /// Opens a destination as a source, to list what it has.
+    ///
+    /// # Errors
+    /// As [`Ends::source`].
+    pub(crate) fn view(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
+        let ops = Arc::clone(&self.config.ops.destination);
+        if let Location::Object(object) = at {
+            let client = self.store(object, Side::Destination)?;
+            return haul_store::open_source(&client, place, Detail::Names, &self.config.pool);
+        }
+        self.read(at, place, &ops)
+    }
+
+    fn read(&mut self, at: &Location, place: &Place, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
+        match self.remote(at)? {
+            None => haul_local::open_source(place, false, &self.config.pool, ops),
+            Some(Remote::Peer(peer)) => peer.open_source(place),
+            Some(Remote::Sftp(sftp)) => sftp.open_source(place),
+        }
+    }
+
+    /// Opens a destination in a file system.
+    fn sink(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        match self.remote(at)? {
+            None => {
+                haul_local::open_sink(place, false, options, &self.config.pool, &self.config.ops.destination)
+            }
+            Some(Remote::Peer(peer)) => peer.open_sink(place, options),
+            Some(Remote::Sftp(sftp)) => sftp.open_sink(place, options),
+        }
+    }
+
+    /// Opens the destination of a copy from the place `from` of `source`. If both are remote hauls, they connect to
+    /// each other if they can.
+    ///
+    /// # Errors
+    /// As [`Ends::source`].
+    pub(crate) fn sink_of(
+        &mut self,
+        (source, from): (&Location, &Place),
+        at: &Location,
+        place: &Place,
+        options: &SinkOptions,
+    ) -> Result<Arc<dyn Sink>> {
+        if let (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) = (source, at)
+            && let (Some(Remote::Peer(reader)), Some(Remote::Peer(writer))) =
+                (self.remote(source)?, self.remote(at)?)
+            && !options.dry_run
+        {
+            let number = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+            let pair = match self.pairs.entry((a.clone(), b.clone())) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let (config, note) = (&self.config.peer, Arc::clone(&self.note));
+                    new.insert(Pair::introduce(number, &reader, &writer, config, note)?)
+                }
+            };
+            return writer.open_sink_of(place, options, pair, from);
+        }
+        if let Location::Object(to) = at {
+            let same_bucket = is_same_bucket(source, at);
+            if !same_bucket {
+                self.report_relay(source, at);
+            }
+            let client = self.store(to, Side::Destination)?;
+            let (stored, pool) = (&self.config.stored, &self.config.pool);
+            return haul_store::open_sink(&client, place, options, same_bucket.then_some(from), stored, pool);
+        }
+        self.report_relay(source, at);
+        for end in [source, at] {
+            if let Some(Remote::Peer(peer)) = self.remote(end)? {
+                peer.look_around();
+            }
+        }
+        self.sink(at, place, options)
+    }
+
+    /// Reports once that data between two remote locations passes through this host.
+    fn report_relay(&mut self, source: &Location, at: &Location) {
+        let both = !matches!(source, Location::Local(_)) && !matches!(at, Location::Local(_));
+        if both && !std::mem::replace(&mut self.relay_reported, true) {
+            (self.note)("source and destination are remote: the data passes through this host");
+        }
+    }
+
+    /// Calls `on_session` for each session that opens from now on. It is dropped before the sessions.
+    pub(crate) fn on_session(&mut self, on_session: OnSession) {
+        self.on_session = Some(on_session);
+    }
+
+    /// Whether a location is on a host with a remote haul. Opens the session.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached.
+    pub(crate) fn is_peer(&mut self, at: &Location) -> Result<bool> {
+        Ok(matches!(self.remote(at)?, Some(Remote::Peer(_))))
+    }
+
+    /// The remote haul of a location; `None` if it is local.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; [`ErrorKind::Unsupported`] if it has no
+    /// haul.
+    pub fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
+        match self.remote(at)? {
+            None => Ok(None),
+            Some(Remote::Peer(peer)) => Ok(Some(peer)),
+            Some(Remote::Sftp(_)) => {
+                let why = "the remote host needs haul; an SFTP server is not enough";
+                Err(Error::new(ErrorKind::Unsupported, Side::Wire, "measure", why).on(at.to_string()))
+            }
+        }
+    }
+
+    /// The session with the host of a location; `None` if it is local or in a store.
+    fn remote(&mut self, at: &Location) -> Result<Option<Remote>> {
+        let (host, sftp) = match at {
+            Location::Local(_) | Location::Object(_) => return Ok(None),
+            Location::Ssh { host, .. } => (host, false),
+            Location::Sftp { host, .. } => (host, true),
+        };
+        let key = (host.clone(), sftp);
+        if let Some(remote) = self.remote.get(&key) {
+            return Ok(Some(remote.clone()));
+        }
+        let remote = if sftp { Remote::Sftp(self.sftp(host)?) } else { self.peer(host)? };
+        if let (Some(on_session), Remote::Peer(peer)) = (&mut self.on_session, &remote) {
+            on_session(host, peer)?;
+        }
+        self.remote.insert(key, remote.clone());
+        Ok(Some(remote))
+    }
+
+    fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
+        let (streams, iops) = (self.config.peer.streams, self.config.peer.iops);
+        let limits = haul_sftp::Limits { streams, iops };
+        Sftp::connect(host, &self.config.peer.ssh, limits, &self.config.pool, Arc::clone(&self.note))
+    }
+
+    /// Connects to a remote haul. If the host has none, uploads it with `--bootstrap`; otherwise uses SFTP, unless the
+    /// user gave the path of haul.
+    fn peer(&self, host: &SshHost) -> Result<Remote> {
+        let error = match self.connect(host, &self.config.peer) {
+            Ok(peer) => return Ok(Remote::Peer(peer)),
+            Err(error) if haul_ssh::is_missing(&error) => error,
+            Err(error) => return Err(error),
+        };
+        if self.config.bootstrap {
+            let remote_haul = bootstrap(host, &self.config.peer.ssh, &self.note)?;
+            return self
+                .connect(host, &PeerConfig { remote_haul, ..self.config.peer.clone() })
+                .map(Remote::Peer);
+        }
+        if self.config.haul_named {
+            return Err(error);
+        }
+        (self.note)(&format!("haul is not installed on {host}: using SFTP"));
+        self.sftp(host).map(Remote::Sftp).map_err(|other| {
+            let hint = "install haul on the remote host, or use --bootstrap; SFTP failed too";
+            error.with_hint(format!("{hint}: {}", other.cause()))
+        })
+    }
+
+    fn connect(&self, host: &SshHost, config: &PeerConfig) -> Result<Arc<Peer>> {
+        Peer::connect(host, config, &self.config.pool, Arc::clone(&self.note))
+    }
+}
+
+/// Whether both locations are in one bucket.
+fn is_same_bucket(source: &Location, at: &Location) -> bool {
+    let (Location::Object(from), Location::Object(to)) = (source, at) else { return false };
+    (from.kind, &from.bucket) == (to.kind, &to.bucket)
+}

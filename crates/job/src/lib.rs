@@ -1,0 +1,43 @@
+//! A copy from end to end: opens sources and destinations, plans which source goes where, runs the engine on each part
+//! and joins the reports. The command line is one caller: it converts options to a [`Request`] and shows what an
+//! [`Observer`] is told.
+//!
+//! Two decisions are made here and nowhere else: which files are compared by blocks (`delta`), and who applies the rate
+//! limit (`rate`).
+
+#[cfg(test)]
+mod conformance;
+mod delta;
+mod ends;
+mod ends_config;
+mod errors;
+mod index;
+mod merge;
+mod mounted;
+mod nice;
+mod observer;
+mod overlap;
+mod part;
+mod place;
+mod plan;
+mod rate;
+mod rate_limited;
+mod requests;
+mod rootless;
+mod run;
+mod siblings;
+mod state;
+mod trust;
+
+pub use ends::{Ends, Note};
+pub use ends_config::{EndsConfig, SideOps};
+pub use errors::usage;
+pub use index::IndexRequest;
+pub use observer::Observer;
+pub use part::PartReporter;
+pub use place::{Landing, destination_place, root_name, source_place};
+pub use plan::Paths;
+pub use requests::RequestCounts;
+pub use run::{CopyJob, Outcome, Request};
+pub use state::hosts_dir;
+pub use trust::TrustRequest;

@@ -1,0 +1,18 @@
+//! What a job reports while it runs.
+
+use haul_core::event::Action;
+use haul_core::{Error, Progress};
+
+/// Receives the events of a job, from several threads. Names are those in the transfer.
+pub trait Observer: Send + Sync {
+    /// The progress of the whole job.
+    fn progress(&self, progress: &Progress);
+    /// An entry was handled; in a dry run, would be.
+    fn entry(&self, action: Action, name: &[u8], len: u64);
+    /// An entry failed.
+    fn failed(&self, name: &[u8], error: &Error);
+    /// A message for the user.
+    fn note(&self, text: &str);
+    /// A message for the user about a problem; shown even if messages are off.
+    fn warn(&self, text: &str);
+}

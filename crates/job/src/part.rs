@@ -1,0 +1,157 @@
+//! The events of one part of a job as events of the whole: names as in the transfer, counts added to those of the parts
+//! before.
+
+use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
+use haul_store::Bill;
+
+use super::observer::Observer;
+
+/// Converts the engine's events on one source.
+pub struct PartReporter<'a> {
+    /// Receives the converted events.
+    pub observer: &'a dyn Observer,
+    /// The name of the source's root in the transfer; empty if it has none.
+    pub root_name: &'a [u8],
+    /// The totals of the parts before.
+    pub before: Totals,
+    /// This is the last part.
+    pub last: bool,
+    /// Paths come from a list: a failure at the root is a failure of a line of the list, which the error names.
+    pub listed: bool,
+    /// The rate limit.
+    pub pace: Option<&'a Pace>,
+    /// In a dry run, counts the requests that a store would get.
+    pub bill: Option<&'a Bill>,
+}
+
+impl PartReporter<'_> {
+    /// Whether a rate is about the rate limit. Below it, something else limits the run.
+    fn is_limited(&self, rate: f64) -> bool {
+        let allowed = self.pace.and_then(|pace| pace.outbound.rate());
+        allowed.is_some_and(|allowed| rate >= allowed as f64 * 0.85)
+    }
+
+    /// The name of a path of this part in the transfer.
+    pub fn name(&self, path: &RelPath) -> Vec<u8> {
+        match (self.root_name, path.as_bytes()) {
+            (root, []) => root.to_vec(),
+            ([], path) => path.to_vec(),
+            (root, path) => [root, b"/", path].concat(),
+        }
+    }
+}
+
+impl Reporter for PartReporter<'_> {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Progress(progress) => {
+                let mut totals = self.before;
+                totals.add(&progress.totals);
+                let scan_done = progress.scan_done && self.last;
+                let limit = if progress.limit != Limit::Room && self.is_limited(progress.rate) {
+                    Limit::Rate
+                } else {
+                    progress.limit
+                };
+                self.observer.progress(&Progress { totals, scan_done, limit, ..*progress });
+            }
+            Event::Entry { action, path, len } => {
+                self.bill.iter().for_each(|bill| bill.entry(*action, *len));
+                self.observer.entry(*action, &self.name(path), *len);
+            }
+            Event::Failed(failure) if self.listed && failure.path.is_root() || failure.has_no_path() => {
+                self.observer.failed(failure.error.subject(), &failure.error);
+            }
+            Event::Failed(failure) => self.observer.failed(&self.name(&failure.path), &failure.error),
+            Event::Note(text) => self.observer.note(text),
+            Event::Warning(text) => self.observer.warn(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use haul_core::event::Action;
+    use haul_core::{Error, ErrorKind, Failure, Side};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<String>>);
+
+    impl Seen {
+        fn add(&self, text: String) {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+
+    impl Observer for Seen {
+        fn progress(&self, progress: &Progress) {
+            self.add(format!("{} {} {:?}", progress.totals.found, progress.scan_done, progress.limit));
+        }
+
+        fn entry(&self, _: Action, name: &[u8], _: u64) {
+            self.add(String::from_utf8_lossy(name).into_owned());
+        }
+
+        fn failed(&self, name: &[u8], _: &Error) {
+            self.add(format!("failed {}", String::from_utf8_lossy(name)));
+        }
+
+        fn note(&self, text: &str) {
+            self.add(text.to_owned());
+        }
+
+        fn warn(&self, text: &str) {
+            self.add(text.to_owned());
+        }
+    }
+
+    fn reporter<'a>(seen: &'a Seen, pace: &'a Pace, listed: bool) -> PartReporter<'a> {
+        let before = Totals { found: 5, ..Totals::default() };
+        PartReporter {
+            observer: seen,
+            root_name: b"src",
+            before,
+            last: false,
+            listed,
+            pace: Some(pace),
+            bill: None,
+        }
+    }
+
+    #[test]
+    fn names_and_counts_are_those_of_the_whole() {
+        let (seen, pace) = (Seen::default(), Pace::default());
+        pace.set(Some(1000));
+        let reporter = reporter(&seen, &pace, false);
+        let path = RelPath::new(b"a").unwrap();
+        reporter.event(&Event::Entry { action: Action::Copied, path: &path, len: 1 });
+        for rate in [900.0, 100.0] {
+            reporter.event(&Event::Progress(Progress {
+                totals: Totals { found: 2, ..Totals::default() },
+                scan_done: true,
+                seconds: 1.0,
+                rate,
+                streams: 0,
+                method: None,
+                tcp: None,
+                limit: Limit::Link,
+                eta_seconds: None,
+            }));
+        }
+        assert_eq!(*seen.0.lock().unwrap(), ["src/a", "7 false Rate", "7 false Link"]);
+    }
+
+    #[test]
+    fn a_failed_line_of_a_list_is_named_by_its_error() {
+        let (seen, pace) = (Seen::default(), Pace::default());
+        let error = Error::new(ErrorKind::NotFound, Side::Source, "copy", "no").on("../x");
+        let failure = Failure { path: RelPath::root(), error };
+        reporter(&seen, &pace, true).event(&Event::Failed(&failure));
+        reporter(&seen, &pace, false).event(&Event::Failed(&failure));
+        assert_eq!(*seen.0.lock().unwrap(), ["failed ../x", "failed src"]);
+    }
+}

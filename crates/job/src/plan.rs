@@ -1,0 +1,231 @@
+//! Plans which source goes where. Everything is opened and checked before anything is copied.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use haul_core::filter::excludes;
+use haul_core::{
+    EntryKind, Error, ErrorKind, Limiter, Location, Place, RelPath, Result, ScanOptions, Side, Source, Totals,
+};
+use haul_engine::Cancel;
+
+use super::ends::Ends;
+use super::errors::usage;
+use super::merge::add_failure;
+use super::observer::Observer;
+use super::overlap::refuse_overlap;
+use super::place::{Landing, destination_place, dir_place, root_name, source_place};
+use super::rate::LimitedBy;
+use super::rootless::Rootless;
+use super::siblings::{Group, group, join, split};
+
+/// Paths to copy, read while the job runs; an invalid one is an error in its place.
+pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
+
+/// A source that exists, and its path at the destination.
+pub(crate) struct PlannedCopy {
+    /// The source.
+    pub(crate) source: Arc<dyn Source>,
+    /// The location of the source.
+    pub(crate) at: Location,
+    /// The root at the destination.
+    pub(crate) place: Place,
+    /// The name of the root in the transfer; empty if it has none.
+    pub(crate) root_name: Vec<u8>,
+    /// Filters, relative to the root.
+    pub(crate) scan: ScanOptions,
+    /// Only these paths are copied.
+    pub(crate) paths: Option<Paths>,
+    /// The SRC relative to which a list of failed names can be copied again.
+    pub(crate) retry: Option<Location>,
+}
+
+/// Plans a job.
+pub(crate) struct Planner<'a> {
+    /// Opens the sources.
+    pub(crate) ends: &'a mut Ends,
+    /// The destination.
+    pub(crate) destination: &'a Location,
+    /// Filters, relative to the transfer.
+    pub(crate) scan: &'a ScanOptions,
+    /// Hash the source while the login to the destination lasts.
+    pub(crate) prehashes: bool,
+    /// The job deletes what the sources lack.
+    pub(crate) deletes: bool,
+    /// Receives missing sources.
+    pub(crate) observer: &'a dyn Observer,
+    /// The rate limit.
+    pub(crate) limit: &'a Arc<Limiter>,
+    /// Ends delays by the rate limit.
+    pub(crate) cancel: &'a Cancel,
+    /// There is one source: if it fails, the job fails.
+    pub(crate) is_only: bool,
+    /// Counts failed and excluded sources.
+    pub(crate) totals: &'a mut Totals,
+}
+
+impl Planner<'_> {
+    /// Opens the sources. If one of several fails, reports it and plans the others.
+    ///
+    /// # Errors
+    /// Errors that concern all sources, as [`ErrorKind::Unreachable`] and [`ErrorKind::Usage`].
+    pub(crate) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<PlannedCopy>> {
+        let remote = |end: &Location| matches!(end, Location::Ssh { .. });
+        if remote(self.destination) && sources.iter().all(remote) {
+            self.ends.expect_third_party_copy();
+        }
+        self.is_only = sources.len() == 1;
+        let mut planned = Vec::new();
+        if let (Some(paths), [source]) = (paths, sources) {
+            planned.extend(self.one(
+                source,
+                Landing { is_dir: true, several: false, listed: true },
+                Some(paths),
+            )?);
+            return Ok(planned);
+        }
+        let landing = Landing { is_dir: true, several: sources.len() > 1, listed: false };
+        for group in group(sources) {
+            match group {
+                Group::One(source) => planned.extend(self.one(&source, landing, None)?),
+                Group::Siblings { parent, names } => self.siblings(&parent, &names, landing, &mut planned)?,
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Plans one source; `None` if it failed or is excluded.
+    fn one(&mut self, at: &Location, landing: Landing, paths: Option<Paths>) -> Result<Option<PlannedCopy>> {
+        let (source, kind) = match self.open(at) {
+            Ok(opened) => opened,
+            Err(error) if concerns_all(&error) || self.is_only => return Err(error),
+            Err(error) => {
+                add_failure(self.totals);
+                self.observer.failed(at.to_string().as_bytes(), &error);
+                return Ok(None);
+            }
+        };
+        let is_dir = kind == EntryKind::Dir;
+        if is_dir {
+            refuse_file(at, self.destination)?;
+        }
+        let landing = Landing { is_dir, ..landing };
+        let place = destination_place(at, self.destination, landing);
+        let root_name = root_name(at, landing).unwrap_or_default().to_vec();
+        let mut scan = self.scan.clone();
+        scan.rules = scan.rules.iter().map(|rule| rule.below(&root_name)).collect();
+        if excludes(&scan.rules, &RelPath::root(), is_dir) {
+            self.totals.excluded += 1;
+            return Ok(None);
+        }
+        refuse_overlap(at, self.destination, &place, &scan.rules, self.deletes)?;
+        let ahead = (self.prehashes && paths.is_none()).then_some(&scan);
+        let source = self.meet_destination(at, source, ahead)?;
+        let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
+        let retry = if root_name.is_empty() {
+            Some(at.clone())
+        } else {
+            // A single file may have another name at the destination.
+            split(at).filter(|_| is_dir).map(|(parent, _)| parent)
+        };
+        Ok(Some(PlannedCopy { source: listed, at: at.clone(), place, root_name, scan, paths, retry }))
+    }
+
+    /// Plans sources of one directory as one copy; if the directory cannot be opened, plans each separately.
+    fn siblings(
+        &mut self,
+        parent: &Location,
+        names: &[RelPath],
+        landing: Landing,
+        planned: &mut Vec<PlannedCopy>,
+    ) -> Result<()> {
+        let source = match self.open(parent) {
+            Ok((source, EntryKind::Dir)) => source,
+            Err(error) if concerns_all(&error) => return Err(error),
+            Ok(_) | Err(_) => {
+                for name in names {
+                    planned.extend(self.one(&join(parent, name), landing, None)?);
+                }
+                return Ok(());
+            }
+        };
+        refuse_file(parent, self.destination)?;
+        for name in names {
+            let at = join(parent, name);
+            let place = destination_place(&at, self.destination, landing);
+            let rules: Vec<_> = self.scan.rules.iter().map(|rule| rule.below(name.as_bytes())).collect();
+            if !excludes(&rules, &RelPath::root(), true) {
+                refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
+            }
+        }
+        let source = self.meet_destination(parent, source, None)?;
+        let names = names.to_vec();
+        planned.push(PlannedCopy {
+            source: Arc::new(Rootless(source)),
+            at: parent.clone(),
+            place: dir_place(self.destination),
+            root_name: Vec::new(),
+            scan: self.scan.clone(),
+            paths: Some(Box::new(names.into_iter().map(Ok))),
+            retry: Some(parent.clone()),
+        });
+        Ok(())
+    }
+
+    /// Opens a source and finds the type of its root.
+    fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
+        let source = self.ends.source(at, &source_place(at))?;
+        let Some(root) = source.root()? else {
+            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
+            return Err(error.on(at.to_string()));
+        };
+        Ok((source, root.kind))
+    }
+
+    /// Connects to the host of the destination and applies the rate limit to the source if the connections do not.
+    /// During the login, a thread hashes the files that the scan `ahead` finds.
+    fn meet_destination(
+        &mut self,
+        at: &Location,
+        source: Arc<dyn Source>,
+        ahead: Option<&ScanOptions>,
+    ) -> Result<Arc<dyn Source>> {
+        let connected = Arc::new(AtomicBool::new(false));
+        if let (Some(scan), Location::Ssh { .. }, false) = (ahead, self.destination, self.ends.is_peer(at)?) {
+            let (source, scan, connected) = (Arc::clone(&source), scan.clone(), Arc::clone(&connected));
+            // Nothing waits for this thread: a file system may hang.
+            let _ = thread::Builder::new()
+                .name("haul-ahead".to_owned())
+                .spawn(move || source.prehash(&scan, &connected));
+        }
+        let limited_by = LimitedBy::of(self.ends, at, self.destination);
+        connected.store(true, Ordering::Relaxed);
+        Ok(limited_by?.apply(source, self.limit, self.cancel))
+    }
+}
+
+/// Refuses to copy a directory onto a file. Checks local destinations only.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+fn refuse_file(source: &Location, destination: &Location) -> Result<()> {
+    let Location::Local(path) = destination else { return Ok(()) };
+    let name = path.iter().rposition(|byte| *byte != b'/').map_or(&path[..0], |last| &path[..=last]);
+    let there = std::fs::metadata(OsStr::from_bytes(name));
+    if !name.is_empty() && there.is_ok_and(|there| !there.is_dir()) {
+        let cause = format!("it is a file, and {source} is a directory");
+        return Err(usage("copy to", cause).on(destination.to_string()));
+    }
+    Ok(())
+}
+
+/// Whether an error of one source concerns all sources.
+fn concerns_all(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unreachable | ErrorKind::Protocol | ErrorKind::Usage | ErrorKind::Cancelled
+    )
+}

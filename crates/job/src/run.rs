@@ -1,0 +1,312 @@
+//! Running a job: check the request, open everything, copy one part after the other, join the reports.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_core::{
+    Compare, Error, ErrorKind, Location, Pace, Place, Report, Result, ScanOptions, Side, SinkOptions, Source,
+};
+use haul_engine::RateHandle;
+use haul_engine::{Cancel, CopyOptions, Delete, OnFull, OtherSource, Part, RateController};
+
+use super::delta::DeltaPlan;
+use super::ends::{Ends, Note};
+use super::ends_config::EndsConfig;
+use super::index::{IndexRequest, SourceIndex};
+use super::merge::merge;
+use super::mounted::MountCheck;
+use super::nice;
+use super::observer::Observer;
+use super::part::PartReporter;
+use super::place::source_place;
+use super::plan::{Paths, PlannedCopy, Planner};
+use super::requests::RequestCounts;
+use super::trust::TrustRequest;
+
+/// A copy or a sync.
+pub struct Request {
+    /// Where data is read from.
+    pub sources: Vec<Location>,
+    /// Where data is written to.
+    pub destination: Location,
+    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
+    pub scan: ScanOptions,
+    /// What the destination does. [`haul_core::SinkOptions::delta`] is the user's wish, which the job adapts.
+    pub sink: SinkOptions,
+    /// Trust in the source.
+    pub trust: TrustRequest,
+    /// What happens when the destination is full.
+    pub on_full: OnFull,
+    /// Yield to other work on all hosts.
+    pub nice: bool,
+    /// Keep an index of the source.
+    pub index: Option<IndexRequest>,
+    /// Delete what the source lacks.
+    pub delete: Option<Delete>,
+}
+
+/// A request whose source, index and mount point were checked, before anything was changed or connected.
+pub struct CopyJob {
+    request: Request,
+    index: Option<SourceIndex>,
+    mounted: Option<MountCheck>,
+}
+
+/// How a job ended.
+#[derive(Default)]
+pub struct Outcome {
+    /// The joined report of all parts.
+    pub report: Report,
+    /// SRC and DST of a command that copies only the failed paths, if there is one.
+    pub retry: Option<String>,
+    /// How much of the index was used.
+    pub index: Option<haul_index::Use>,
+    /// Requests to object stores.
+    pub requests: Option<RequestCounts>,
+    /// In a dry run, the requests that the run itself needs.
+    pub estimate: Option<RequestCounts>,
+}
+
+impl CopyJob {
+    /// Checks a request. `listed`: the paths to copy come from a list.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if the source cannot have an index, or was unmounted since the last run.
+    pub fn check(request: Request, listed: bool) -> Result<Self> {
+        let Request { sources, destination, index, delete, .. } = &request;
+        let index = match index {
+            Some(index) => SourceIndex::resolve(index, sources, destination, listed)?,
+            None => None,
+        };
+        let mounted = match (delete, sources.as_slice()) {
+            (Some(delete), [source]) => MountCheck::check(source, destination, delete.force)?,
+            _ => None,
+        };
+        Ok(Self { request, index, mounted })
+    }
+
+    /// Whether source and destination are local.
+    pub fn is_local(&self) -> bool {
+        let is_local = |end: &Location| matches!(end, Location::Local(_));
+        is_local(&self.request.destination) && self.request.sources.iter().all(is_local)
+    }
+
+    /// Runs the job. `rate` is the rate limit over time; `with_handle` gets a handle that changes it during the run.
+    ///
+    /// # Errors
+    /// If a thread cannot be started. Other errors are in the report.
+    pub fn run(
+        self,
+        config: EndsConfig,
+        paths: Option<Paths>,
+        (rate, with_handle): (haul_engine::Plan, impl FnOnce(RateHandle)),
+        observer: &Arc<dyn Observer>,
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
+        for ops in [&config.ops.source, &config.ops.destination] {
+            ops.until(cancel.flag());
+        }
+        // The connections with remote hauls keep this limit; the governor adapts it.
+        let pace = config.peer.pace.clone();
+        let governor = RateController::start(pace.clone(), rate)?;
+        with_handle(governor.handle());
+        let delta = DeltaPlan::of(&self.request.sink, self.is_local());
+        let Self { request, index, mounted } = self;
+        let timeout = Duration::from_secs(config.peer.ssh.timeout.into());
+        let begun = Instant::now();
+        let noted = Arc::clone(observer);
+        let note: Note = Arc::new(move |text| noted.note(text));
+        let mut ends = Ends::new(config, Arc::clone(&note), cancel.flag());
+        let opened = index.as_ref().map(|index| index.open(&**observer));
+        ends.use_index(opened.clone());
+        nice::watch(governor, request.nice, note, &mut ends)?;
+        let sink = SinkOptions { delta: delta.mode, ..request.sink.clone() };
+        let mut runner = Runner {
+            ends,
+            request: &request,
+            sink,
+            delta,
+            indexed: opened.is_some(),
+            timeout,
+            observer: &**observer,
+            cancel,
+            pace,
+            report: Report::default(),
+            expected: None,
+        };
+        let retry = runner.plan_and_copy(paths);
+        runner.report.seconds = begun.elapsed().as_secs_f64();
+        runner.remember(index.as_ref().zip(opened.as_deref()), mounted.as_ref());
+        let requests = runner.ends.requests();
+        // The run makes the requests of the dry run, and then those that the dry run estimated.
+        let estimate = runner.expected.map(|mut expected| {
+            expected.join(requests.unwrap_or_default());
+            expected
+        });
+        let index = opened.map(|index| index.used());
+        Ok(Outcome { report: runner.report, retry, index, requests, estimate })
+    }
+}
+
+/// The state of a running job.
+struct Runner<'a> {
+    ends: Ends,
+    request: &'a Request,
+    /// The options of the destination, with the delta mode of this job.
+    sink: SinkOptions,
+    delta: DeltaPlan,
+    /// Entries of the source may come from an index.
+    indexed: bool,
+    timeout: Duration,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancel,
+    pace: Pace,
+    report: Report,
+    /// In a dry run, requests to stores that were not made.
+    expected: Option<RequestCounts>,
+}
+
+impl Runner<'_> {
+    /// Copies everything. Returns SRC and DST of a command that copies only the failed paths.
+    fn plan_and_copy(&mut self, paths: Option<Paths>) -> Option<String> {
+        let planner = Planner {
+            ends: &mut self.ends,
+            destination: &self.request.destination,
+            scan: &self.request.scan,
+            prehashes: self.delta.prehashes,
+            deletes: self.request.delete.is_some(),
+            observer: self.observer,
+            limit: &self.pace.outbound,
+            cancel: self.cancel,
+            is_only: false,
+            totals: &mut self.report.totals,
+        };
+        let mut retry = None;
+        let ended = planner.plan(&self.request.sources, paths).and_then(|planned| {
+            if let [one] = planned.as_slice() {
+                let destination = &self.request.destination;
+                retry = one.retry.as_ref().map(|source| format!("{source} {destination}"));
+            }
+            self.copy_all(planned)
+        });
+        if let Err(error) = ended {
+            self.report.fatal.get_or_insert(error);
+        }
+        retry
+    }
+
+    fn copy_all(&mut self, planned: Vec<PlannedCopy>) -> Result<()> {
+        let count = planned.len();
+        let all: Vec<(Place, Arc<dyn Source>)> =
+            planned.iter().map(|part| (part.place.clone(), Arc::clone(&part.source))).collect();
+        for (at, part) in planned.into_iter().enumerate() {
+            let others =
+                all.iter().enumerate().filter(|(other, (place, _))| *other != at && *place == part.place);
+            let rivals = others
+                .map(|(other, (_, source))| OtherSource {
+                    source: Arc::clone(source),
+                    is_earlier: other < at,
+                })
+                .collect();
+            if self.cancel.is_cancelled() {
+                self.report.interrupted = true;
+            }
+            if self.report.fatal.is_some() || self.report.interrupted {
+                break;
+            }
+            self.copy(part, rivals, at + 1 == count)?;
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, part: PlannedCopy, rivals: Vec<OtherSource>, last: bool) -> Result<()> {
+        self.check_in_place()?;
+        let destination = &self.request.destination;
+        let from = (&part.at, &source_place(&part.at));
+        let sink = self.ends.sink_of(from, destination, &part.place, &self.sink)?;
+        let preview = if self.indexed {
+            let dry_run = SinkOptions { dry_run: true, ..self.sink.clone() };
+            Some(self.ends.sink_of(from, destination, &part.place, &dry_run)?)
+        } else {
+            None
+        };
+        let view = self.view(&part.place)?;
+        let bill = if self.sink.dry_run { self.ends.bill(&part.at, destination) } else { None };
+        let reporter = PartReporter {
+            observer: self.observer,
+            root_name: &part.root_name,
+            before: self.report.totals,
+            last,
+            listed: part.paths.is_some(),
+            pace: Some(&self.pace),
+            bill: bill.as_ref(),
+        };
+        let options = CopyOptions {
+            scan: part.scan,
+            files_from: part.paths,
+            checksum: self.sink.compare == Compare::Checksum,
+            dry_run: self.sink.dry_run,
+            delta: self.delta.compares,
+            in_place: self.sink.in_place,
+            ignore_existing: self.sink.ignore_existing,
+            delete: self.request.delete,
+            trust: self.request.trust.of(&part.at, destination, user_name().as_deref()),
+            on_full: self.request.on_full,
+            timeout: self.timeout,
+            workers: 0,
+        };
+        let parts = [Part { source: part.source, sink, preview, view, other_sources: rivals }];
+        let report = haul_engine::copy(&parts, options, &reporter, self.cancel);
+        merge(&mut self.report, report);
+        if let Some(bill) = bill {
+            self.expected.get_or_insert_default().add_cost(bill.cost());
+        }
+        Ok(())
+    }
+
+    /// The destination as a source, if entries may have to be deleted there.
+    fn view(&mut self, place: &Place) -> Result<Option<Arc<dyn Source>>> {
+        if self.request.delete.is_none() {
+            return Ok(None);
+        }
+        let view = self.ends.view(&self.request.destination, place)?;
+        // A destination that does not exist yet has nothing to delete.
+        Ok(view.root()?.map(|_| view))
+    }
+
+    /// Refuses `--inplace` where haul is missing: over SFTP files can only be replaced.
+    fn check_in_place(&mut self) -> Result<()> {
+        let destination = &self.request.destination;
+        if !self.sink.in_place
+            || matches!(destination, Location::Local(_))
+            || self.ends.is_peer(destination)?
+        {
+            return Ok(());
+        }
+        let why = "without haul on the remote host, files can only be replaced";
+        let error = Error::new(ErrorKind::Unsupported, Side::Destination, "change in place", why);
+        let error = error.on(destination.to_string());
+        Err(error.with_hint("omit --inplace, or install haul on the remote host"))
+    }
+
+    /// Saves the index and the mount point for the next run, if this one came to its end.
+    fn remember(&self, index: Option<(&SourceIndex, &haul_index::Index)>, mounted: Option<&MountCheck>) {
+        let report = &self.report;
+        if report.fatal.is_some() || report.interrupted || self.sink.dry_run {
+            return;
+        }
+        if let Some((file, index)) = index {
+            file.save(index, self.observer);
+        }
+        if let Some(mounted) = mounted
+            && !report.refused
+        {
+            mounted.remember();
+        }
+    }
+}
+
+/// The name of the user who runs haul.
+fn user_name() -> Option<Vec<u8>> {
+    uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
+}
