@@ -1,117 +1,95 @@
-//! One connection at the remote end: a thread that reads requests, a thread that writes responses.
+//! The two threads of one connection: one reads requests, one writes responses.
 
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use haul_codec::Sending;
-use haul_core::{Buffer, Error, ErrorKind, Side};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness, Streams};
-use haul_wire::{FrameError, Kind, Request, Response, Welcome, check, decode_body, encode, encode_ping};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use haul_core::{Buffer, BufferPool};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Streams};
+use haul_wire::{FrameError, Kind, Request, Welcome, check, decode_body, encode, encode_ping};
 
-use crate::hub::Hub;
-use crate::pairs::Guest;
-use crate::serve;
+use crate::reply::{Out, Outbox, Reply};
 
 /// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_secs(1);
 /// Small frames that wait are written together up to this many bytes.
 const TOGETHER: usize = 64 * 1024;
 
-/// Content of a response, until it is written.
-#[derive(Default)]
-pub(crate) struct Outgoing {
-    pub(crate) content: Buffer,
-    /// Tells by its end when that was.
-    pub(crate) sending: Option<Sending>,
-}
+/// What a connection does with the requests that arrive on it.
+pub(crate) trait Handler: Send + Sync {
+    /// Whether this connection may make the request. Called before memory is taken for its content.
+    ///
+    /// # Errors
+    /// [`FrameError::Rule`] if it may not; this ends the connection.
+    fn check(&self, _request: &Request) -> Result<(), FrameError> {
+        Ok(())
+    }
 
-/// Something for the thread that writes.
-enum Out {
-    Frame(Vec<u8>, Option<Outgoing>),
-    End,
-}
+    /// Carries out a request, or hands it to another thread. The connection is read on when this returns.
+    fn handle(&self, reply: Reply, request: Request, content: Buffer);
 
-/// Where responses go. Handing one over never waits for the network: it is called from threads of sinks.
-pub(crate) struct Connection {
-    number: u64,
-    /// Who speaks on it, if it is not the local end.
-    pub(crate) guest: Option<Arc<Guest>>,
-    pub(crate) liveness: Arc<Liveness>,
-    out: Sender<Out>,
+    /// The connection has ended. Called at least once.
+    fn ended(&self);
 }
 
 /// The streams of a connection before its threads have them.
 pub(crate) struct Threads {
     reader: FrameReader,
     writer: FrameWriter,
+    outbox: Arc<Outbox>,
     responses: Receiver<Out>,
 }
 
-pub(crate) fn set_up(
-    number: u64,
-    streams: Streams,
-    guest: Option<Arc<Guest>>,
-    welcome: &Welcome,
-) -> io::Result<(Arc<Connection>, Threads)> {
-    let liveness = Arc::new(Liveness::default());
-    let (out, responses) = unbounded();
-    let frame = encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?;
-    let _ = out.send(Out::Frame(frame, None));
-    let reader = FrameReader::new(streams.from, liveness.clone());
-    let writer = FrameWriter::new(streams.to, liveness.clone());
-    Ok((Arc::new(Connection { number, guest, liveness, out }), Threads { reader, writer, responses }))
-}
-
-impl Connection {
-    /// Ends both threads.
-    pub(crate) fn end(&self) {
-        self.liveness.end();
-        let _ = self.out.send(Out::End);
-    }
+/// Prepares a connection whose first frame is `welcome`.
+pub(crate) fn set_up(streams: Streams, welcome: &Welcome) -> io::Result<(Arc<Outbox>, Threads)> {
+    let (outbox, responses) = Outbox::new();
+    outbox.send(Out::Frame(encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?, None));
+    let reader = FrameReader::new(streams.from, outbox.liveness.clone());
+    let writer = FrameWriter::new(streams.to, outbox.liveness.clone());
+    Ok((outbox.clone(), Threads { reader, writer, outbox, responses }))
 }
 
 impl Threads {
+    /// Starts both threads. `keep` is dropped when the writing one ends.
     pub(crate) fn start(
         self,
-        hub: &Arc<Hub>,
-        connection: Arc<Connection>,
+        number: u64,
+        handler: &Arc<dyn Handler>,
+        pool: &BufferPool,
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
-        let Self { mut reader, mut writer, responses } = self;
-        let number = connection.number;
-        let ending = Ending(hub.clone(), number);
+        let Self { mut reader, mut writer, outbox, responses } = self;
+        let ending = Ending(handler.clone());
         thread::Builder::new().name(format!("haul-out-{number}")).spawn(move || {
             // The process that handed the connection over waits for `keep` to go.
             let _keep = keep;
             let _ending = ending;
             write_frames(&mut writer, &responses);
         })?;
-        let ending = Ending(hub.clone(), number);
-        let hub = hub.clone();
+        let (ending, pool) = (Ending(handler.clone()), pool.clone());
         thread::Builder::new().name(format!("haul-in-{number}")).spawn(move || {
-            let _ending = ending;
-            // Whatever it was, the local end sees the end of the connection and asks elsewhere.
-            let _: Result<(), LinkError> = read_frames(&hub, &connection, &mut reader);
+            // Whatever the error was, the local end sees the end of the connection and asks elsewhere.
+            let _: Result<(), LinkError> = read_frames(&*ending.0, &outbox, &pool, &mut reader);
         })?;
         Ok(())
     }
 }
 
-/// Takes the connection off the hub's list, also when a thread panicked.
-struct Ending(Arc<Hub>, u64);
+/// Reports the end of a thread of the connection, also if it panicked.
+struct Ending(Arc<dyn Handler>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.ended(self.1);
+        self.0.ended();
     }
 }
 
 fn read_frames(
-    hub: &Arc<Hub>,
-    connection: &Arc<Connection>,
+    handler: &dyn Handler,
+    outbox: &Arc<Outbox>,
+    pool: &BufferPool,
     reader: &mut FrameReader,
 ) -> Result<(), LinkError> {
     loop {
@@ -125,20 +103,14 @@ fn read_frames(
         drop(body);
         let payload_len = header.payload_len as usize;
         check::request(&request, payload_len)?;
-        if let Some(guest) = &connection.guest {
-            guest.check(&request)?;
-        }
+        handler.check(&request)?;
         let mut content = Buffer::default();
         if payload_len > 0 {
-            // Waits while the sinks hold all memory: then the connection is not read and the local end has to wait too.
-            content = hub.pool.take();
+            // Waits while the sinks hold all memory: the connection is not read then, and the local end has to wait.
+            content = pool.take();
             reader.payload(&header, &mut content)?;
         }
-        let reply = Reply { connection: Some(connection.clone()), id: header.id };
-        match &connection.guest {
-            Some(guest) if matches!(request, Request::Connect { .. }) => guest.reconnect(hub, reply),
-            _ => serve::serve(hub, reply, request, content),
-        }
+        handler.handle(Reply::new(outbox.clone(), header.id), request, content);
     }
 }
 
@@ -166,71 +138,5 @@ fn write_frames(writer: &mut FrameWriter, responses: &Receiver<Out>) {
             return;
         }
         drop(content.and_then(|outgoing| outgoing.sending));
-    }
-}
-
-/// The duty to answer one request. If it is dropped without an answer, that is answered.
-pub(crate) struct Reply {
-    /// `None` once it was answered.
-    connection: Option<Arc<Connection>>,
-    id: u64,
-}
-
-impl Reply {
-    /// The request that is answered.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Whether nobody will get the answer.
-    pub(crate) fn is_of_no_use(&self) -> bool {
-        self.connection.as_ref().is_none_or(|connection| connection.liveness.is_ended())
-    }
-
-    /// Answers.
-    pub(crate) fn send(self, response: &Response) {
-        self.send_with(response, Outgoing::default());
-    }
-
-    /// Answers with content.
-    pub(crate) fn send_with(self, response: &Response, content: Outgoing) {
-        let len = content.content.bytes().len();
-        let (frame, content) = match encode(Kind::Response, self.id, response, len) {
-            Ok(frame) => (frame, (len > 0).then_some(content)),
-            Err(_) => match encode(Kind::Response, self.id, &Response::TooLarge, 0) {
-                Ok(frame) => (frame, None),
-                Err(_) => return,
-            },
-        };
-        self.send_out(frame, content);
-    }
-
-    /// Answers with a frame that was made before.
-    pub(crate) fn send_frame(self, frame: &[u8]) {
-        let mut frame = frame.to_vec();
-        if haul_wire::set_id(&mut frame, self.id).is_ok() {
-            self.send_out(frame, None);
-        }
-    }
-
-    fn send_out(mut self, frame: Vec<u8>, content: Option<Outgoing>) {
-        if let Some(connection) = self.connection.take()
-            && !connection.liveness.is_ended()
-        {
-            // If the connection has died meanwhile nobody waits for it there.
-            let _ = connection.out.send(Out::Frame(frame, content));
-        }
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            let error = Error::new(ErrorKind::Io, Side::Local, "carry out a request", "the far haul failed");
-            let response = Response::Failed(error);
-            if let Ok(frame) = encode(Kind::Response, self.id, &response, 0) {
-                let _ = connection.out.send(Out::Frame(frame, None));
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! How the processes of one session find each other: an abstract Unix socket under the session's name.
+//! How the processes of one session find each other: through an abstract Unix socket named after the session.
 //!
-//! Anybody on the machine may see the name and connect, or take it when it is free, so both sides check that the
-//! other one runs as the same user before a descriptor changes hands.
+//! Any user of the host can see the name and connect, or bind it while it is free. Both sides therefore check that the
+//! other one runs as the same user before they pass a descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -18,16 +18,19 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg, sockopt,
 };
 
-use crate::hub::Hub;
+use crate::session::ServerSession;
 
-/// How long the other process may take to hand over.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a process that has lost its connections is waited for.
+/// How long the other process may take to hand over its streams.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the end of a process that lost its connections.
 const END: Duration = Duration::from_secs(25);
-/// A Hello is shorter.
+/// The longest Hello.
 const HELLO_LEN: usize = 4096;
 
-/// A name for a session that nobody can guess.
+/// A new random name of a session.
+///
+/// # Errors
+/// If the system has no randomness.
 pub(crate) fn new_session() -> io::Result<SessionId> {
     let mut id = SessionId::default();
     let filled = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
@@ -43,13 +46,13 @@ fn named(session: &SessionId, what: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("haul-{name}{what}"))
 }
 
-/// Holds a second name of the session, until this process ends.
+/// Binds a second name of the session for as long as the result is held.
 pub(crate) fn hold(session: &SessionId) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&named(session, "-alive")?)
 }
 
-/// Waits until the process that had the session has ended: it may still be giving files their names, which must not
-/// happen behind the back of the one that takes its place.
+/// Waits until the process that held the session has ended. It may still rename files into place, and must not do so
+/// while its successor works.
 pub(crate) fn wait_gone(session: &SessionId) {
     let until = Instant::now() + END;
     while hold(session).is_err() && Instant::now() < until {
@@ -65,45 +68,45 @@ fn check_user(socket: &UnixStream) -> io::Result<()> {
     }
 }
 
-/// Where other processes of the session knock; closed when it is dropped.
-pub(crate) struct Door(Arc<UnixListener>);
+/// The socket at which other processes of the session hand over their streams. Closed on drop.
+pub(crate) struct Rendezvous(Arc<UnixListener>);
 
-impl Door {
-    /// Makes the session findable and takes connections into `hub` from now on.
-    pub(crate) fn open(session: &SessionId, hub: &Arc<Hub>) -> io::Result<Self> {
+impl Rendezvous {
+    /// Binds the name of the session and takes connections into it from now on.
+    pub(crate) fn open(session: &SessionId, serving: &Arc<ServerSession>) -> io::Result<Self> {
         let listener = Arc::new(UnixListener::bind_addr(&address(session)?)?);
-        let (listening, hub) = (listener.clone(), hub.clone());
+        let (listening, serving) = (listener.clone(), serving.clone());
         std::thread::Builder::new()
             .name("haul-join".to_owned())
-            .spawn(move || accept(&listening, &hub))
+            .spawn(move || accept(&listening, &serving))
             .map(|_| Self(listener))
     }
 }
 
-impl Drop for Door {
+impl Drop for Rendezvous {
     fn drop(&mut self) {
-        // Ends the thread's wait, and with the thread the name.
+        // This ends the thread, which releases the name.
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
 
-fn accept(listener: &UnixListener, hub: &Arc<Hub>) {
+fn accept(listener: &UnixListener, serving: &Arc<ServerSession>) {
     loop {
         match listener.accept() {
             Ok((socket, _)) => {
-                // One that does not hand over is its own loss; the local end opens others.
-                let _: io::Result<()> = take_over(socket, hub);
+                // If one process fails to hand over, the local end opens another connection.
+                let _: io::Result<()> = take_over(socket, serving);
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
-            // Out of descriptors, mostly; it passes.
+            // Usually there are too many open descriptors; this passes.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }
 }
 
-fn take_over(socket: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
+fn take_over(socket: UnixStream, serving: &Arc<ServerSession>) -> io::Result<()> {
     check_user(&socket)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     let mut frame = [0; HELLO_LEN];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -124,10 +127,11 @@ fn take_over(socket: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     if header.kind != Kind::Hello {
         return Err(bad());
     }
-    hub.add(Streams::plain(from, to)?, Some(Box::new(socket)))
+    serving.add(Streams::plain(from, to)?, Some(Box::new(socket)))
 }
 
-/// Hands the connection with its Hello to the process that has the session. What is returned ends when the connection does.
+/// Hands the connection and its Hello to the process that holds the session. The socket returned is closed when the
+/// connection ends.
 pub(crate) fn join(
     session: &SessionId,
     hello: &[u8],
@@ -146,8 +150,8 @@ pub(crate) fn join(
     if sent == hello.len() { Ok(socket) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Waits until the other process lets go of the connection, or ends.
-pub(crate) fn wait_for_end(mut hub: UnixStream) {
+/// Waits until the other process closes the connection, or exits.
+pub(crate) fn wait_for_end(mut process: UnixStream) {
     let mut byte = [0];
-    while matches!(hub.read(&mut byte), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
+    while matches!(process.read(&mut byte), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
 }

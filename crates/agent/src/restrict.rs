@@ -1,7 +1,8 @@
-//! A remote end for one folder and some kinds of access: `haul agent --root DIR`, as a forced command in `authorized_keys`.
+//! A remote end that is confined to one directory and some kinds of access: `haul agent --root DIR`, as a forced
+//! command in `authorized_keys`.
 //!
-//! Nothing that the local end says widens it. Whatever a session opens goes through [`Ends`], so a folder is all that
-//! there is; connections other than the login's own are neither listened for nor made.
+//! No request of the local end widens the restriction: a session opens everything through [`Ends`], which knows only
+//! the directory. A restricted session neither listens for direct connections nor makes them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,34 +14,34 @@ use haul_core::{
 };
 use haul_local::Confined;
 
-use crate::hub::Ends;
+use crate::ends::Ends;
 
-/// What a session may do in its folder.
+/// What a session may do in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everything.
     All,
     /// Read.
     Read,
-    /// Read, and make what is not there.
+    /// Read, and create entries that do not exist.
     Append,
     /// Everything but remove entries.
     NoDelete,
 }
 
-/// A folder and what may be done in it.
+/// A directory and the access to it.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// The folder.
+    /// The directory.
     pub root: PathBuf,
-    /// What may be done.
+    /// The access.
     pub access: Access,
 }
 
-/// Fails if the local end asked sshd for something else than a haul: this one is run in its place.
+/// Checks that the local end asked sshd for haul: a forced command runs in place of what was asked for.
 ///
 /// # Errors
-/// If it did.
+/// [`ErrorKind::PermissionDenied`] if it asked for another command.
 pub(crate) fn check_command() -> Result<()> {
     let Some(asked) = std::env::var_os("SSH_ORIGINAL_COMMAND") else { return Ok(()) };
     let asked = asked.to_string_lossy();
@@ -60,10 +61,10 @@ pub(crate) struct RestrictedEnds {
 }
 
 impl RestrictedEnds {
-    /// Holds the folder.
+    /// Opens the directory.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it does not exist or is not a directory.
     pub(crate) fn open(restriction: &Restriction) -> Result<Self> {
         let folder = Confined::open(&restriction.root)?;
         Ok(Self { folder, access: restriction.access, source: Arc::default(), sink: Arc::default() })
@@ -127,8 +128,8 @@ impl Ends for RestrictedEnds {
     }
 }
 
-/// A sink that makes what is not there and leaves the rest. Its answers come from a look at what is there; that nothing is
-/// replaced is the inner sink's doing, which gives every name with `RENAME_NOREPLACE`.
+/// A sink that creates missing entries and changes nothing else. Its answers come from a dry run; the inner sink
+/// guarantees that nothing is replaced, as it renames with `RENAME_NOREPLACE`.
 struct Adding {
     /// Changes nothing.
     there: Arc<dyn Sink>,
@@ -156,11 +157,11 @@ impl Sink for Adding {
         let mut added = self.inner.offer(&new)?.into_iter();
         let answer = |(offer, seen): (&Offer, Result<Answer>)| match seen {
             seen if is_new(&seen) => match added.next() {
-                // Something came there meanwhile.
+                // Another process created the entry meanwhile.
                 Some(Ok(Answer::Left(Left::Exists))) | None => Err(self.exists(&offer.entry.path)),
                 Some(answer) => answer,
             },
-            // The times of a folder change with what is added to it.
+            // Adding entries changes the times of a directory.
             Ok(Answer::Updated) if offer.entry.is_dir() => Ok(Answer::Left(Left::Exists)),
             Ok(Answer::Updated | Answer::Need { .. }) => Err(self.exists(&offer.entry.path)),
             other => other,
@@ -184,8 +185,8 @@ impl Sink for Adding {
         self.inner.flush();
     }
 
-    fn hung(&self, patience: std::time::Duration) -> Vec<haul_core::HungOperation> {
-        self.inner.hung(patience)
+    fn hung(&self, timeout: std::time::Duration) -> Vec<haul_core::HungOperation> {
+        self.inner.hung(timeout)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Walks that are pulled from afar, part by part.
+//! Walks that the local end fetches part by part.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap};
@@ -11,20 +11,19 @@ use haul_core::source::ScanBatch;
 use haul_core::{Error, ErrorKind, Failure, Result, ScanOptions, Side, Source};
 use haul_wire::{Kind, Response, ScanPart, check, encode};
 
-use crate::connection::Reply;
-use crate::hub::lock;
+use crate::reply::Reply;
 
 /// Entries in a part, and their weight in bytes, at which it is sent.
 const PART_LEN: usize = check::PART_LEN;
 const PART_WEIGHT: usize = check::PART_WEIGHT;
-/// An entry of more than this is told as an error: it would not fit into a frame.
+/// A heavier entry is reported as an error: it would not fit into a frame.
 const ENTRY_WEIGHT: usize = 3 * 1024 * 1024;
-/// A part is sent after this time in any case, if the walk is slow.
+/// A slow walk sends a part at least this often.
 const PART_TIME: Duration = Duration::from_millis(50);
-/// Parts that were not acknowledged before the walk waits.
+/// The walk waits while this many parts are not acknowledged.
 const PARTS_KEPT: u64 = 24;
 
-/// A walk, the parts of it that the local end does not have for certain, and who waits for the next ones.
+/// A walk, the parts of it that are not acknowledged, and the requests for later parts.
 pub(crate) struct Scan {
     state: Mutex<State>,
     room: Condvar,
@@ -34,20 +33,23 @@ struct State {
     collecting: ScanBatch,
     weight: usize,
     last_cut: Instant,
-    /// Parts that were cut.
+    /// The number of parts so far.
     cut: u64,
     /// Parts before this one have arrived.
     acked: u64,
     /// Frames of parts, kept to be sent again.
     ready: BTreeMap<u64, Arc<Vec<u8>>>,
     waiting: HashMap<u64, Vec<Reply>>,
-    /// How many parts there are, once that is known.
+    /// The number of all parts, once the walk has ended.
     total: Option<u64>,
     cancelled: bool,
 }
 
 impl Scan {
-    /// Begins to walk.
+    /// Starts the walk.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
     pub(crate) fn start(source: Arc<dyn Source>, options: ScanOptions) -> Result<Arc<Self>> {
         let scan = Arc::new(Self {
             state: Mutex::new(State {
@@ -74,9 +76,9 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Answers with a part, now or when there is one.
+    /// Answers with a part, now or as soon as there is one.
     pub(crate) fn next(&self, part: u64, acked: u64, reply: Reply) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if acked > state.acked {
             state.acked = acked;
             state.ready = state.ready.split_off(&acked);
@@ -97,10 +99,10 @@ impl Scan {
         }
     }
 
-    /// Ends the walk; who waits is answered.
+    /// Ends the walk and answers all requests that wait.
     pub(crate) fn cancel(&self) {
         let waiting = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.cancelled = true;
             state.ready.clear();
             self.room.notify_all();
@@ -114,7 +116,7 @@ impl Scan {
     fn found(&self, found: ScanBatch) -> ControlFlow<()> {
         let mut parts = Vec::new();
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.collecting.excluded += found.excluded;
             for path in found.left_out {
                 state.weight += 32 + path.as_bytes().len();
@@ -146,7 +148,7 @@ impl Scan {
         for (number, found) in parts {
             self.publish(number, &Response::Scan(ScanPart { found, last: false }));
         }
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let full = |state: &mut State| !state.cancelled && state.cut > state.acked + PARTS_KEPT;
         let state = self.room.wait_while(state, full);
         if state.cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -154,7 +156,7 @@ impl Scan {
 
     fn finish(&self, result: Result<()>) {
         let (number, found) = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let number = state.cut;
             state.cut += 1;
             state.total = Some(state.cut);
@@ -166,7 +168,7 @@ impl Scan {
         };
         self.publish(number, &response);
         let beyond: Vec<Reply> = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             std::mem::take(&mut state.waiting)
                 .into_iter()
                 .flat_map(|(part, replies)| {
@@ -184,7 +186,7 @@ impl Scan {
         }
     }
 
-    /// Keeps a part and gives it to who waits for it.
+    /// Keeps a part and answers the requests that wait for it.
     fn publish(&self, number: u64, response: &Response) {
         let frame = encode(Kind::Response, 0, response, 0).or_else(|_| {
             let why = "a part of the list is larger than the protocol allows";
@@ -193,7 +195,7 @@ impl Scan {
         });
         let Ok(frame) = frame.map(Arc::new) else { return };
         let waiting = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if state.cancelled {
                 return;
             }
@@ -225,7 +227,7 @@ impl State {
     }
 }
 
-/// The answer to who asks for a part after the last one.
+/// The answer to a request for a part after the last one.
 fn nothing_more() -> Response {
     Response::Scan(ScanPart { found: ScanBatch::default(), last: true })
 }

@@ -1,5 +1,5 @@
-//! Telling the local end what a file system here does not answer. It has asked beforehand: once all connections wait for a sink
-//! that hangs, nothing more is read from them.
+//! Reports operations of the file system that hang. The local end asks in advance: once all connections wait for a sink
+//! that hangs, this end reads no more requests.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,38 +8,38 @@ use std::time::Duration;
 use haul_core::HungOperation;
 use haul_wire::{MAX_STUCK, Response, RootId};
 
-use crate::connection::Reply;
-use crate::hub::Hub;
+use crate::reply::Reply;
+use crate::session::ServerSession;
 
-/// How often it is looked, at least.
+/// How often to check.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Answers as soon as the first operation that has been under way for so long is not the one that is known, on a thread
-/// of its own: all workers may be waiting for what is told of.
+/// Answers as soon as the first operation that has run for `timeout` is another one than `known`. Runs on a thread of
+/// its own, as all workers may hang.
 pub(crate) fn watch(
-    hub: &Arc<Hub>,
+    session: &Arc<ServerSession>,
     reply: Reply,
     root: RootId,
-    patience: Duration,
+    timeout: Duration,
     known: Option<HungOperation>,
 ) {
-    let hub = Arc::downgrade(hub);
+    let session = Arc::downgrade(session);
     let look = move || {
-        while let Some(hub) = hub.upgrade()
-            && !reply.is_of_no_use()
+        while let Some(session) = session.upgrade()
+            && !reply.is_abandoned()
         {
-            let source = hub.source(root).map(|source| source.hung(patience));
-            let Some(mut hung) = source.or_else(|| hub.sink(root).map(|sink| sink.hung(patience))) else {
+            let source = session.source(root).map(|source| source.hung(timeout));
+            let Some(mut hung) = source.or_else(|| session.sink(root).map(|sink| sink.hung(timeout))) else {
                 return reply.send(&Response::Gone);
             };
             if hung.first() != known.as_ref() {
                 hung.truncate(MAX_STUCK);
                 return reply.send(&Response::HungOperation(hung));
             }
-            drop(hub);
-            thread::sleep(LOOK.min(patience));
+            drop(session);
+            thread::sleep(LOOK.min(timeout));
         }
     };
-    // Without a thread the reply is dropped, and that is answered.
+    // If the system refuses a thread, the reply is dropped, and the request fails.
     let _ = thread::Builder::new().name("haul-watch".to_owned()).spawn(look);
 }

@@ -1,4 +1,4 @@
-//! Threads for requests that take their time.
+//! Threads for requests that may be slow.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// Threads at most. They mostly wait: for a disk, or a network mount that answers in milliseconds.
+/// The most threads. They mostly wait for a disk or a network file system.
 const THREADS: usize = 64;
-/// Requests that wait for a thread before connections are held up.
+/// The most requests that wait for a thread; then the connections wait.
 const QUEUE: usize = 256;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that are started as they are needed.
+/// A pool of threads that are started as they are needed.
 pub(crate) struct Workers {
     jobs: Sender<Job>,
     queue: Receiver<Job>,
@@ -31,7 +31,7 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// Runs a job on a thread; waits if very many are waiting already.
+    /// Runs a job on a thread. Waits while the queue is full.
     pub(crate) fn run(&self, job: Job) {
         let pending = self.pending.fetch_add(1, Ordering::Relaxed) + 1;
         let threads = self.threads.load(Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Workers {
             let (queue, count) = (self.queue.clone(), self.pending.clone());
             let spawned = thread::Builder::new().name("haul-worker".to_owned()).spawn(move || {
                 for job in queue {
-                    // A job that panics has told so: its reply was dropped. The thread goes on.
+                    // If a job panics, its reply is dropped, which answers the request. The thread goes on.
                     let _ = catch_unwind(AssertUnwindSafe(job));
                     count.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -49,7 +49,7 @@ impl Workers {
                     self.threads.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(_) if threads == 0 => {
-                    // No thread at all: the connection's own has to do.
+                    // There is no thread at all, so the thread of the connection runs the job.
                     self.pending.fetch_sub(1, Ordering::Relaxed);
                     job();
                     return;

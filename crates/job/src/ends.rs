@@ -11,7 +11,7 @@ use haul_core::{
 };
 use haul_index::Index;
 use haul_object::Client;
-use haul_remote::{Pair, Peer, PeerConfig};
+use haul_remote::{Broker, Peer, PeerConfig};
 use haul_sftp::Sftp;
 use haul_ssh::bootstrap;
 use haul_store::{Bill, Detail};
@@ -46,7 +46,7 @@ pub struct Ends {
     stores: Vec<(ObjectPlace, Side, Arc<Client>)>,
     // Dropped before the sessions.
     /// Pairs of remote hauls with a direct connection, by their hosts.
-    pairs: HashMap<(SshHost, SshHost), Pair>,
+    pairs: HashMap<(SshHost, SshHost), Broker>,
     /// Whether the user was told that data passes through this host.
     relay_reported: bool,
     // Dropped before the sessions.
@@ -190,7 +190,7 @@ impl Ends {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => {
                     let (config, note) = (&self.config.peer, Arc::clone(&self.note));
-                    new.insert(Pair::introduce(number, &reader, &writer, config, note)?)
+                    new.insert(Broker::introduce(number, &reader, &writer, config, note)?)
                 }
             };
             return writer.open_sink_of(place, options, pair, from);

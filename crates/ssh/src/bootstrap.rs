@@ -1,10 +1,10 @@
-//! Putting this very program onto a machine that has no haul, for runs from here: `~/.cache/haul/haul-VERSION-DIGEST`.
+//! Uploads this program to a host that lacks haul, as `~/.cache/haul/haul-VERSION-DIGEST`.
 //!
-//! One ssh command does it, a fixed script for `sh`. It says which system it is on and whether the program is there; if
-//! not, it takes the program from its standard input under a temporary name. Before the program is run for the first
-//! time it is compared with this one, by tools of the remote machine (`sha256sum`, `shasum` or `openssl`) or, without
-//! any, by sending it back; that holds for one that was there already, too. What does not run there gets no name. Other
-//! versions that nobody has started for a day are removed, and nothing else is touched.
+//! One ssh command does it, with a fixed script for `sh`. The script reports the system and whether the program exists;
+//! if not, it reads the program from its standard input into a temporary file. Before it runs the program, it compares
+//! it with the local one: with `sha256sum`, `shasum` or `openssl`, or else by sending it back. It does so too for a
+//! program that existed. A program that does not run is not renamed into place. The script removes other versions that
+//! were not started for a day, and nothing else.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,17 +16,18 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::config::{Note, SshConfig};
 use crate::dial::{Dial, Helper, Way};
-use crate::{Errand, Pipes, SshDialer};
+use crate::dialer::{OpenPipes, Pipes, SshDialer};
+use crate::errand::Errand;
 
-/// What the script's own lines begin with: a login shell there may print others.
+/// The prefix of the script's lines, as a login shell may print other lines.
 const MARK: &str = "haul-bootstrap:";
-/// How long the script may take to end once it was told everything.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the script may take to end after the last answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes sure that this version of haul is in the cache at `host`, and gives the words that start it there.
+/// Makes sure that this version of haul is in the cache of `host`, and returns the command that starts it.
 ///
 /// # Errors
-/// If the machine cannot be reached, is of another kind, or the program does not run there.
+/// [`ErrorKind::Unreachable`] if the host cannot be reached, has another system, or cannot run the program.
 pub fn bootstrap(host: &SshHost, config: &SshConfig, note: &Note) -> Result<String> {
     let unread = |e: &io::Error| Error::io(Side::Local, "read this program for --bootstrap", e);
     let program = std::fs::read("/proc/self/exe").map_err(|e| unread(&e))?;
@@ -38,15 +39,15 @@ pub fn bootstrap(host: &SshHost, config: &SshConfig, note: &Note) -> Result<Stri
     let pipes = dialer.start(Way::First).map_err(|refused| refused.error)?;
     let helper = pipes.helper.clone();
     let put = talk(pipes, &program, &dialer.name(), note);
-    helper.collect(if put.is_ok() { PATIENCE } else { Duration::ZERO });
+    helper.collect(if put.is_ok() { TIMEOUT } else { Duration::ZERO });
     dialer.clean();
     put.map(|()| format!("~/.cache/haul/{name}"))
 }
 
-/// What is run there. It holds no single quote, as it stands between two: login shells of all kinds leave alone what
-/// does. `sum` is the SHA-256 of the program.
+/// The script. It is one word in single quotes, which every login shell passes on unchanged, so it contains none. `sum`
+/// is the SHA-256 of the program.
 fn script(name: &str, sum: &str, len: usize) -> String {
-    // Names that a program of ours, or what is left of one, has in the folder. A regular expression of `expr`.
+    // The names of uploaded programs and of their temporary files, as a regular expression for `expr`.
     let ours = r"haul-[0-9][0-9]*[.][0-9][0-9]*[.][0-9][0-9A-Za-z.+-]*-[0-9a-f]\{16\}";
     let script = format!(
         "say() {{ echo \"{MARK} $*\"; }}; \
@@ -116,7 +117,7 @@ fn talk(pipes: Pipes, program: &[u8], name: &str, note: &Note) -> Result<()> {
             ("ready", _) => return Ok(()),
             ("absent", None) => {
                 note(&format!("haul is not installed at {name}: putting it into ~/.cache/haul there"));
-                // If this fails, what is said there tells more.
+                // If this fails, the next line of the script reports why.
                 sent = Some(to.write_all(b"send\n").and_then(|()| to.write_all(program)));
             }
             ("content", _) => {
@@ -125,7 +126,7 @@ fn talk(pipes: Pipes, program: &[u8], name: &str, note: &Note) -> Result<()> {
                 ));
                 let same = is(&mut lines, program).map_err(|error| failed(&error.to_string()))?;
                 let answer: &[u8] = if same { b"right\n" } else { b"wrong\n" };
-                // If this fails, the next line tells why.
+                // If this fails, the next line of the script reports why.
                 let _ = to.write_all(answer);
             }
             (_, Some(Err(error))) => return Err(failed(&error.to_string())),
@@ -138,7 +139,7 @@ fn talk(pipes: Pipes, program: &[u8], name: &str, note: &Note) -> Result<()> {
     }
 }
 
-/// Whether the next bytes are these. It reads as many in any case.
+/// Whether the next bytes equal `expected`. Reads that many bytes in any case.
 fn is(from: &mut impl Read, expected: &[u8]) -> io::Result<bool> {
     let mut same = true;
     let mut block = vec![0; 64 * 1024];
@@ -153,7 +154,7 @@ fn is(from: &mut impl Read, expected: &[u8]) -> io::Result<bool> {
 /// The next line of the script.
 fn line(lines: &mut impl BufRead, helper: &dyn Helper, failed: &dyn Fn(&str) -> Error) -> Result<String> {
     let mut ended = failed("the connection was closed");
-    // A login script there may print something first, but not for ever.
+    // A login script may print lines first, but not without end.
     for _ in 0..1000 {
         let mut line = Vec::new();
         match Read::take(&mut *lines, 4096).read_until(b'\n', &mut line) {

@@ -1,8 +1,8 @@
-//! What ssh is started with, and whom it tells.
+//! How to start ssh, and where its messages go.
 
 use std::sync::Arc;
 
-/// Sentences for the person.
+/// Receives messages for the user.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How to reach a host through ssh.
@@ -13,6 +13,6 @@ pub struct SshConfig {
     /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command, unless its
     /// program is called `ssh`.
     pub shell_given: bool,
-    /// Seconds without any sign of life after which a connection is given up.
+    /// Seconds of silence after which a connection counts as dead.
     pub timeout: u32,
 }

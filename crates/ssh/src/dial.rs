@@ -1,4 +1,4 @@
-//! How a connection comes to be: the contract of what opens one.
+//! How connections are opened: the contract [`Dial`].
 
 use std::sync::Arc;
 use std::thread;
@@ -10,60 +10,59 @@ use haul_threads::spawn;
 use haul_transport::Streams;
 use haul_transport::tcp::TcpInfo;
 
-/// How often a greeting is looked at.
+/// How often to check a greeting in progress.
 const LOOK: Duration = Duration::from_millis(250);
-/// A first login in which nobody is asked for anything may take so many timeouts: by default 150 seconds, where sshd gives
-/// 120.
+/// A first login without a question may take this many timeouts: 150 seconds by default, where sshd allows 120.
 pub const LOGIN: u32 = 5;
 
 /// Which connection is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The first of a session: a person may be asked for a password.
+    /// The first of a session: ssh may ask the user for a password.
     First,
-    /// The first again, after all were lost. Nobody is asked.
+    /// The first one again, after all were lost. ssh asks no question.
     Again,
-    /// One more beside those that there are. Nobody is asked.
+    /// A further connection. ssh asks no question.
     Further,
 }
 
 /// What a refusal means for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The login was refused; it would be again, and trying could get the address banned.
+    /// The login was refused. Another attempt would be refused too, and could get the address banned.
     Login,
-    /// It may work later.
+    /// A later attempt may succeed.
     Later,
-    /// It will not work.
+    /// No attempt will succeed.
     Fatal,
 }
 
-/// Why there is no connection.
+/// Why a connection was not opened.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What it means for the next attempt.
+    /// What this means for the next attempt.
     pub trouble: Trouble,
-    /// What a person is told.
+    /// The error for the user.
     pub error: Error,
 }
 
-/// What carries a connection at our end: a process, or a socket.
+/// The process or the socket that carries a connection at this end.
 pub trait Helper: Send + Sync {
     /// Ends it at once.
     fn kill(&self);
-    /// Gives it time to end by itself, then ends it; collects it in any case.
-    fn collect(&self, patience: Duration);
-    /// The last that it said of itself; empty if nothing.
+    /// Waits for its end for a while, then kills it, and collects it in any case.
+    fn collect(&self, timeout: Duration);
+    /// The last line of its error output; empty if there is none.
     fn last_words(&self) -> String;
-    /// Why the greeting failed, as the process tells it after its end; `None` if it does not know.
+    /// Why the greeting failed, according to the process; `None` if that is unknown.
     fn explain(&self) -> Option<Refused>;
-    /// The connection is up: what is said from now on is for the person, not part of an error.
+    /// The connection is up: later error output goes to the user and is no part of an error.
     fn settled(&self) {}
-    /// Whether a person is being asked for something.
+    /// Whether it waits for an answer of the user.
     fn is_asking(&self) -> bool {
         false
     }
-    /// What the kernel knows of the connection, where it is one of ours.
+    /// The state of the TCP connection, if haul opened it itself.
     fn tcp(&self) -> Option<TcpInfo> {
         None
     }
@@ -73,7 +72,7 @@ pub trait Helper: Send + Sync {
 pub struct Link {
     /// Its two directions.
     pub streams: Streams,
-    /// What carries it.
+    /// The process or socket that carries it.
     pub helper: Option<Arc<dyn Helper>>,
 }
 
@@ -82,32 +81,32 @@ pub trait Dial: Send + Sync {
     /// Opens one more connection.
     ///
     /// # Errors
-    /// If it cannot be tried at all.
+    /// If the attempt fails.
     fn dial(&self, way: Way) -> Result<Link, Refused>;
 
-    /// After [`Trouble::Login`] of a further connection: whether there is another way to open them, which `dial` takes
-    /// from now on.
+    /// After [`Trouble::Login`] of a further connection: switches `dial` to another way to open them. `false`: there is
+    /// none.
     fn fall_back(&self) -> bool {
         false
     }
 
-    /// Whether the first connection may have to wait for a person, who takes as long as they like.
+    /// Whether the first connection may have to wait for the user.
     fn asks_a_person(&self) -> bool {
         false
     }
 
-    /// The session ends: attempts that are under way are given up, and no more are made.
+    /// The session ends: abandons attempts in progress, and makes no more.
     fn stop(&self) {}
 
-    /// All connections have ended: what was made for them is removed.
+    /// All connections have ended: removes temporary files.
     fn clean(&self) {}
 
-    /// Names or addresses under which the remote end may be reached without what carries the connections.
+    /// Names or addresses of the remote host, for direct connections.
     fn hosts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether what carries the connections goes to one of [`Dial::hosts`] straight from this machine.
+    /// Whether the connections go from this host to one of [`Dial::hosts`] without a proxy.
     fn is_straight(&self) -> bool {
         false
     }
@@ -150,7 +149,7 @@ impl<D: Dial + ?Sized> Dial for Arc<D> {
     }
 }
 
-/// Does the `work` of a greeting, and has it looked at from time to time until it is done or `look` has seen enough.
+/// Does the `work` of a greeting, and calls `look` from time to time, until the work is done or `look` returns `false`.
 ///
 /// # Errors
 /// If the system refuses a thread.

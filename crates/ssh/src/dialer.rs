@@ -1,8 +1,8 @@
-//! Connections that are ssh processes: connections to a remote haul, and those to an SFTP server.
+//! Opens connections by starting ssh processes.
 //!
-//! The first connection may ask the person for a password, on the terminal, by itself. Further connections must not: they log in
-//! with what needs no person, and are TCP connections of their own. Where that is refused they go through the first
-//! one, which is a control master for it.
+//! ssh may ask for a password on the terminal for the first connection. Further connections must not ask: they are TCP
+//! connections of their own that log in with keys (BatchMode). If that is refused, they go through the first
+//! connection, which is a control master.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
@@ -15,28 +15,18 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::Streams;
 use tempfile::TempDir;
 
+use super::announce::announce;
 use super::config::{Note, SshConfig};
 use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use super::errand::Errand;
 use super::options::Options;
-use super::process::Process;
-use super::{asking, process};
+use super::process::{Process, SshHelper};
 
-/// What an ssh process is started for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Errand {
-    /// A connection to the remote haul, which these words start there.
-    Agent(String),
-    /// The SFTP server there.
-    Sftp,
-    /// A command there, as its login shell reads it.
-    Command(String),
-}
-
-/// Further connections are connections of their own.
+/// Further connections are TCP connections of their own.
 const DIRECT: u8 = 0;
-/// Further connections go through the first one.
+/// Further connections go through the first one (ControlMaster).
 const THROUGH_FIRST: u8 = 1;
-/// There are no further connections.
+/// No further connections.
 const NONE: u8 = 2;
 
 /// Opens connections by starting ssh.
@@ -45,7 +35,8 @@ pub struct SshDialer {
     host: SshHost,
     errand: Errand,
     options: Options,
-    /// Where the first connection's control socket is. `None` where the command is not ours to add to, and at the end.
+    /// The directory of the first connection's control socket. `None` if haul may not add options to the command, and
+    /// at the end.
     dir: Mutex<Option<TempDir>>,
     further: AtomicU8,
     stopped: AtomicBool,
@@ -54,10 +45,10 @@ pub struct SshDialer {
 }
 
 impl SshDialer {
-    /// Looks at what ssh itself would do for this host, and prepares to start it.
+    /// Reads the configuration of ssh for this host, and prepares to start it.
     ///
     /// # Errors
-    /// If there is no such program.
+    /// [`ErrorKind::Usage`] if the command is empty, [`ErrorKind::Unreachable`] if the program does not exist.
     pub fn new(host: &SshHost, config: &SshConfig, errand: Errand, note: Note) -> Result<Self> {
         let Some(program) = config.shell.first() else {
             return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
@@ -115,7 +106,7 @@ impl SshDialer {
                 (Way::Further, _) if !through_first => {
                     words.extend(["-oControlMaster=no".to_owned(), "-oControlPath=none".to_owned()]);
                 }
-                // The person has a control master already, or could not have one.
+                // The user has a control master already, or could not have one.
                 _ => {}
             }
         }
@@ -133,18 +124,35 @@ impl SshDialer {
         });
         words
     }
+}
 
-    /// Starts ssh for a connection.
+/// An ssh that was started.
+pub struct Pipes {
+    /// Its standard output.
+    pub from: OwnedFd,
+    /// Its standard input.
+    pub to: OwnedFd,
+    /// The process.
+    pub helper: Arc<dyn Helper>,
+}
+
+/// Opens connections as pairs of pipes.
+pub trait OpenPipes: Dial {
+    /// Starts a process for a connection.
     ///
     /// # Errors
-    /// If it cannot be tried.
-    pub fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
+    /// If it cannot be started, or the run has ended.
+    fn start(&self, way: Way) -> std::result::Result<Pipes, Refused>;
+}
+
+impl OpenPipes for SshDialer {
+    fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
         let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
         let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
         if let Some(socket) = self.socket()
             && way != Way::Further
         {
-            // What a master that was killed left; ssh would do without a master because of it.
+            // A killed master may have left its socket, and ssh would then not become a master.
             let _ = std::fs::remove_file(socket);
         }
         let note = if way == Way::Further { None } else { Some(self.note.clone()) };
@@ -160,21 +168,11 @@ impl SshDialer {
         }
         drop(processes);
         if way == Way::First {
-            asking::announce(Arc::downgrade(&process), self.note.clone(), self.name());
+            announce(Arc::downgrade(&process), self.note.clone(), self.name());
         }
-        let helper = process::SshHelper { process, name: self.name(), errand: self.errand.clone() };
+        let helper = SshHelper { process, name: self.name(), errand: self.errand.clone() };
         Ok(Pipes { from, to, helper: Arc::new(helper) })
     }
-}
-
-/// An ssh that was started.
-pub struct Pipes {
-    /// Its standard output.
-    pub from: OwnedFd,
-    /// Its standard input.
-    pub to: OwnedFd,
-    /// The process.
-    pub helper: Arc<dyn Helper>,
 }
 
 impl Dial for SshDialer {
@@ -208,7 +206,7 @@ impl Dial for SshDialer {
     }
 
     fn clean(&self) {
-        // It is dropped, and with it removed, here: threads that hold this dialer may outlive the program's end.
+        // Removes the directory now, as threads that hold this dialer may still run when the program exits.
         self.dir().take();
     }
 

@@ -1,38 +1,38 @@
-//! What haul adds to an ssh command.
+//! The options that haul adds to an ssh command.
 
 use std::process::{Command, Stdio};
 
 use haul_core::location::SshHost;
 use haul_transport::identity::has_aes;
 
-/// Ciphers that a processor with AES instructions does at several GB/s; the usual first choice of OpenSSH before
-/// version 10 is four times slower.
+/// Ciphers that run at several GB/s on a CPU with AES instructions. The first choice of OpenSSH before version 10 is
+/// four times slower.
 const FAST: [&str; 2] = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"];
 
-/// Options of a connection, and what the person's own configuration says.
+/// The options of a connection, and the configuration of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// Whether the command takes ssh's options.
     pub(super) is_ssh: bool,
-    /// What is added for every connection.
+    /// The options to add for every connection.
     pub(super) words: Vec<String>,
-    /// Whether the person's configuration has a control master for this host. Then the first connection uses it, as every
-    /// other ssh command there would, and nobody has to log in twice.
+    /// Whether the user has configured a control master for this host. The first connection then uses it, as any ssh
+    /// command does, and the user need not log in twice.
     pub(super) user_master: bool,
-    /// The host that the name stands for.
+    /// The host name that the configuration resolves the name to.
     pub(super) hostname: Option<String>,
-    /// Whether something else than a connection from here to there carries ssh.
+    /// Whether ssh goes through a proxy (ProxyJump or ProxyCommand).
     pub(super) proxied: bool,
 }
 
 impl Options {
-    /// For a command that is not known to be ssh.
+    /// The options of a command that may not be ssh: none.
     pub(super) fn foreign() -> Self {
         Self::default()
     }
 
-    /// For ssh. Asks it (`ssh -G`) what is configured for this host, so that nothing is added that a person has
-    /// decided otherwise.
+    /// The options of ssh. Reads its configuration for this host (`ssh -G`), so that haul overrides no choice of the
+    /// user.
     pub(super) fn of(shell: &[String], host: &SshHost, timeout: u32) -> Self {
         let mut command = Command::new(shell.first().map_or("ssh", String::as_str));
         command.args(shell.iter().skip(1)).arg("-G");
@@ -52,14 +52,14 @@ impl Options {
                 .lines()
                 .find_map(|line| line.split_once(' ').filter(|(k, _)| *k == key).map(|(_, v)| v.trim()))
         };
-        // No terminal, no X11; other people's forwards would be refused on the second connection.
+        // No terminal, no X11. Forwards would fail on the second connection.
         let mut words: Vec<String> =
             ["-T", "-x", "-oCompression=no", "-oClearAllForwardings=yes"].map(str::to_owned).to_vec();
-        // As scp and sftp do: the far host gets no use of the person's keys, and nothing else is run there or here.
+        // As scp and sftp do: no agent forwarding, and no other commands.
         words.extend(
             ["-oForwardAgent=no", "-oPermitLocalCommand=no", "-oRemoteCommand=none"].map(str::to_owned),
         );
-        // ssh itself gives up on a dead network only after many minutes; this ends it should haul be killed.
+        // Without this, ssh notices a dead network only after many minutes, should haul be killed.
         if value("serveraliveinterval") == Some("0") {
             words.push("-oServerAliveInterval=15".to_owned());
         }
@@ -77,8 +77,8 @@ impl Options {
     }
 }
 
-/// The same ciphers with the fast ones first; `None` if there is nothing to change. None is added: what is not in
-/// the list may have been left out on purpose.
+/// The same ciphers with the fast ones first; `None` if nothing changes. No cipher is added, as the user may have
+/// excluded it.
 fn fast_first(ciphers: &str) -> Option<String> {
     let all: Vec<&str> = ciphers.split(',').collect();
     if all.first().is_none_or(|first| FAST.contains(first)) {

@@ -1,4 +1,4 @@
-//! One ssh process: started, listened to, ended, collected.
+//! One ssh process: start, error output, end.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -15,24 +15,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::config::Note;
-use super::{Errand, asking, trouble};
+use super::errand::Errand;
+use super::{terminal, trouble};
 use crate::dial::{Helper, Refused};
 
-/// What pipes to ssh are made to hold: fewer wakeups. It is what Linux allows without privileges.
+/// The size of the pipes to ssh: the most that Linux allows without privileges, for fewer wakeups.
 const PIPE_LEN: usize = 1024 * 1024;
-/// Lines of a process that are kept, and the longest that is taken as one.
+/// Lines of error output to keep, and the longest line.
 const LINES: usize = 40;
 const LINE_LEN: u64 = 2048;
-/// Lines of the first connection that are shown.
+/// Lines of the first connection to show at most.
 const SHOWN: usize = 50;
-/// How long an explanation may take to arrive after the end of what it explains.
+/// How long the error output may take to arrive after the end of a connection.
 const EXPLAIN: Duration = Duration::from_secs(2);
 
-/// All that were started and are not collected, for [`abandon`].
+/// All processes that run, for [`abandon`].
 static STARTED: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
-/// Ends every ssh process of every peer at once, one that is asking for a password included; whatever waits for them
-/// fails. For a program that is told to stop now: they do not get its Ctrl-C.
+/// Kills every ssh process of every session at once, even one that asks for a password. Whatever waits for them fails.
+/// The processes do not receive Ctrl-C, so a program that stops at once has to call this.
 pub fn abandon() {
     let started = STARTED.lock().clone();
     for process in started.iter().filter_map(Weak::upgrade) {
@@ -40,7 +41,7 @@ pub fn abandon() {
     }
 }
 
-/// A process and what is known of it.
+/// A process and its state.
 pub(super) struct Process {
     pid: Option<Pid>,
     state: Mutex<State>,
@@ -48,11 +49,11 @@ pub(super) struct Process {
 }
 
 struct State {
-    /// `None` once it was collected: then its number may be another's.
+    /// `None` once it was collected, as its pid may then belong to another process.
     child: Option<Child>,
     status: Option<ExitStatus>,
     lines: VecDeque<String>,
-    /// Whether there will be no more lines.
+    /// Whether its error output has ended.
     silent: bool,
     settled: bool,
     note: Option<Note>,
@@ -60,10 +61,14 @@ struct State {
 }
 
 impl Process {
-    /// Starts it; the descriptors are its standard input and output. `note` gets its lines once it has settled.
+    /// Starts it, and returns it with its standard input and output. `note` gets its error output once the connection
+    /// is up.
+    ///
+    /// # Errors
+    /// If the system refuses a process, a pipe or a thread.
     pub(super) fn start(words: &[String], note: Option<Note>) -> io::Result<(Arc<Self>, OwnedFd, OwnedFd)> {
-        // Ctrl-C and the loss of the terminal reach the whole foreground group; haul drains on them and needs its
-        // connections for that.
+        // Ctrl-C and a hangup reach the whole foreground group. haul finishes blocks in flight then, and needs its
+        // connections.
         let (input, theirs) = UnixStream::pair()?;
         let mut child = Command::new("/bin/sh")
             .args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"])
@@ -104,7 +109,7 @@ impl Process {
         }
         let (input, output) = (OwnedFd::from(input), OwnedFd::from(output));
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&input, PIPE_LEN);
-        // Refused where the user's pipes hold too much already; then it stays at 64 KiB.
+        // The system refuses this if the user's pipes hold too much memory; the size stays at 64 KiB then.
         let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE_LEN);
         Ok((process, input, output))
     }
@@ -139,13 +144,13 @@ impl Process {
         self.heard.notify_all();
     }
 
-    /// Shows the lines that were not shown yet.
+    /// Shows the lines that were not shown before.
     fn show(mut state: MutexGuard<'_, State>) {
         let Some(note) = state.note.clone() else { return };
         let room = SHOWN.saturating_sub(state.shown);
         let lines: Vec<String> = state.lines.iter().take(room).cloned().collect();
         state.shown += lines.len();
-        // What it says last is kept for an error.
+        // The last line is kept for an error.
         while state.lines.len() > 1 {
             state.lines.pop_front();
         }
@@ -158,27 +163,27 @@ impl Process {
         }
     }
 
-    /// Whether it will say no more.
+    /// Whether its error output has ended.
     pub(super) fn is_silent(&self) -> bool {
         self.lock().silent
     }
 
     /// Whether it waits for an answer on the terminal.
     pub(super) fn is_asking(&self) -> bool {
-        self.pid.is_some_and(|pid| asking::has_terminal(pid.as_raw_nonzero().get()))
+        self.pid.is_some_and(|pid| terminal::has_terminal(pid.as_raw_nonzero().get()))
     }
 
     pub(super) fn is_settled(&self) -> bool {
         self.lock().settled
     }
 
-    /// Ends it without waiting for the end.
+    /// Kills it without waiting.
     pub(super) fn kill(&self) {
         let settled = self.is_settled();
         if let Some(child) = &mut self.lock().child {
-            // While it reads a password the terminal shows nothing that is typed. It puts that right on this signal.
+            // While ssh reads a password, the terminal does not echo. ssh restores it on this signal.
             if !settled
-                && let Some(pid) = self.pid.filter(|pid| asking::has_terminal(pid.as_raw_nonzero().get()))
+                && let Some(pid) = self.pid.filter(|pid| terminal::has_terminal(pid.as_raw_nonzero().get()))
             {
                 let _ = kill_process(pid, Signal::TERM);
                 return;
@@ -187,15 +192,15 @@ impl Process {
         }
     }
 
-    /// Ends and collects it.
+    /// Kills and collects it.
     pub(super) fn end(&self) {
         self.kill();
-        // It ends for certain, unless the system holds it: then it is left.
+        // A killed process ends, unless it hangs in the kernel; then it is left alone.
         self.wait(Duration::from_secs(5));
     }
 
-    /// Waits for its end and collects it. `false`: it goes on.
-    fn wait(&self, patience: Duration) -> bool {
+    /// Waits for its end and collects it. `false`: it still runs.
+    fn wait(&self, timeout: Duration) -> bool {
         let begun = Instant::now();
         loop {
             {
@@ -211,7 +216,7 @@ impl Process {
                     Err(_) => return true,
                 }
             }
-            let left = patience.saturating_sub(begun.elapsed());
+            let left = timeout.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return false;
             }
@@ -230,7 +235,7 @@ impl Process {
         }
     }
 
-    /// The last line that it said.
+    /// The last line of its error output.
     fn last_line(&self) -> String {
         self.lock().lines.back().cloned().unwrap_or_default()
     }
@@ -254,8 +259,8 @@ impl Helper for SshHelper {
         self.process.kill();
     }
 
-    fn collect(&self, patience: Duration) {
-        if !self.process.wait(patience) {
+    fn collect(&self, timeout: Duration) {
+        if !self.process.wait(timeout) {
             self.process.end();
         }
     }
@@ -272,19 +277,19 @@ impl Helper for SshHelper {
         if !self.process.wait(EXPLAIN) {
             return None;
         }
-        // A helper of ssh's own may hold its standard error open; what it would say is not worth more time.
+        // A child of ssh may hold its standard error open. Its output is not worth a longer wait.
         let state = self.process.lock();
         let waited = self.process.heard.wait_timeout_while(state, EXPLAIN / 4, |state| !state.silent);
         let (state, _) = waited;
         let code = state.status.and_then(|status| status.code());
         let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
         let refused = trouble::explain(code, &lines, &self.name, &self.errand);
-        // Why a host key was not taken is in many lines, of which the error bears the last one.
+        // ssh explains a refused host key in many lines. The error contains the last one, the user gets the others.
         let before = if trouble::is_host_key(&lines) { lines.len() - 1 } else { 0 };
-        let told: Vec<String> = lines.iter().take(before).map(|line| (*line).to_owned()).collect();
+        let reported: Vec<String> = lines.iter().take(before).map(|line| (*line).to_owned()).collect();
         let note = state.note.clone();
         drop(state);
-        for line in &told {
+        for line in &reported {
             note.iter().for_each(|note| note(line));
         }
         Some(refused)
@@ -293,7 +298,7 @@ impl Helper for SshHelper {
     fn settled(&self) {
         let mut state = self.process.lock();
         state.settled = true;
-        // ssh asked again after that, and the answer was right: said now, it would be taken for a failure.
+        // After this line ssh asked again and got the right answer. Shown now, it would look like a failure.
         state.lines.retain(|line| !trouble::is_asked_again(line));
         Process::show(state);
     }

@@ -1,14 +1,14 @@
-//! What the end of an ssh process means.
+//! What the end of an ssh process means for the next attempt, and the error for the user.
 
 use haul_core::{Error, ErrorKind, Side};
 
-use super::Errand;
+use super::errand::Errand;
 use crate::dial::{Refused, Trouble};
 
-/// What was being done when there is no haul there.
+/// The operation that fails if the remote host has no haul.
 const START: &str = "start haul at";
 
-/// Whether this says that there is no haul at the remote end.
+/// Whether this error means that the remote host has no haul.
 #[must_use]
 pub fn is_missing(error: &Error) -> bool {
     error.operation() == START && error.kind() == ErrorKind::Unreachable
@@ -17,10 +17,10 @@ pub fn is_missing(error: &Error) -> bool {
 /// The status that ssh ends with for reasons of its own, as opposed to those of the command.
 const SSH_FAILED: i32 = 255;
 
-/// What ssh says before it asks for a password again.
+/// The message of ssh before it asks for a password again.
 const AGAIN: &str = "Permission denied, please try again";
 
-/// In what ssh says when the login is refused.
+/// Parts of ssh's messages when the login is refused.
 const LOGIN: [&str; 7] = [
     "Permission denied (",
     AGAIN,
@@ -31,20 +31,20 @@ const LOGIN: [&str; 7] = [
     "host key has changed",
 ];
 
-/// In what ssh says when it does not take the key that a host has.
+/// Parts of ssh's messages when it rejects the key of the host.
 const HOST_KEY: [&str; 2] = ["Host key verification failed", "host key has changed"];
 
-/// Whether ssh said this before it asked for a password again.
+/// Whether ssh printed this line before it asked for a password again.
 pub(super) fn is_asked_again(line: &str) -> bool {
     line.starts_with(AGAIN)
 }
 
-/// Whether ssh refused the key of the host.
+/// Whether ssh rejected the key of the host.
 pub(super) fn is_host_key(lines: &[&str]) -> bool {
     lines.iter().any(|line| HOST_KEY.iter().any(|words| line.contains(words)))
 }
 
-/// What to do about it.
+/// The hint for a rejected host key.
 fn host_key_hint(lines: &[&str], name: &str) -> String {
     if lines.iter().any(|line| line.contains("IDENTIFICATION HAS CHANGED")) {
         let known = lines.iter().find_map(|line| line.split_once(" key in ").map(|(_, place)| place));
@@ -54,7 +54,7 @@ fn host_key_hint(lines: &[&str], name: &str) -> String {
     format!("if its key is not known here yet, run `ssh {name}` once and accept it")
 }
 
-/// In what ssh says when a later attempt with the same words can do no better.
+/// Parts of ssh's messages after which another attempt would fail in the same way.
 const HOPELESS: [&str; 5] = [
     "Could not resolve hostname",
     "Bad configuration option",
@@ -63,7 +63,7 @@ const HOPELESS: [&str; 5] = [
     "unknown option",
 ];
 
-/// Reads the status and the last lines of an ssh process whose remote end did not greet.
+/// Interprets the exit status and the last lines of an ssh process without a greeting.
 pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> Refused {
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
     let last = lines.last().copied().unwrap_or_default();
@@ -104,12 +104,12 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
     }
 }
 
-/// The error with the way out where a host key was refused.
+/// The error, with a hint if a host key was rejected.
 fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
     if is_host_key(lines) { error.with_hint(host_key_hint(lines, name)) } else { error }
 }
 
-/// What it means that ssh itself has failed.
+/// What a failure of ssh itself means for the next attempt.
 fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
     if said(&LOGIN) {
         Trouble::Login
@@ -120,7 +120,7 @@ fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
     }
 }
 
-/// The end of a process that was to run something else than haul.
+/// Interprets the end of a process that ran the SFTP server or a command.
 fn explain_other(
     code: Option<i32>,
     last: &str,

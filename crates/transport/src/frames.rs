@@ -7,16 +7,17 @@ use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
 use haul_wire::{FrameError, HEADER_LEN, Header};
 
 use crate::liveness::Liveness;
-use crate::stream::{Receive, Transmit, given_up};
+use crate::nonblocking::given_up;
+use crate::stream::{Receive, Transmit};
 
-/// Why no further frame comes.
+/// Why there is no further frame.
 #[derive(Debug)]
 pub enum LinkError {
     /// The stream ended between two frames.
     Closed,
     /// The stream broke, or ended within a frame.
     Io(io::Error),
-    /// What came is not allowed.
+    /// The frame breaks a rule.
     Frame(FrameError),
 }
 
@@ -68,12 +69,12 @@ impl FrameReader {
         Self { input, liveness, limit: None }
     }
 
-    /// Content is read no faster than `limit` lets it; what is said about it counts too, but never waits.
+    /// Limits the rate of content. Headers and bodies count too, but never wait.
     pub fn limit(&mut self, limit: Arc<Limiter>) {
         self.limit = Some(limit);
     }
 
-    /// The stream, for somebody else to go on with.
+    /// The stream, to read on by other means.
     #[must_use]
     pub fn into_inner(self) -> Receive {
         self.input
@@ -113,10 +114,10 @@ impl FrameReader {
         if self.fill(into)? == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Reads the next header and body. The payload, if the header tells of one, is to be read next.
+    /// Reads the next header and body. If the header announces a payload, the caller reads it next.
     ///
     /// # Errors
-    /// If no frame comes.
+    /// If the stream ends, is abandoned, or holds no valid frame.
     pub fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError> {
         let mut head = [0; HEADER_LEN];
         let filled = self.fill(&mut head)?;
@@ -145,13 +146,13 @@ impl FrameReader {
         Ok((header, body))
     }
 
-    /// Reads the payload that `header` tells of.
+    /// Reads the payload that `header` announces.
     ///
     /// # Errors
     /// If it does not come.
     pub fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
         into.truncate(0);
-        // A header's payload fits into a buffer of a pool; one without memory is somebody's mistake.
+        // A payload fits into a buffer of a pool; a buffer without memory is a programming error.
         let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
         while !room.is_empty() {
             // While it waits it does not listen: silence is its own.
@@ -201,12 +202,12 @@ impl FrameWriter {
         }
     }
 
-    /// Content is written no faster than `limit` lets it; what is said about it counts too, but never waits.
+    /// Limits the rate of content. Headers and bodies count too, but never wait.
     pub fn limit(&mut self, limit: Arc<Limiter>) {
         self.limit = Some(limit);
     }
 
-    /// Ends what is written, also where the stream is a socket that a reader holds too.
+    /// Ends the writing direction, also of a socket that a reader still holds.
     pub fn close(self) {
         self.output.close();
     }

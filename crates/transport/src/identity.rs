@@ -1,4 +1,4 @@
-//! Who may connect: a key of this run at each end, and the knowledge of the other end's.
+//! Who may connect: each end has a key for this run and knows the key of the other end.
 //!
 //! Each process makes a key pair when it needs one and never stores it. The public keys are exchanged over the ssh
 //! session, which both ends have proved themselves to; over TLS each end then proves that it holds its key (raw public
@@ -35,7 +35,7 @@ impl Identity {
     /// Makes a key pair.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// If the system has no randomness.
     pub fn generate() -> Result<Self> {
         let failed = |cause: &str| Error::new(ErrorKind::Io, Side::Local, "make a key", cause);
         let pair = Ed25519KeyPair::generate().map_err(|_| failed("no random numbers"))?;
@@ -48,13 +48,13 @@ impl Identity {
         Ok(Self { key, public, provider: Arc::new(provider()) })
     }
 
-    /// What the other end has to know.
+    /// The public key, which the other end has to know.
     #[must_use]
     pub fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The connecting side of a connection to who holds `peer`.
+    /// The connecting side of a connection to the holder of the key `peer`.
     pub(crate) fn client(
         &self,
         peer: &PublicKey,
@@ -69,7 +69,7 @@ impl Identity {
         UnbufferedClientConnection::new(Arc::new(config), name)
     }
 
-    /// The accepting side of a connection from who holds `peer`.
+    /// The accepting side of a connection from the holder of the key `peer`.
     pub(crate) fn server(
         &self,
         peer: &PublicKey,
@@ -78,7 +78,7 @@ impl Identity {
             .with_protocol_versions(&[&TLS13])?
             .with_client_cert_verifier(Arc::new(self.pin(peer)))
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(self.key.clone())));
-        // There is nothing to resume: each connection proves itself.
+        // No session resumption: each connection proves its keys.
         config.send_tls13_tickets = 0;
         UnbufferedServerConnection::new(Arc::new(config))
     }
@@ -88,7 +88,7 @@ impl Identity {
     }
 }
 
-/// AES where the processor has instructions for it, else ChaCha20.
+/// AES if the CPU has instructions for it, else ChaCha20.
 fn provider() -> CryptoProvider {
     let aes = vec![cipher_suite::TLS13_AES_128_GCM_SHA256, cipher_suite::TLS13_AES_256_GCM_SHA384];
     let chacha = vec![cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
@@ -123,7 +123,7 @@ impl Pin {
         }
     }
 
-    /// Knowing the key is not enough: who connects has to sign with it.
+    /// To know the public key is not enough: the client has to sign with the private one.
     fn signed(
         &self,
         message: &[u8],

@@ -1,18 +1,20 @@
-//! How bytes travel between two haul processes: frames over pipes, and over TCP with TLS.
+//! How bytes travel between two haul processes: frames over the pipes of ssh, or over TCP with TLS.
 //!
-//! Read [`frames`] (frames over streams), then [`stream`] (what a stream may be: descriptors of ssh, or a TLS
-//! connection), [`identity`] (who may connect: keys that were exchanged over ssh), [`secure`] (TLS on a socket) and
-//! [`listener`] (waiting for the other end among strangers; the private module `door` says who may wait). [`liveness`] tells
-//! a stalled stream from an idle one.
+//! From the bottom up: [`liveness`] tells a stalled stream from an idle one; `nonblocking` waits for descriptors;
+//! [`identity`] makes the keys that are exchanged over ssh; [`tcp`] connects; `tls` encrypts and decrypts;
+//! [`stream`] is either kind of stream; [`secure`] turns a socket into a TLS connection; `admission` decides which
+//! strangers may wait at a port; [`listener`] waits for the other end; [`frames`] reads and writes frames.
 
-mod door;
+mod admission;
 pub mod frames;
 pub mod identity;
 pub mod listener;
 pub mod liveness;
+mod nonblocking;
 pub mod secure;
 pub mod stream;
 pub mod tcp;
+pub mod tls;
 
 pub use frames::{FrameReader, FrameWriter, LinkError};
 pub use identity::{Identity, PublicKey};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::door::{Door, Entry, PLACES};
+use crate::admission::{Admission, Entry, PLACES};
 use crate::secure::Credentials;
 use crate::stream::Streams;
 
-/// How long somebody may take to prove who they are.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Threads with somebody at the door: those who wait, and a few whose connection was ended just now.
+/// How long the handshake of a connection may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Threads for connections in their handshake, and a few for connections that were just evicted.
 const THREADS: usize = 2 * PLACES + 32;
 
 /// Ports from the first to the last, both included.
@@ -25,7 +25,7 @@ pub struct Ports {
     pub last: u16,
 }
 
-/// What is done with a connection from the other end, on a thread of its own.
+/// Gets each connection from the other end, on a thread of its own.
 pub type Taken = Box<dyn Fn(Streams) + Send + Sync>;
 
 /// A port that is listened on until this is dropped.
@@ -35,12 +35,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`, on a free port of `ports` or on any. Who proves
-    /// to be the other end is handed to `taken`; others get nothing. Who comes from an address of `expected` takes no
-    /// place from others there, and they take none from him.
+    /// Listens on `address`, on a free port of `ports` or on any port. `taken` gets the connections that prove the key
+    /// of the other end; all others are dropped. Connections from an address of `expected` have slots of their own.
     ///
     /// # Errors
-    /// If no port can be had.
+    /// If no port is free.
     pub fn open(
         address: IpAddr,
         ports: Option<Ports>,
@@ -90,18 +89,18 @@ struct Guard {
     credentials: Credentials,
     taken: Taken,
     guests: Mutex<Guests>,
-    /// A thread has nobody at the door any more.
+    /// The thread of a connection has finished with it.
     ended: Condvar,
 }
 
 struct Guests {
-    door: Door<Arc<TcpStream>>,
+    admission: Admission<Arc<TcpStream>>,
     threads: usize,
 }
 
 impl Guests {
     fn new(expected: &[IpAddr]) -> Self {
-        Self { door: Door::new(expected), threads: 0 }
+        Self { admission: Admission::new(expected), threads: 0 }
     }
 }
 
@@ -120,7 +119,7 @@ impl Guard {
     fn meet(self: &Arc<Self>, socket: TcpStream, from: IpAddr) {
         let socket = Arc::new(socket);
         let mut guests = self.lock();
-        let Entry::In(number, loser) = guests.door.enter(from, socket.clone(), Instant::now()) else {
+        let Entry::In(number, loser) = guests.admission.enter(from, socket.clone(), Instant::now()) else {
             return;
         };
         if let Some(loser) = loser {
@@ -134,9 +133,9 @@ impl Guard {
         let guard = self.clone();
         let spawned = thread::Builder::new().name("haul-guest".to_owned()).spawn(move || {
             let place = Place { guard: &guard, number };
-            let proved = guard.credentials.prove(&socket, PATIENCE);
+            let proved = guard.credentials.prove(&socket, TIMEOUT);
             drop(place);
-            // Held elsewhere: it had to go just now.
+            // Another thread holds the socket: the connection was just evicted.
             let Some(socket) = Arc::into_inner(socket) else { return };
             if let Ok(streams) = proved.and_then(|proved| proved.on(socket)) {
                 (guard.taken)(streams);
@@ -161,7 +160,7 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut guests = self.guard.lock();
-        guests.door.leave(self.number);
+        guests.admission.leave(self.number);
         guests.threads -= 1;
         drop(guests);
         self.guard.ended.notify_one();

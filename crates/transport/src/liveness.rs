@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is known of the life of a connection.
+/// When a connection last sent and received, and whether it was abandoned.
 #[derive(Debug)]
 pub struct Liveness {
     origin: Instant,
@@ -60,7 +60,7 @@ impl Liveness {
         self.heard();
     }
 
-    /// So many bytes were taken on the way to the other end.
+    /// The system accepted this many bytes for the other end.
     pub(crate) fn sent(&self, bytes: usize) {
         self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
         self.sent.store(self.now(), Ordering::Relaxed);
@@ -72,8 +72,8 @@ impl Liveness {
         self.moved.load(Ordering::Relaxed)
     }
 
-    /// For how long we listened and nothing was heard. What was sent is no sign of life: pipes take it from us for a
-    /// while even if nobody is at their end any more.
+    /// How long this end has listened without receiving anything. Sent bytes are no sign of life, as a pipe accepts
+    /// them for a while even if no process reads it.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         if !self.listening.load(Ordering::Relaxed) {

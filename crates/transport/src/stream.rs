@@ -1,22 +1,19 @@
-//! What bytes come from and go to: descriptors that ssh has at its other end, or a TLS connection.
+//! Streams of bytes: the pipes of an ssh process, or a TLS connection.
 //!
-//! Both kinds are non-blocking and waited for with `poll`, so that a stream that was given up ends its reader and its
-//! writer.
+//! Both kinds are non-blocking, and `poll` waits for them, so that the reader and the writer of an abandoned stream
+//! end.
 
 use std::fs::File;
-use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::io::{self, BufReader, IoSlice, Read};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::liveness::Liveness;
-use crate::secure::{SecureReader, SecureWriter};
-
-/// How long a wait for a descriptor goes on without looking whether the stream was given up.
-const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+use crate::nonblocking::{set_nonblocking, wait, write_all};
+use crate::tls::{SecureReader, SecureWriter};
 
 /// Bytes that a reader of a descriptor may take ahead of what was asked for. Headers and small bodies then come with
 /// one system call; of a payload no more than this is copied a second time.
@@ -32,11 +29,11 @@ const WORTH_A_NAP: usize = 256 * 1024;
 
 /// The two directions of a connection.
 pub struct Streams {
-    /// What comes from the other end.
+    /// The bytes from the other end.
     pub from: Receive,
-    /// What goes to the other end.
+    /// The bytes to the other end.
     pub to: Transmit,
-    /// The socket beneath both, where there is one, to be asked about and to be cut.
+    /// The socket of both, if there is one, to query and to close it.
     pub socket: Option<TcpStream>,
 }
 
@@ -52,40 +49,11 @@ impl Streams {
     }
 }
 
-/// Makes reads and writes return instead of waiting.
-///
-/// # Errors
-/// If the system refuses.
-pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
-    let flags = fcntl_getfl(&fd)?;
-    fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
-    Ok(())
-}
-
 fn is_roomy_pipe(fd: impl AsFd) -> bool {
     rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|size| size >= ROOMY)
 }
 
-/// The error of a stream that was given up here.
-pub(crate) fn given_up() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was given up")
-}
-
-/// Waits until a descriptor is ready, or the stream was given up.
-pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, liveness: &Liveness) -> io::Result<()> {
-    loop {
-        if liveness.is_ended() {
-            return Err(given_up());
-        }
-        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&LOOK)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// What bytes come from.
+/// The reading direction of a stream.
 pub struct Receive(From);
 
 enum From {
@@ -114,7 +82,7 @@ impl Receive {
         Self(From::Secure(reader))
     }
 
-    /// Takes what is there, at least a byte; 0 is the end.
+    /// Reads the bytes that are there, one at least. 0 is the end.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
             From::Plain { input, .. } => input.read(into),
@@ -137,7 +105,7 @@ impl Receive {
     }
 }
 
-/// What bytes go to.
+/// The writing direction of a stream.
 pub struct Transmit(To);
 
 enum To {
@@ -189,7 +157,7 @@ impl Transmit {
         }
     }
 
-    /// Ends what is written, also where the stream is a socket that a reader holds too.
+    /// Ends the writing direction, also of a socket that a reader still holds.
     pub(crate) fn close(self) {
         match self.0 {
             To::Plain { output, .. } => {
@@ -205,30 +173,4 @@ impl Transmit {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::OUT)];
         matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1))
     }
-}
-
-/// Writes all of some runs of bytes to a non-blocking stream.
-pub(crate) fn write_all<W: Write>(
-    slices: &mut [IoSlice<'_>],
-    output: &mut W,
-    liveness: &Liveness,
-    mut wait: impl FnMut(&W, usize) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut rest = slices;
-    IoSlice::advance_slices(&mut rest, 0);
-    while !rest.is_empty() {
-        match output.write_vectored(rest) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => {
-                liveness.sent(n);
-                IoSlice::advance_slices(&mut rest, n);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(output, rest.iter().map(|slice| slice.len()).sum())?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! TCP connections: making them, and what the kernel knows of them.
+//! TCP connections: how to connect, and what the kernel reports.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,13 +13,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 /// Connects to the first of `addresses` that answers, trying all at once; `from` is the address of ours to use.
 ///
 /// # Errors
-/// The last of the reasons why none could be reached within `patience`.
+/// The last of the reasons why none could be reached within `timeout`.
 pub fn connect_any(
     addresses: &[SocketAddr],
     from: Option<IpAddr>,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<TcpStream> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     let mut pending = Vec::new();
     let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "there is no address to connect to");
     for address in addresses {
@@ -110,7 +110,7 @@ pub fn check_congestion(name: &str) -> io::Result<()> {
     Ok(sockopt::set_tcp_congestion(&socket, name)?)
 }
 
-/// What the kernel knows of a connection.
+/// The state of a connection, from the kernel (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// The smoothed round-trip time.
@@ -164,7 +164,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     })
 }
 
-/// The address of this machine that what goes to another one bears. Nothing is sent.
+/// The source address that this host uses for packets to another one. Sends nothing.
 #[must_use]
 pub fn source_to(to: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };

@@ -1,7 +1,8 @@
-//! Decoding within a budget of memory.
+//! Decoding within a memory budget.
 //!
-//! A body is bounded, but what it says may take many times its bytes: two bytes are an empty attribute of 48. So decoding
-//! counts what each element, structure and text takes in memory, and stops where that is more than a message of ours takes.
+//! The length of a body is limited, but the decoded message may be many times larger: two bytes encode an empty
+//! attribute of 48 bytes. Decoding therefore counts the memory of each element, structure and text, and stops at a
+//! limit that no honest message reaches.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,15 +13,18 @@ use serde::de::{
     Visitor,
 };
 
-use crate::frame::FrameError;
+use crate::error::FrameError;
 
-/// Bytes of memory that one message may take. The largest of ours are entries with many small attributes.
+/// The memory that one message may take. The largest honest messages hold entries with many small attributes.
 pub const MAX_DECODED: usize = 12 * 1024 * 1024;
 
-/// What a text or run of bytes takes beside its own length.
+/// The memory of a text or byte string in addition to its length.
 const TEXT: usize = 32;
 
-/// Decodes a message, which must be all of `body`.
+/// Decodes a message, which must fill `body`.
+///
+/// # Errors
+/// [`FrameError::Rule`] if it takes too much memory, [`FrameError::Body`] if it is not a message.
 pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     let left = Cell::new(MAX_DECODED);
     let mut input = postcard::Deserializer::from_bytes(body);
@@ -32,19 +36,19 @@ pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> 
     }
 }
 
-/// Takes `bytes` of the budget. At 0 nothing more is decoded.
+/// Takes `bytes` from the budget. At 0 decoding stops.
 fn charge<E: Error>(left: &Cell<usize>, bytes: usize) -> Result<(), E> {
     left.set(left.get().saturating_sub(bytes));
     if left.get() == 0 { Err(E::custom("too much")) } else { Ok(()) }
 }
 
-/// What serde hands around, with the budget.
+/// A serde object together with the budget.
 struct Counted<'a, T> {
     inner: T,
     left: &'a Cell<usize>,
 }
 
-/// The same for a visitor; `list` is whether each element is on the heap.
+/// A serde visitor together with the budget; `list`: whether each element is on the heap.
 struct Visit<'a, V> {
     inner: V,
     left: &'a Cell<usize>,

@@ -1,4 +1,4 @@
-//! Rules that a decoded message must keep before anything acts on it.
+//! Rules that a decoded message must obey before haul acts on it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::source::ScanBatch;
 use haul_core::{Batch, Entry, Failure, Packing, PageHashes, Result, SLICE_LEN, Slice, SliceData};
 
-use crate::frame::{FrameError, MAX_PAYLOAD};
+use crate::error::FrameError;
+use crate::frame::MAX_PAYLOAD;
+use crate::limits::{MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK};
 use crate::message::{Request, Response};
-use crate::{MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK};
 
-/// Entries in a part of a scan at most, and errors.
+/// The most entries and errors in one part of a scan.
 pub const PART_LEN: usize = 2000;
-/// Their weight in bytes, without the last of them.
+/// The most weight of a part in bytes, without its last entry.
 pub const PART_WEIGHT: usize = 1024 * 1024;
 
-/// Checks what the remote end was asked against the payload that came with it.
+/// Checks a request against the length of its payload.
 ///
 /// # Errors
-/// Says which rule is broken.
+/// [`FrameError::Rule`] with the rule that is broken.
 pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(), FrameError> {
     match request {
         Request::Write { batch, slices, packing, .. } => {

@@ -1,31 +1,30 @@
 //! Frames: header, body, payload.
 
-use std::fmt;
-
-use haul_core::{Error, ErrorKind, Side};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes in a header.
+use crate::error::FrameError;
+
+/// The length of a header in bytes.
 pub const HEADER_LEN: usize = 32;
-/// Bytes in a body at most.
+/// The most bytes in a body.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
-/// Bytes in a payload at most.
+/// The most bytes in a payload.
 pub const MAX_PAYLOAD: usize = haul_core::buffer::BUFFER_LEN;
 
 const MAGIC: [u8; 4] = [0x89, b'h', b'l', 1];
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The first frame from the local end.
     Hello,
     /// The first frame from the remote end.
     Welcome,
-    /// Something to be done.
+    /// A request.
     Request,
-    /// What came of it.
+    /// The response to a request.
     Response,
     /// A sign of life.
     Ping,
@@ -57,60 +56,16 @@ impl Kind {
 /// A header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the frame is.
+    /// The kind of the frame.
     pub kind: Kind,
-    /// Bytes of body, at most [`MAX_BODY`].
+    /// The length of the body, at most [`MAX_BODY`].
     pub body_len: u32,
-    /// Bytes of payload, at most [`MAX_PAYLOAD`].
+    /// The length of the payload, at most [`MAX_PAYLOAD`].
     pub payload_len: u32,
-    /// The request that it belongs to.
+    /// The number of the request.
     pub id: u64,
     /// CRC-32C of the body.
     pub body_crc: u32,
-}
-
-/// Why bytes are no frame, or a message no frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FrameError {
-    /// The first bytes are not ours.
-    Magic,
-    /// The header is damaged.
-    HeaderCrc,
-    /// The kind is not known, or reserved bytes are not zero.
-    Kind,
-    /// A length is over its limit.
-    Length,
-    /// The body is damaged.
-    BodyCrc,
-    /// The body is no message.
-    Body,
-    /// The message breaks a rule.
-    Rule(&'static str),
-    /// The message does not fit into a body.
-    TooLarge,
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic => f.write_str("it is not a frame of haul"),
-            Self::HeaderCrc => f.write_str("a frame's header is damaged"),
-            Self::Kind => f.write_str("a frame is of an unknown kind"),
-            Self::Length => f.write_str("a frame is longer than allowed"),
-            Self::BodyCrc => f.write_str("a frame's body is damaged"),
-            Self::Body => f.write_str("a frame's body is no message"),
-            Self::Rule(why) => write!(f, "a message breaks a rule: {why}"),
-            Self::TooLarge => f.write_str("a message is larger than a frame may be"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
-
-impl From<FrameError> for Error {
-    fn from(error: FrameError) -> Self {
-        Self::new(ErrorKind::Protocol, Side::Wire, "talk to the other end", error.to_string())
-    }
 }
 
 impl Header {

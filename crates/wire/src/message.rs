@@ -1,4 +1,4 @@
-//! Messages: what is in the bodies of frames.
+//! Messages: the bodies of frames.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -14,36 +14,24 @@ use haul_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::VERSION;
-use crate::ticket::Ticket;
+use crate::ids::{PairId, RootId, ScanId, SessionId, Ticket};
+use crate::limits::VERSION;
 
-/// A session: all connections of one local end at one remote end. Random, so that nobody else can guess it.
-pub type SessionId = [u8; 16];
-
-/// A source or sink that was opened, numbered by the local end.
-pub type RootId = u32;
-
-/// A scan, numbered by the local end.
-pub type ScanId = u32;
-
-/// Two remote ends that were introduced to each other, numbered by the local end.
-pub type PairId = u32;
-
-/// Where an end that listens may be reached.
+/// Where a listening end can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// Its addresses, as its system sees them.
+    /// Its addresses, as its own system reports them.
     pub addresses: Vec<IpAddr>,
-    /// Names that it bears elsewhere.
+    /// Its host names, as the local end knows them.
     pub hosts: Vec<String>,
-    /// The port.
+    /// Its port.
     pub port: u16,
 }
 
-/// What the end of a sink has to know of the end of a source to fetch content from it.
+/// The end of a source, described to the end of a sink that fetches content from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Neighbour {
-    /// Its name, for people.
+pub struct Granter {
+    /// Its name, for display.
     #[serde(deserialize_with = "shown")]
     pub name: String,
     /// Its public key.
@@ -51,11 +39,11 @@ pub struct Neighbour {
     pub key: Vec<u8>,
     /// Its session with the local end.
     pub session: SessionId,
-    /// Connections to open; 0 lets the end of the sink find out how many help.
+    /// Connections to open; 0 lets the end of the sink choose.
     pub streams: u32,
-    /// Seconds of silence after which a connection is given up.
+    /// Seconds of silence after which a connection counts as dead.
     pub timeout: u32,
-    /// Bytes per second that all connections together may bring; `None` is no limit.
+    /// The limit of all connections together, in bytes per second; `None` is no limit.
     pub rate: Option<u64>,
 }
 
@@ -64,52 +52,52 @@ pub struct Neighbour {
 pub struct Hello {
     /// The sender's [`VERSION`].
     pub version: u32,
-    /// The sender's release, for people.
+    /// The sender's release, for display.
     #[serde(deserialize_with = "shown")]
     pub release: String,
-    /// The session to join, if there was one.
+    /// The session to join; `None` on the first connection.
     pub session: Option<SessionId>,
-    /// Whether a new session is made where there is none to join.
+    /// Whether to make a new session if that one has ended.
     pub fresh: bool,
-    /// Bytes that the remote process may hold in buffers of content.
+    /// The memory budget of the remote process for content, in bytes.
     pub max_memory: u64,
-    /// File-system operations that the remote process may make on each side in a second.
+    /// The limit of file-system operations per second on each side; `None` is no limit.
     pub iops: Option<u64>,
-    /// Connections that the local end may open.
+    /// The most connections that the local end opens.
     pub connections: u32,
-    /// Seconds of silence after which a connection is taken for dead.
+    /// Seconds of silence after which a connection counts as dead.
     pub timeout: u32,
-    /// What the remote end needs for connections that do not go through ssh, if they are wanted.
+    /// The parameters of direct connections; `None` if none are wanted.
     pub direct: Option<DirectOffer>,
 }
 
-/// What the local end says about connections of TLS over TCP.
+/// The parameters of direct connections (TLS over TCP), from the local end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectOffer {
     /// The local end's public key: a DER-encoded SubjectPublicKeyInfo.
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
-    /// The ports that may be listened on, from the first to the last; any if `None`.
+    /// The first and the last port that an end may listen on; `None` allows any.
     pub ports: Option<(u16, u16)>,
-    /// The congestion control to be asked for; the system's own if `None`.
+    /// The congestion control to set; `None` keeps that of the system.
     pub congestion: Option<String>,
-    /// Addresses that ssh goes to straight from the local end, as far as it knows them: for a remote end that was told
-    /// none by sshd.
+    /// The addresses that ssh connects to without a proxy, as far as the local end knows them. A remote end uses them
+    /// if sshd reports none.
     pub at: Vec<IpAddr>,
-    /// The local end's address on the way there, if it knows it.
+    /// The local end's address on that route, if it is known.
     pub from: Option<IpAddr>,
 }
 
-/// What the remote end says about them.
+/// The parameters of direct connections, from the remote end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectAnswer {
     /// The remote end's public key.
     #[serde(with = "serde_bytes")]
     pub key: Vec<u8>,
-    /// The port that it listens on, or why it cannot.
+    /// The port on which the remote end listens, or why it cannot listen.
     #[serde(deserialize_with = "shown")]
     pub port: std::result::Result<u16, String>,
-    /// The address that ssh reached it at, as its system sees it.
+    /// The address at which ssh reached the remote end, as its own system reports it.
     pub address: Option<IpAddr>,
 }
 
@@ -118,13 +106,13 @@ pub struct DirectAnswer {
 pub struct Welcome {
     /// The sender's [`VERSION`].
     pub version: u32,
-    /// The sender's release, for people.
+    /// The sender's release, for display.
     #[serde(deserialize_with = "shown")]
     pub release: String,
-    /// The session that the connection belongs to now, or why it was not accepted.
+    /// The session that the connection now belongs to, or why it was not accepted.
     #[serde(deserialize_with = "shown")]
     pub session: std::result::Result<SessionId, String>,
-    /// What the local end needs for connections that do not go through ssh, if it asked for it.
+    /// The parameters of direct connections, if Hello asked for them.
     pub direct: Option<DirectAnswer>,
 }
 
@@ -136,7 +124,7 @@ impl Welcome {
     }
 }
 
-/// The version and the release that a body of Hello or Welcome begins with, of whatever version.
+/// The version and the release at the start of a body of Hello or Welcome, of any version.
 #[must_use]
 pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
     let (version, rest) = postcard::take_from_bytes::<u32>(body).ok()?;
@@ -144,243 +132,243 @@ pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
     Some((version, release.clean()))
 }
 
-/// Something to be done by the remote end.
+/// A request to the remote end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Nothing; its response takes one round trip.
+    /// Does nothing; measures a round trip.
     Nothing,
-    /// Opens a source. Again with the same number: nothing more happens.
+    /// Opens a source. Does nothing if the number is open already.
     OpenSource {
-        /// The number that it gets.
+        /// The number of the new root.
         root: RootId,
-        /// Where it is.
+        /// Its location.
         place: Place,
     },
-    /// Opens a sink. Again with the same number: nothing more happens.
+    /// Opens a sink. Does nothing if the number is open already.
     OpenSink {
-        /// The number that it gets.
+        /// The number of the new root.
         root: RootId,
-        /// Where it is.
+        /// Its location.
         place: Place,
-        /// How it works.
+        /// Its options.
         options: SinkOptions,
     },
-    /// Lets go of a source or a sink.
+    /// Closes a source or a sink.
     Close {
-        /// Which.
+        /// Its number.
         root: RootId,
     },
     /// [`haul_core::Source::root`].
     Root {
-        /// Of which source.
+        /// The source.
         root: RootId,
     },
-    /// Begins [`haul_core::Source::scan`]. Again with the same number: nothing more happens.
+    /// Starts [`haul_core::Source::scan`]. Does nothing if the number is in use already.
     ScanStart {
-        /// Of which source.
+        /// The source.
         root: RootId,
-        /// The number that it gets.
+        /// The number of the new scan.
         scan: ScanId,
-        /// What is looked at.
+        /// The options of the scan.
         options: ScanOptions,
     },
-    /// Asks for a part of a scan; many may be asked for at once.
+    /// Asks for one part of a scan. Many may be in flight.
     ScanNext {
-        /// Of which scan.
+        /// The scan.
         scan: ScanId,
-        /// Which part, counted from 0. It is kept until a later request acknowledges it.
+        /// The number of the part, from 0. The remote end keeps it until a later request acknowledges it.
         part: u64,
-        /// Parts before this one have arrived.
+        /// Acknowledges all parts before this one.
         acked: u64,
     },
-    /// Ends a scan, finished or not.
+    /// Ends a scan, whether it has finished or not.
     ScanEnd {
-        /// Which.
+        /// Its number.
         scan: ScanId,
     },
     /// [`haul_core::Source::lookup`].
     Lookup {
-        /// In which source.
+        /// The source.
         root: RootId,
-        /// What is looked up.
+        /// The paths to look up.
         paths: Vec<RelPath>,
     },
     /// [`haul_core::Source::read`].
     Read {
-        /// From which source.
+        /// The source.
         root: RootId,
-        /// What is read.
+        /// The slices to read.
         batch: Arc<Batch>,
-        /// What the destination has of it: [`haul_core::Source::read_changed`].
+        /// The pages that the destination has: then as [`haul_core::Source::read_changed`].
         pages: Option<PageHashes>,
-        /// How the content of the response is to be packed. Where it does not get smaller, it is not.
+        /// How to compress the content of the response. Content that does not get smaller is sent uncompressed.
         compress: Compress,
     },
     /// [`haul_core::Source::digest`].
     Digest {
-        /// In which source.
+        /// The source.
         root: RootId,
-        /// What is hashed.
+        /// The paths to hash.
         paths: Vec<RelPath>,
     },
     /// [`haul_core::Sink::offer`].
     Offer {
-        /// To which sink.
+        /// The sink.
         root: RootId,
-        /// What is offered.
+        /// The entries.
         offers: Vec<Offer>,
     },
     /// [`haul_core::Sink::pages`].
     PageHashes {
-        /// Of which sink.
+        /// The sink.
         root: RootId,
-        /// The entry whose place is looked at.
+        /// The entry whose existing file is hashed.
         entry: Arc<Entry>,
-        /// Of which slices, at most [`crate::MAX_COMPARED`].
+        /// The slices, at most [`crate::MAX_COMPARED`].
         slices: Range<u32>,
     },
     /// [`haul_core::Sink::write`]; the content is the payload.
     Write {
-        /// To which sink.
+        /// The sink.
         root: RootId,
-        /// What the content is of.
+        /// The slices that the content belongs to.
         batch: Arc<Batch>,
-        /// One for each slice: what was read, or why it could not be.
+        /// For each slice, its description, or why it could not be read.
         slices: Vec<Result<SliceData>>,
-        /// How the payload is packed; `None`: it is the content itself.
+        /// How the payload is compressed; `None` if it is not.
         packing: Option<Packing>,
     },
     /// [`haul_core::Sink::flush`].
     Flush {
-        /// Which sink.
+        /// The sink.
         root: RootId,
     },
     /// [`haul_core::Sink::discard`].
     Discard {
-        /// In which sink.
+        /// The sink.
         root: RootId,
-        /// What is not going to be completed.
+        /// The files that will not be completed.
         paths: Vec<RelPath>,
     },
     /// [`haul_core::Sink::link`].
     Link {
-        /// In which sink.
+        /// The sink.
         root: RootId,
-        /// The names to be made.
+        /// The links to create.
         links: Vec<HardLink>,
     },
     /// [`haul_core::Sink::remove`].
     Remove {
-        /// In which sink.
+        /// The sink.
         root: RootId,
-        /// What is removed.
+        /// The paths to remove.
         paths: Vec<RelPath>,
     },
     /// [`haul_core::Sink::finish`].
     Finish {
-        /// Which sink.
+        /// The sink.
         root: RootId,
     },
-    /// Connects to the local end, which listens, for one more connection; the local end greets on it as on any.
+    /// Makes one TCP connection to the local end, which listens. The local end then sends Hello on it.
     Connect {
-        /// Where it listens, besides the address that ssh came from.
+        /// The address of the local end, in addition to the one that ssh came from.
         address: Option<IpAddr>,
-        /// Its port.
+        /// The port of the local end.
         port: u16,
     },
-    /// To the end of a source: listens for the end of a sink, whose connections may only bring [`Request::Pull`] and
-    /// [`Request::Connect`]. Again with the same number: it begins anew.
+    /// To the end of a source: listens for the end of a sink, which may only send [`Request::Nothing`],
+    /// [`Request::Pull`] and [`Request::Connect`]. The same number again replaces the earlier state.
     Admit {
-        /// The number that the two get.
+        /// The number of the new third-party copy.
         pair: PairId,
         /// The public key of the end of the sink.
         #[serde(with = "serde_bytes")]
         key: Vec<u8>,
-        /// What the local end makes tickets with.
+        /// The key with which the local end makes tickets.
         secret: [u8; 32],
-        /// Addresses that the end of the sink may come from.
+        /// Addresses that the end of the sink may connect from.
         from: Vec<IpAddr>,
     },
-    /// To the end of a sink: listens for the end of a source, where that could not be reached.
+    /// To the end of a sink: listens for the end of a source that could not be reached.
     Expect {
-        /// The number of the two.
+        /// The third-party copy.
         pair: PairId,
         /// The public key of the end of the source.
         #[serde(with = "serde_bytes")]
         key: Vec<u8>,
-        /// Addresses that the end of the source may come from.
+        /// Addresses that the end of the source may connect from.
         from: Vec<IpAddr>,
     },
-    /// To the end of a source: connects to the end of the sink for one connection.
+    /// To the end of a source: makes one connection to the end of the sink.
     Visit {
-        /// The number of the two.
+        /// The third-party copy.
         pair: PairId,
         /// Where the end of the sink listens.
         at: Reach,
     },
     /// To the end of a sink: opens connections to the end of a source.
     Meet {
-        /// The number of the two.
+        /// The third-party copy.
         pair: PairId,
-        /// Who that is.
-        with: Neighbour,
-        /// Where it listens; `None`: it has come by itself.
+        /// The end of the source.
+        with: Granter,
+        /// Where it listens; `None` if it connects to the end of the sink.
         at: Option<Reach>,
     },
-    /// To the end of a sink: another limit for what it fetches.
+    /// To the end of a sink: changes the rate limit of its fetches.
     Rate {
-        /// From whom.
+        /// The third-party copy.
         pair: PairId,
-        /// Bytes per second that all connections together may bring; `None` is no limit.
+        /// The limit of all connections together, in bytes per second; `None` is no limit.
         rate: Option<u64>,
     },
-    /// To the end of a sink: [`haul_core::Sink::write`] with content that it reads from the source by itself.
+    /// To the end of a sink: [`haul_core::Sink::write`] with content that it fetches itself.
     Fetch {
-        /// To which sink.
+        /// The sink.
         root: RootId,
-        /// The end of the source; `None`: it is here.
+        /// The third-party copy; `None` if this process has the source.
         pair: Option<PairId>,
-        /// Which source, by its number there.
+        /// The number of the source at its end.
         source: RootId,
-        /// What is read and written.
+        /// The slices to fetch and write.
         batch: Arc<Batch>,
-        /// How content is to be packed on its way.
+        /// How to compress content in transit.
         compress: Compress,
-        /// Shows the end of the source that the local end wants this.
+        /// Proves to the end of the source that the local end allows this.
         ticket: Ticket,
     },
-    /// From the end of a sink: [`Request::Read`], of no more than a ticket is for.
+    /// From the end of a sink: [`Request::Read`] of a batch that has a ticket.
     Pull {
-        /// From which source.
+        /// The source.
         root: RootId,
-        /// What is read.
+        /// The slices to read.
         batch: Arc<Batch>,
-        /// What the end of the sink has of it. The ticket is not about that: it only makes the answer shorter.
+        /// The pages that the end of the sink has. The ticket does not cover them: they only make the answer shorter.
         pages: Option<PageHashes>,
-        /// How the content of the response is to be packed.
+        /// How to compress the content of the response.
         compress: Compress,
-        /// What the local end gave for it.
+        /// The ticket from the local end.
         ticket: Ticket,
     },
-    /// To be nice to what else the machine does, from now on, and to tell how it fares.
+    /// Lowers the priority of the remote process from now on, and asks how long other processes had to wait.
     Nice,
-    /// [`haul_core::Source::hung`] or [`haul_core::Sink::hung`], as soon as the first of them is not the one that is
-    /// known.
+    /// [`haul_core::Source::hung`] or [`haul_core::Sink::hung`]. Answered when the first operation is another one than
+    /// `known`.
     HungOperation {
-        /// At which source or sink.
+        /// The source or sink.
         root: RootId,
-        /// What has been under way for so long.
-        patience: Duration,
-        /// The first that was told; `None` where nothing was.
+        /// How long an operation must have run to be reported.
+        timeout: Duration,
+        /// The first operation of the last report; `None` if it was empty.
         known: Option<HungOperation>,
     },
-    /// Measures something or looks it up.
+    /// Takes a measurement, or looks up facts about the host.
     Probe(ProbeTask),
-    /// Takes the payload and drops it, to measure the way there.
+    /// Drops the payload; measures the link to the remote end.
     Swallow,
-    /// Answers with a payload of bytes that do not compress, to measure the way back.
+    /// Asks for a payload of incompressible bytes; measures the link from the remote end.
     Produce {
-        /// How many, at most [`crate::MAX_PAYLOAD`].
+        /// The length of the payload, at most [`crate::MAX_PAYLOAD`].
         bytes: u32,
     },
 }
@@ -388,20 +376,20 @@ pub enum Request {
 /// A part of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanPart {
-    /// What was found.
+    /// The entries and errors.
     pub found: ScanBatch,
-    /// Whether there is nothing after it.
+    /// Whether this is the last part.
     pub last: bool,
 }
 
-/// What came of a [`Request`].
+/// The response to a [`Request`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Response {
-    /// It was done, and there is nothing to tell.
+    /// The request succeeded and has no result.
     Done,
-    /// It failed as a whole.
+    /// The whole request failed.
     Failed(Error),
-    /// The answer does not fit into a body: ask for less at a time.
+    /// The result does not fit into a body: ask for less at a time.
     TooLarge,
     /// The remote end does not have this root or scan.
     Gone,
@@ -413,9 +401,9 @@ pub enum Response {
     Lookup(Vec<Result<Option<Entry>>>),
     /// To [`Request::Read`]; the content is the payload.
     Read {
-        /// One for each slice: what was read, or why it could not be.
+        /// For each slice, its description, or why it could not be read.
         slices: Vec<Result<SliceData>>,
-        /// How the payload is packed; `None`: it is the content itself.
+        /// How the payload is compressed; `None` if it is not.
         packing: Option<Packing>,
     },
     /// To [`Request::Digest`].
@@ -430,24 +418,24 @@ pub enum Response {
     Fetched {
         /// One for each slice.
         outcomes: Vec<Result<Outcome>>,
-        /// Bytes of content as they travelled between the two ends.
+        /// Bytes of content sent between the two ends, after compression.
         wire_bytes: u64,
-        /// Bytes of content that did not travel, as the end of the sink has them.
+        /// Bytes of content that were not sent, as the end of the sink has equal pages.
         matched_bytes: u64,
-        /// How they were packed.
+        /// How they were compressed.
         method: Option<Method>,
         /// Connections between the two ends.
         streams: u32,
     },
-    /// To [`Request::Admit`] and [`Request::Expect`]: where it listens.
+    /// To [`Request::Admit`] and [`Request::Expect`]: where the end listens.
     Listening(DirectAnswer),
     /// To [`Request::Remove`].
     Removed(Vec<Result<()>>),
     /// To [`Request::Finish`].
     Finish(FinishReport),
-    /// To [`Request::Nice`]: what others waited since it was asked last, if the kernel there tells.
+    /// To [`Request::Nice`]: how long other processes waited since the last request, if the kernel reports it.
     Nice(Option<Pressure>),
-    /// To [`Request::HungOperation`]: the first of them, at most [`crate::MAX_STUCK`].
+    /// To [`Request::HungOperation`]: the operations that hang longest, at most [`crate::MAX_STUCK`].
     HungOperation(Vec<HungOperation>),
     /// To [`Request::Probe`].
     Probe(ProbeResult),

@@ -1,28 +1,27 @@
-//! What shows the end of a source that the local end wants a batch read, when somebody else asks for it.
+//! Tickets: the permission for one remote end to fetch a batch from another.
 //!
-//! The local end and the end of the source share a secret. The end of the sink does not know it: it can ask for what it
-//! was told to fetch and for nothing else below the source's root.
+//! A ticket is a keyed BLAKE3 hash of the source and the batch. The local end and the end of the source share the key.
+//! The end of the sink does not have it, so it can fetch what the local end sent it a ticket for, and nothing else.
 
 use haul_core::Batch;
 
-use crate::frame::FrameError;
-use crate::message::RootId;
+use crate::error::FrameError;
+use crate::ids::RootId;
 
-/// A keyed BLAKE3 hash of what may be read.
-pub type Ticket = [u8; 32];
+pub use crate::ids::Ticket;
 
-/// The ticket for a batch of a source.
+/// Makes the ticket for a batch of a source.
 ///
 /// # Errors
-/// If the batch cannot be encoded.
+/// [`FrameError::Body`] if the batch cannot be encoded.
 pub fn make(secret: &[u8; 32], root: RootId, batch: &Batch) -> Result<Ticket, FrameError> {
     Ok(*hash(secret, root, batch)?.as_bytes())
 }
 
-/// Whether a ticket is for this batch of this source.
+/// Whether a ticket is valid for this batch of this source.
 #[must_use]
 pub fn is_for(ticket: &Ticket, secret: &[u8; 32], root: RootId, batch: &Batch) -> bool {
-    // The comparison takes the same time whatever differs.
+    // `blake3::Hash` compares in constant time.
     hash(secret, root, batch).is_ok_and(|hash| hash == *ticket)
 }
 

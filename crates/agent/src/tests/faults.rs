@@ -195,7 +195,7 @@ fn when_all_connections_are_lost_a_new_remote_end_goes_on() {
     }
     assert!(source.root().is_ok());
     assert!(sink.offer(&[Offer { entry: Arc::new(entry("f", 1)), digest: None }]).unwrap()[0].is_ok());
-    // Whichever process it is by now, it was told of the folder: nothing is said to be lost.
+    // Whichever process it is by now, it was told of the directory: nothing is said to be lost.
     assert_eq!(sink.finish().unwrap().notes.len(), 1);
 }
 

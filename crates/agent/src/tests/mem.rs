@@ -18,7 +18,7 @@ use haul_core::{
     Sink, SinkOptions, SliceData, Source, Timestamp, WriteDone,
 };
 
-use crate::hub::Ends;
+use crate::Ends;
 
 /// Slices of a file that are there.
 type Slices = BTreeMap<u32, (SliceData, Vec<u8>)>;

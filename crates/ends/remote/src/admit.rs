@@ -1,4 +1,4 @@
-//! Opening a connection and taking it into the session.
+//! Opens a connection and adds it to the session.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,13 +12,13 @@ use super::connection::Connection;
 use super::direct::with_addresses;
 use super::greeting::{Greeted, greet};
 use super::reader::{self, COLLECT};
-use super::session::{Session, lost};
+use super::session::Session;
 use haul_ssh::dial::{Dial, Helper, Refused, Trouble, Way};
 
-/// How long a sink at the remote end may be held by the process that just ended.
-const BUSY_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a process that has just ended may still hold a sink at the remote end.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The greeting that this process sends.
+/// The Hello of this process.
 pub(super) fn hello(max_memory: u64, connections: u32, timeout: u32) -> Hello {
     Hello {
         version: VERSION,
@@ -56,8 +56,8 @@ pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<()
     added
 }
 
-/// Opens one more connection around ssh. The remote end was proved by its key, so what it says to the greeting is not waited
-/// for: that would be a round trip more before the first content.
+/// Opens one more direct connection. TLS has proved the remote end, so this does not wait for its Welcome, which would
+/// cost another round trip before the first content.
 pub(super) fn open_direct(
     session: &Arc<Session>,
     dialer: &dyn Dial,
@@ -76,30 +76,25 @@ pub(super) fn open_direct(
     enlist(session, reader, writer, liveness, link.helper, true)
 }
 
-/// Learns from the remote end's greeting. If its process is a new one, it is told what is open.
+/// Takes the session from the Welcome. If the remote process is a new one, opens the roots again.
 fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), Refused> {
     let id = match &greeted.welcome.session {
         Ok(id) => *id,
         Err(why) => {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
                 .on(session.dialer.name());
-            // It may just have ended, and its successor be known in a moment; else this is another machine.
-            let state = session.lock();
-            let other = state.connection_count() > 0 && state.session == hello.session;
+            let other = session.is_elsewhere(hello.session);
             return Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error });
         }
     };
     if hello.session.is_some_and(|known| known != id) {
         reopen(session, greeted)?;
     }
-    let mut state = session.lock();
-    state.restarts += u32::from(state.session.is_some_and(|known| known != id));
-    state.session = Some(id);
-    state.answer = greeted.welcome.direct.take();
+    session.welcomed(id, greeted.welcome.direct.take());
     Ok(())
 }
 
-/// Takes a connection into the session.
+/// Adds a connection to the session and starts its reader.
 fn enlist(
     session: &Arc<Session>,
     mut reader: FrameReader,
@@ -120,15 +115,15 @@ fn enlist(
         .spawn(move || reader::read_connection(&reading, &connection, reader));
     spawned.map(drop).map_err(|error| {
         session.reader_ended();
-        session.lose(number, lost(&error.to_string()));
+        session.lose(number, Connection::lost(&error.to_string()));
         Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
     })
 }
 
-/// Repeats to a new remote process what the old one had open.
+/// Opens in a new remote process the roots that the old one had open.
 fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
-    let roots: Vec<Request> = session.lock().roots.values().cloned().collect();
-    let give_up = Instant::now() + BUSY_PATIENCE;
+    let roots = session.roots();
+    let give_up = Instant::now() + BUSY_TIMEOUT;
     for request in roots {
         loop {
             let response = ask(greeted, &request)
@@ -149,7 +144,7 @@ fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
     Ok(())
 }
 
-/// One request on a connection that is nobody else's yet.
+/// Makes one request on a connection that is not part of the session yet.
 fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
     greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
     loop {

@@ -8,15 +8,17 @@ use std::time::Duration;
 use haul_transport::{FrameWriter, Liveness};
 use haul_wire::encode_ping;
 
+use haul_core::{Error, ErrorKind, Retry, Side};
+
 use haul_ssh::dial::Helper;
 
-/// After this long without a frame of ours a Ping is sent.
+/// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_millis(900);
 
-/// The writing side of a connection and what carries it. The reading side is its reader thread's.
+/// The writing side of a connection, and the process or socket that carries it. Its reader thread has the reading side.
 pub(super) struct Connection {
     pub(super) number: u64,
-    /// Whether it goes around ssh.
+    /// Whether it is a direct connection.
     pub(super) direct: bool,
     pub(super) liveness: Arc<Liveness>,
     pub(super) helper: Option<Arc<dyn Helper>>,
@@ -43,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Says that we live, if nothing else was said for a while. Never waits.
+    /// Sends a Ping if nothing else was sent for a while. Never waits.
     pub(super) fn heartbeat(&self) {
         if self.liveness.quiet_for() < QUIET {
             return;
@@ -57,12 +59,12 @@ impl Connection {
         }
     }
 
-    /// For how long a frame that is being written has not moved.
+    /// How long no byte of the frame in progress was accepted.
     pub(super) fn stuck_for(&self) -> Duration {
         if self.writer.try_lock().is_some() { Duration::ZERO } else { self.liveness.quiet_for() }
     }
 
-    /// Ends what we say: the remote end sees the end of its input. A connection that is being written to is left as it is.
+    /// Closes the writing direction, so that the remote end sees the end of its input. Does nothing during a write.
     pub(super) fn close(&self) {
         let writer = self.writer.try_lock().and_then(|mut writer| writer.take());
         if let Some(writer) = writer {
@@ -76,6 +78,12 @@ impl Connection {
         if let Some(helper) = &self.helper {
             helper.kill();
         }
+    }
+
+    /// The error of a lost connection. The same request may succeed on another one.
+    pub(super) fn lost(cause: &str) -> Error {
+        Error::new(ErrorKind::Unreachable, Side::Wire, "keep the connection to", cause)
+            .with_retry(Retry::OtherStream)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<FrameWriter>> {

@@ -1,9 +1,9 @@
-//! Connections that do not go through ssh: TLS over TCP, between two ends that told each other their keys over ssh.
+//! Direct connections: TLS over TCP, with keys that were exchanged over ssh.
 //!
-//! Tried are: connecting to the remote end, and, where something between the two lets nobody in there, having the far
-//! end connect to us. Content goes through ssh until one of them works.
+//! haul tries to connect to the remote end. If a firewall prevents that, it asks the remote end to connect to the local
+//! one. Content goes through ssh until one of them works.
 
-use haul_core::sync::{Condvar, Mutex};
+use haul_core::sync::Mutex;
 use std::collections::HashSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,64 +17,23 @@ use haul_wire::{
     DirectAnswer, DirectOffer, Hello, Kind, MAX_ADDRESSES, Reach, Request, Response, decode_body, encode,
 };
 
-use super::session::{Pick, Session};
-use super::{PeerConfig, Transport};
+use super::config::{PeerConfig, Transport};
+use super::gate::Gate;
+use super::session::Session;
+use super::state::{Pick, Reply};
 use haul_ssh::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 
 /// How long an answer is waited for while the way is being looked for: with two ways to try, content is through ssh
 /// alone for two seconds at most.
 pub(super) const FIND: Duration = Duration::from_secs(1);
-/// How long it is waited for later, and how long the other end may take to prove itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for later connections, and how long the other end may take for the TLS handshake.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Holds a search back until it is known whether it is needed.
-#[derive(Clone)]
-pub(super) struct Gate(Arc<(Mutex<Passage>, Condvar)>);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Passage {
-    Shut,
-    Open,
-    /// The run has ended.
-    Never,
-}
-
-impl Gate {
-    pub(super) fn new(open: bool) -> Self {
-        let passage = if open { Passage::Open } else { Passage::Shut };
-        Self(Arc::new((Mutex::new(passage), Condvar::new())))
-    }
-
-    pub(super) fn open(&self) {
-        self.set(Passage::Open);
-    }
-
-    /// Who waits gives up.
-    pub(super) fn end(&self) {
-        self.set(Passage::Never);
-    }
-
-    fn set(&self, to: Passage) {
-        let mut passage = self.0.0.lock();
-        if *passage != Passage::Never {
-            *passage = to;
-        }
-        self.0.1.notify_all();
-    }
-
-    /// Waits; `false` if it will never open.
-    fn pass(&self) -> bool {
-        let passage = self.0.0.lock();
-        let shut = |passage: &mut Passage| *passage == Passage::Shut;
-        *self.0.1.wait_while(passage, shut) == Passage::Open
-    }
-}
-
-/// Looks for a way around ssh.
+/// Finds a direct connection.
 #[derive(Clone)]
 pub(super) struct Finder {
     pub(super) gate: Gate,
-    /// The way, where it was found before.
+    /// The route, if it is known already.
     known: Option<Arc<dyn Dial>>,
     identity: Identity,
     ports: Option<Ports>,
@@ -83,10 +42,10 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    /// What it takes to look; `None` where it is not wanted.
+    /// A finder; `None` if direct connections are not wanted.
     ///
     /// # Errors
-    /// If the congestion control that was asked for cannot be had here.
+    /// [`ErrorKind::Usage`] if this system lacks the congestion control that was asked for.
     pub(super) fn new(config: &PeerConfig) -> Result<Option<Self>> {
         if config.transport == Transport::Ssh {
             return Ok(None);
@@ -108,13 +67,13 @@ impl Finder {
         }))
     }
 
-    /// One that knows the way.
+    /// A finder that knows the route already.
     pub(super) fn knows(way: Arc<dyn Dial>, identity: Identity) -> Self {
         let gate = Gate::new(true);
         Self { gate, known: Some(way), identity, ports: None, bind: None, congestion: None }
     }
 
-    /// What the remote end has to know.
+    /// The parameters for the remote end.
     pub(super) fn offer(&self) -> DirectOffer {
         DirectOffer {
             key: self.identity.public_key().clone(),
@@ -125,8 +84,8 @@ impl Finder {
         }
     }
 
-    /// Tries the ways there are. Gives what opens connections on the first one that answers, with a sentence about it, or
-    /// why there is none.
+    /// Tries both directions. Returns a dialer for the first one that works and a description of it, or why neither
+    /// works.
     pub(super) fn find(
         &self,
         session: &Arc<Session>,
@@ -188,8 +147,8 @@ impl Finder {
     }
 }
 
-/// Tells a remote end, with the greeting, which addresses are at the two ends of the way that ssh takes, where that is known:
-/// sshd tells it nothing there under sudo. Looked up while ssh connects.
+/// Adds to Hello the addresses of both ends of the ssh connection, if they are known: under sudo the remote end does
+/// not get them from sshd. Resolves names while ssh connects.
 pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
     let mut hello = hello.clone();
     if let Some(offer) = &mut hello.direct
@@ -202,25 +161,25 @@ pub(super) fn with_addresses(hello: &Hello, dialer: &dyn Dial) -> Hello {
     hello
 }
 
-/// The address of this machine that ssh goes out from, where that is known: not where another machine or program carries
-/// it. `there` is the address that it came to, as the remote end sees it.
+/// The local address of the ssh connection; `None` if ssh uses a proxy. `there` is the remote address, as the remote
+/// end reports it.
 fn own_address(dialer: &dyn Dial, there: Option<IpAddr>) -> Option<IpAddr> {
     if !dialer.is_straight() {
         return None;
     }
     let mut at = hosts_of(dialer, None);
-    // Of several it is the one that ssh came to, or at least one of its kind.
+    // Prefer the address that ssh came to, then one of the same family.
     at.sort_by_key(|ip| there.map(|there| (*ip != there, ip.is_ipv4() != there.is_ipv4())));
     at.into_iter().find_map(tcp::source_to)
 }
 
-/// The addresses of the machine that a dialer reaches: the one that it told, and those of the names that it bears here.
-pub(super) fn hosts_of(dialer: &dyn Dial, told: Option<IpAddr>) -> Vec<IpAddr> {
-    let at = Reach { addresses: told.into_iter().collect(), hosts: dialer.hosts(), port: 0 };
+/// The addresses of the host that a dialer reaches: the one that the host reported, and those of its names.
+pub(super) fn hosts_of(dialer: &dyn Dial, reported: Option<IpAddr>) -> Vec<IpAddr> {
+    let at = Reach { addresses: reported.into_iter().collect(), hosts: dialer.hosts(), port: 0 };
     addresses(&at).iter().map(SocketAddr::ip).collect()
 }
 
-/// Where an end may be: what its system says that its addresses are, and what names it bears here.
+/// The addresses of an end: those that its system reports, and those of its names.
 #[must_use]
 pub fn addresses(at: &Reach) -> Vec<SocketAddr> {
     let mut all: Vec<SocketAddr> = at.addresses.iter().map(|ip| SocketAddr::new(*ip, at.port)).collect();
@@ -247,7 +206,7 @@ pub(super) struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
     credentials: Credentials,
-    /// The connection that showed that there is a way, and since when it waits to become a connection.
+    /// The connection of the first attempt, and since when it waits to be used.
     reached: Mutex<Option<(TcpStream, Instant)>>,
     name: String,
 }
@@ -262,7 +221,10 @@ impl Forward {
         Self { addresses, from, credentials, reached: Mutex::default(), name }
     }
 
-    /// Sees whether there is somebody, and how long that takes. Who that is, each connection finds out for itself.
+    /// Connects, and returns how long that took. The TLS handshake follows later.
+    ///
+    /// # Errors
+    /// If no address answers.
     pub(super) fn reach(&self) -> std::io::Result<Duration> {
         let begun = Instant::now();
         let socket = tcp::connect_any(&self.addresses, self.from, FIND)?;
@@ -275,12 +237,12 @@ impl Dial for Forward {
     fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
         let reached = self.reached.lock().take();
         let connected = match reached {
-            // The remote end waits for us to prove ourselves, but not for ever.
-            Some((socket, since)) if since.elapsed() < PATIENCE => Ok(socket),
-            _ => tcp::connect_any(&self.addresses, self.from, PATIENCE),
+            // The remote end drops a connection without a handshake after a while.
+            Some((socket, since)) if since.elapsed() < TIMEOUT => Ok(socket),
+            _ => tcp::connect_any(&self.addresses, self.from, TIMEOUT),
         };
         connected
-            .and_then(|socket| self.credentials.connect(socket, PATIENCE))
+            .and_then(|socket| self.credentials.connect(socket, TIMEOUT))
             .map(link)
             .map_err(|error| refused(&self.name, error.to_string()))
     }
@@ -290,9 +252,9 @@ impl Dial for Forward {
     }
 }
 
-/// Has the remote end connect to us.
+/// Asks the remote end to connect to the local one.
 pub(super) struct Back {
-    /// Where it asks for connections, and the address that it asks for them at, besides the one that ssh comes from.
+    /// The session to ask for connections, and the local address to name in addition to that of ssh.
     session: OnceLock<(Weak<Session>, Option<IpAddr>)>,
     listener: Listener,
     arrivals: Receiver<Arrival>,
@@ -320,9 +282,9 @@ impl Back {
         Ok(Self { session: OnceLock::new(), listener, arrivals, tell, name })
     }
 
-    /// From now on connections are asked for by this session, at this address, too.
+    /// From now on this session asks for connections, and names this address too.
     pub(super) fn asks(&self, session: &Arc<Session>, at: Option<IpAddr>) {
-        // Nobody connects to the word for all addresses.
+        // The unspecified address cannot be connected to.
         let at = at.filter(|at| !at.is_unspecified());
         let _ = self.session.set((Arc::downgrade(session), at));
     }
@@ -331,23 +293,23 @@ impl Back {
         self.listener.port()
     }
 
-    /// Sees whether the remote end gets through to us.
+    /// Waits for the first connection of the remote end.
     fn reach(&self) -> std::result::Result<(), String> {
         let streams = self.arrival(true, FIND)?;
-        // It becomes the first connection.
+        // It is used as the first connection.
         drop(self.tell.send(Arrival::Connection(streams)));
         Ok(())
     }
 
-    /// Waits for a connection, `asked` for or not, or takes one that is there.
-    fn arrival(&self, asked: bool, patience: Duration) -> std::result::Result<Streams, String> {
+    /// Takes a connection that has arrived, or waits for one; `asked`: asks for it first.
+    fn arrival(&self, asked: bool, timeout: Duration) -> std::result::Result<Streams, String> {
         if let Ok(Arrival::Connection(streams)) = self.arrivals.try_recv() {
             return Ok(streams);
         }
         if asked {
             self.ask()?;
         }
-        match self.arrivals.recv_timeout(patience) {
+        match self.arrivals.recv_timeout(timeout) {
             Ok(Arrival::Connection(streams)) => Ok(streams),
             Ok(Arrival::Failed(why)) => Err(why),
             Err(_) => Err("no answer".to_owned()),
@@ -360,7 +322,7 @@ impl Back {
         let request = Request::Connect { address: *address, port: self.listener.port() };
         let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
         let tell = self.tell.clone();
-        let on_reply = Box::new(move |reply: Result<super::session::Reply>| {
+        let on_reply = Box::new(move |reply: Result<Reply>| {
             let response = reply.and_then(|reply| Ok(decode_body::<Response>(&reply.body)?));
             let failure = match response {
                 Ok(Response::Done) => return,
@@ -376,8 +338,8 @@ impl Back {
 
 impl Dial for Back {
     fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
-        // Without a connection there is nothing to ask on.
-        self.arrival(way == Way::Further, PATIENCE).map(link).map_err(|why| refused(&self.name, why))
+        // Before the first connection there is none to ask on.
+        self.arrival(way == Way::Further, TIMEOUT).map(link).map_err(|why| refused(&self.name, why))
     }
 
     fn name(&self) -> String {
@@ -412,7 +374,7 @@ impl Helper for Socket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::neighbour::config;
+    use super::super::third_party::puller::config;
     use super::*;
 
     struct Host {
@@ -450,8 +412,8 @@ mod tests {
         let offer =
             Finder::new(&config(1, 2, 0, haul_core::Pace::default())).unwrap().map(|finder| finder.offer());
         let hello = Hello { direct: offer, ..super::super::admit::hello(0, 1, 2) };
-        let told = |host: &Host| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
-        assert_eq!(told(&straight), Some((vec![here], Some(here))));
-        assert_eq!(told(&carried), Some((Vec::new(), None)));
+        let reported = |host: &Host| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
+        assert_eq!(reported(&straight), Some((vec![here], Some(here))));
+        assert_eq!(reported(&carried), Some((Vec::new(), None)));
     }
 }

@@ -1,4 +1,4 @@
-//! The greeting on a connection: Hello and Welcome, and what a remote end says instead.
+//! The greeting on a connection: Hello and Welcome, and what to make of other output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(super) struct Greeted {
 
 /// Sends Hello and waits for the Welcome.
 ///
-/// The other end may take `limit` for its answer; where `asks`, as in a first login, [`LOGIN`] times as long, and as long
-/// as a person is being asked for something.
+/// The other end may take `limit` for its answer. If `asks`, as in a first login, it may take [`LOGIN`] times as long,
+/// and any time while ssh waits for the user.
 pub(super) fn greet(
     link: Link,
     hello: &Hello,
@@ -64,7 +64,7 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
     let mut reader = FrameReader::new(link.streams.from, liveness.clone());
     let mut writer = FrameWriter::new(link.streams.to, liveness.clone());
     let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
-    // A remote end that ended at once may have said why: the answer to that is in what is read.
+    // If the remote end has ended, it may have sent the reason, which is read below.
     let _ = writer.write(&frame, &[]);
     let mut head = [0; HEADER_LEN];
     let filled = reader.fill(&mut head).map_err(LinkError::Io);
@@ -78,8 +78,8 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
             return Err(refused(Trouble::Later, error.on(name)));
         }
         Err(error) => {
-            let told = link.helper.as_ref().and_then(|helper| helper.explain());
-            return Err(told.unwrap_or_else(|| refused(Trouble::Later, error.into_error().on(name))));
+            let reported = link.helper.as_ref().and_then(|helper| helper.explain());
+            return Err(reported.unwrap_or_else(|| refused(Trouble::Later, error.into_error().on(name))));
         }
     };
     let protocol = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to haul at", why).on(name);
@@ -102,15 +102,15 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
     Ok(Greeted { reader, writer, liveness, helper: link.helper, welcome })
 }
 
-/// The remote end said something that is not ours.
+/// The error for output that is not a frame.
 fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &str) -> Refused {
-    // The line that begins here is on its way as a whole; more is not worth waiting for.
+    // The rest of this line arrives at once; more is not worth a longer wait.
     liveness.end_after(Some(Duration::from_millis(300)));
     let mut said = [0; 128];
     said[..head.len()].copy_from_slice(head);
     let _ = reader.fill(&mut said[head.len()..]);
     let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
-    // The greeting itself may follow.
+    // The greeting may follow in the same bytes.
     let ours = said.windows(4).position(|bytes| Header::check_prefix(bytes).is_ok());
     let shown = printable(said[..ours.unwrap_or(end)].trim_ascii_end());
     let error = Error::new(

@@ -1,27 +1,26 @@
-//! What is remembered of a host between runs: how many connections helped. Nothing depends on it.
+//! Remembers the best number of connections to a host between runs. Nothing depends on it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A hint is for a link with about this round trip: no more than so many times longer or shorter.
+/// A hint is valid for a link whose round trip is at most this many times longer or shorter.
 const LIKE: f64 = 2.0;
-/// A hint is a line; what is longer is not ours.
+/// The longest hint, in bytes.
 const MAX_LEN: u64 = 100;
 
-/// Where the hint of one host is kept. Failing to read or write it fails nothing.
+/// The file with the hint of one host. Errors of this file are ignored.
 #[derive(Clone, Debug)]
 pub(super) struct Hint(PathBuf);
 
 impl Hint {
-    /// The hint of what is reached by these words, in a folder of such files. They are named by a hash: which hosts
-    /// somebody copies to cannot be read from them.
+    /// The hint for this ssh command, in a directory of hints. Its name is a hash, so that it does not reveal the host.
     pub(super) fn of(folder: &Path, words: &[&str]) -> Self {
         let hex = blake3::hash(words.join("\0").as_bytes()).to_hex();
         Self(folder.join(&hex.as_str()[..16]))
     }
 
-    /// How many connections helped last time, if the round trip is still about the same.
+    /// The best number of connections of the last run, if the round trip is about the same.
     pub(super) fn load(&self, round_trip: Option<Duration>) -> Option<u32> {
         let there = std::fs::metadata(&self.0).ok()?;
         let text = (there.len() <= MAX_LEN).then(|| std::fs::read_to_string(&self.0).ok())??;
@@ -31,7 +30,7 @@ impl Hint {
         streams.parse().ok().filter(|_| like)
     }
 
-    /// Remembers how many connections helped.
+    /// Saves the best number of connections.
     pub(super) fn save(&self, streams: u32, round_trip: Option<Duration>) {
         let (Some(round_trip), Some(folder)) = (round_trip, self.0.parent()) else { return };
         let line = format!("streams {streams} round-trip-us {}\n", round_trip.as_micros());

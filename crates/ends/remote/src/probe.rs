@@ -10,29 +10,29 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Error, Result, Retry, Side};
 use haul_wire::{Kind, Request, Response, encode};
 
-use super::session::{Pick, Reply};
-use super::{Peer, strange};
+use super::peer::{Peer, unexpected_answer};
+use super::state::{OnReply, Pick, Reply};
 
-/// Questions for a round trip: the quickest one was held up least.
+/// Requests to measure a round trip: the quickest one counts.
 const TRIPS: usize = 9;
-/// Messages that are under way at once: on one connection, and on all of them at most.
+/// Messages in flight: on one connection, and on all connections at most.
 const ON_ONE: usize = 6;
 const ON_ALL: usize = 40;
-/// Bytes in a message at least.
+/// The least bytes in a message.
 const LEAST: u64 = 16 * 1024;
-/// How long what is under way should take, so that a slow link is not waited for at the end.
+/// How many seconds the messages in flight should take, so that the end of a measurement is quick on a slow link.
 const AHEAD: f64 = 0.8;
-/// How often is looked at what has arrived.
+/// How often to check what has arrived.
 const LOOK: Duration = Duration::from_millis(50);
-/// After the last connection was opened, so much is left out: its window is still growing.
+/// How long to skip after a connection was opened, while its window grows.
 const GROWING: Duration = Duration::from_millis(500);
-/// Connections that may die under a measurement before it is given up.
+/// Connections that may die before a measurement fails.
 const LOSSES: u64 = 20;
-/// Bytes of a large message, and how long it may take on the slowest link that makes sense.
+/// The length of a large message, and how long it may take on a very slow link.
 const LARGE: usize = 192 * 1024;
-const LARGE_PATIENCE: Duration = Duration::from_secs(10);
+const LARGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which way content goes.
+/// The direction of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the remote end.
@@ -41,30 +41,30 @@ pub enum Direction {
     Back,
 }
 
-/// What a link carried.
+/// The throughput of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// On how many connections.
+    /// The number of connections.
     pub connections: u32,
-    /// Seconds that were lost until it carried that much: while connections were opened and their windows grew.
+    /// Seconds lost before this rate was reached, while connections were opened and their windows grew.
     pub ramp: f64,
 }
 
 impl Peer {
-    /// Has the remote end measure something or look it up.
+    /// Asks the remote end for a measurement or for facts.
     ///
     /// # Errors
-    /// If it cannot be reached or the place not be resolved.
+    /// If the remote end cannot be reached, or the place cannot be resolved.
     pub fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
         match self.call(&Request::Probe(task.clone()))? {
             Response::Probe(result) => Ok(result),
-            _ => Err(strange()),
+            _ => Err(unexpected_answer()),
         }
     }
 
-    /// A round trip, with all that haul and ssh add to it.
+    /// Measures a round trip, with the time that haul and ssh add.
     ///
     /// # Errors
     /// If the remote end cannot be reached.
@@ -78,14 +78,16 @@ impl Peer {
         Ok(best)
     }
 
-    /// How far the clock there is ahead of ours, in seconds, give or take half a round trip.
+    /// How far the remote clock is ahead of the local one, in seconds, to within half a round trip.
     ///
     /// # Errors
     /// If the remote end cannot be reached.
     pub fn clock_ahead(&self) -> Result<f64> {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let before = now();
-        let ProbeResult::Clock(there) = self.probe(&ProbeTask::Clock)? else { return Err(strange()) };
+        let ProbeResult::Clock(there) = self.probe(&ProbeTask::Clock)? else {
+            return Err(unexpected_answer());
+        };
         let middle = f64::midpoint(before, now());
         Ok(there.sec as f64 + f64::from(there.nsec) / 1e9 - middle)
     }
@@ -98,26 +100,26 @@ impl Peer {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         let on_reply = Box::new(move |reply: Result<Reply>| drop(sender.send(reply.map(drop))));
         self.exchange(direction, &noise(LARGE), LARGE, Pick::Small, on_reply)?;
-        match receiver.recv_timeout(LARGE_PATIENCE) {
+        match receiver.recv_timeout(LARGE_TIMEOUT) {
             Ok(answered) => answered.map(|()| true),
             Err(_) => Ok(false),
         }
     }
 
-    /// What one connection carries.
+    /// Measures the throughput of one connection.
     ///
     /// # Errors
     /// If the remote end cannot be reached.
     pub fn throughput_of_one(&self, direction: Direction, time: Duration) -> Result<Throughput> {
-        let connections = self.session.lock().connections();
+        let connections = self.session.connections();
         let connection = connections.last().map(|connection| connection.number);
         let connection = connection.ok_or_else(|| self.session.unreachable("there is no connection"))?;
         let measured = Run::new(self, direction, Some(connection), ON_ONE, 0.0).measure(time)?;
         Ok(Throughput { connections: 1, ..measured })
     }
 
-    /// What all connections carry together, those that are opened under the load included. `one` is what one carried, in
-    /// bytes per second.
+    /// Measures the throughput of all connections together, including those that are opened under the load. `one` is
+    /// the throughput of one connection, in bytes per second.
     ///
     /// # Errors
     /// If the remote end cannot be reached.
@@ -127,14 +129,14 @@ impl Peer {
         Run::new(self, direction, None, messages.clamp(8, ON_ALL), one).measure(time)
     }
 
-    /// Sends one message that content goes with in this direction.
+    /// Sends one message with content in this direction.
     fn exchange(
         &self,
         direction: Direction,
         noise: &[u8],
         len: usize,
         pick: Pick,
-        on_reply: super::session::OnReply,
+        on_reply: OnReply,
     ) -> Result<()> {
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         let (request, payload, buffer) = match direction {
@@ -207,7 +209,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at what arrives until no connection was added for `time`, and at most for three times as long.
+    /// Measures until no connection was added for `time`, and for three times as long at most.
     fn watch(&self, time: Duration) -> Throughput {
         let mut connections = self.peer.streams();
         let mut since = (Instant::now(), 0, Duration::ZERO);
@@ -263,14 +265,14 @@ impl<'a> Run<'a> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         let on_reply = Box::new(move |reply| drop(sender.send(reply)));
         self.peer.exchange(self.direction, &self.noise, len, pick, on_reply)?;
-        let Ok(reply) = receiver.recv() else { return Err(strange()) };
+        let Ok(reply) = receiver.recv() else { return Err(unexpected_answer()) };
         let expected = if self.direction == Direction::Back { len } else { 0 };
         let reply = reply?;
         let right = reply.payload_len == expected;
         match self.peer.session.open_reply(reply, None)?.0 {
             Response::Done | Response::Produced if right => Ok(()),
             Response::Failed(error) => Err(error),
-            _ => Err(strange()),
+            _ => Err(unexpected_answer()),
         }
     }
 

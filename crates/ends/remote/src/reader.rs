@@ -1,4 +1,4 @@
-//! The thread that reads from a connection.
+//! The thread that reads the responses of a connection.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use haul_transport::{FrameReader, LinkError};
 use haul_wire::{Kind, Welcome, decode_body};
 
 use super::connection::Connection;
-use super::session::{Reply, Session, lost};
+use super::session::Session;
+use super::state::Reply;
 
-/// How long a process may take to end once its connection has.
+/// How long a process may take to exit after its connection has ended.
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
 
-/// Reads until the connection ends, and takes it out of the session.
+/// Reads until the connection ends, and removes it from the session.
 pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: FrameReader) {
     let error = match read_frames(session, connection, &mut reader) {
-        LinkError::Closed => lost("the far end closed it"),
+        LinkError::Closed => Connection::lost("the far end closed it"),
         other => other.into_error(),
     };
     drop(reader);
     connection.liveness.end();
     connection.close();
-    // Before the connection is given up, so that what ssh says at its end is known by then.
+    // Before the connection is lost, so that the last words of ssh become part of the error.
     if let Some(helper) = &connection.helper {
         helper.collect(COLLECT);
     }
@@ -29,7 +30,7 @@ pub(super) fn read_connection(session: &Session, connection: &Connection, mut re
 }
 
 fn read_frames(session: &Session, connection: &Connection, reader: &mut FrameReader) -> LinkError {
-    // A connection through ssh was greeted before it was taken in.
+    // A connection through ssh was greeted before it was added.
     let mut greeted = !connection.direct;
     loop {
         let (header, body) = match reader.head() {
@@ -40,7 +41,7 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut FrameRea
             Kind::Ping => continue,
             Kind::Response if greeted => {}
             Kind::Welcome if !greeted => match decode_body::<Welcome>(&body) {
-                Ok(welcome) if welcome.session.as_ref().ok() == session.lock().session.as_ref() => {
+                Ok(welcome) if welcome.session.as_ref().ok() == session.id().as_ref() => {
                     greeted = true;
                     continue;
                 }

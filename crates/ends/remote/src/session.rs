@@ -1,126 +1,55 @@
-//! The connections of one remote end, and the requests on them.
+//! A session: what the threads of a [`super::Peer`] share, and how it begins and ends.
+//!
+//! The requests are in `requests`, the state behind the lock in `state`. Only these three files lock it.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_ssh::Note;
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::{Buffer, BufferPool, Error, ErrorKind, Pace, Result, Retry, Side};
-use haul_wire::{
-    DirectAnswer, Kind, Request, Response, RootId, SessionId, check, decode_body, encode, set_id,
-};
+use haul_core::{BufferPool, Error, ErrorKind, Pace, Retry, Side, Tcp};
+use haul_ssh::dial::Dial;
+use haul_wire::{DirectAnswer, Request, RootId, SessionId};
 
 use super::connection::Connection;
-use haul_ssh::dial::Dial;
+use super::state::{Direct, State};
+use super::straggler::Seen;
 
-/// On how many connections one request may be lost before it is given up: it may be what kills them. When all are cut at once it
-/// may meet one after the other before they are found dead, and the next cut may come meanwhile.
-pub(super) const ATTEMPTS: u32 = 10;
-
-/// How long the remote end's end is waited for when it has nothing to do any more.
+/// How long to wait for a remote end that has nothing left to do.
 const GOODBYE: Duration = Duration::from_millis(20);
 
-/// What came back for a request.
-pub(super) struct Reply {
-    pub(super) body: Vec<u8>,
-    /// The content, if there was any.
-    pub(super) content: Option<Buffer>,
-    pub(super) payload_len: usize,
-    /// Which connection it came on.
-    pub(super) connection: u64,
-}
-
-/// Gets the reply to a request, or the error that ended its connection. Called once, from any thread.
-pub(super) type OnReply = Box<dyn FnOnce(Result<Reply>) + Send>;
-
-/// Which connection a request is to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pick {
-    /// The least busy one.
-    Small,
-    /// The one that owes the least; it will owe this many bytes more.
-    Read(u64),
-    /// One that nobody is writing to; waits for it.
-    Write(u64),
-    /// This one.
-    Connection(u64),
-}
-
-/// A request that has no response yet.
-pub(super) struct Pending {
-    on_reply: OnReply,
-    /// Where content of the response goes. It is taken before the request is sent, so that a connection never waits for
-    /// memory.
-    buffer: Option<Buffer>,
-    owes: u64,
-    /// Whether it is content that is asked for.
-    read: bool,
-}
-
-/// A connection that is up.
-pub(super) struct Up {
-    pub(super) connection: Arc<Connection>,
-    /// Whether content is being written to it.
-    pub(super) writing: bool,
-    /// Bytes of content in requests without response.
-    pub(super) owes: u64,
-    /// What the connection will have moved when it has moved all of that.
-    pub(super) due: u64,
-    pub(super) pending: HashMap<u64, Pending>,
-}
-
-pub(super) struct State {
-    pub(super) connections: Vec<Up>,
-    pub(super) next_request: u64,
-    pub(super) next_connection: u64,
-    /// The session at the remote end, once there is one.
-    pub(super) session: Option<SessionId>,
-    /// How often the remote end had to be started anew.
-    pub(super) restarts: u32,
-    /// Whether content goes around ssh.
-    pub(super) direct: Direct,
-    /// What the remote end told of it.
-    pub(super) answer: Option<DirectAnswer>,
-    /// On how many connections content may go.
-    pub(super) active: u32,
-    /// Bytes of content that have gone over all connections, either way.
-    pub(super) moved: u64,
-    /// Whether content had to wait for a connection since this was last looked at.
-    pub(super) waited: bool,
-    /// Requests that open what is open, to be repeated to a new remote process.
-    pub(super) roots: BTreeMap<RootId, Request>,
-    /// Why nothing goes on.
-    pub(super) fatal: Option<Error>,
-    /// Why the last connection ended.
-    pub(super) last_lost: Option<Error>,
-    pub(super) closed: bool,
-    /// Whether more connections are wanted: content waited for one.
+/// What the supervisor finds when it wakes up.
+pub(super) struct Wakeup {
+    pub(super) connections: Vec<Arc<Connection>>,
+    /// Whether more connections are wanted.
     pub(super) wants_connections: bool,
-    /// The quickest answer to a request so far.
-    pub(super) round_trip: Option<Duration>,
-    /// Whether the supervisor is to look at once instead of with its next tick.
-    pub(super) urgent: bool,
-    /// Attempts to open a further connection that are under way.
+    /// Whether the last connection is lost, and another one may help.
+    pub(super) is_cut_off: bool,
+}
+
+/// What the supervisor needs to know to open further connections.
+pub(super) struct Dialing {
+    pub(super) direct: Direct,
+    /// Connections of the kind that carries content.
+    pub(super) up: u32,
     pub(super) dialing: u32,
-    /// Threads that read from a connection.
-    pub(super) readers: u32,
-    /// When it was last said that the connections have all that is to be done.
-    pub(super) ending: Option<Instant>,
+    pub(super) round_trip: Option<Duration>,
 }
 
-/// Whether content goes around ssh.
-#[derive(Clone)]
-pub(super) enum Direct {
-    /// It is not wanted, or there is no way.
-    Off,
-    /// It is being tried.
-    Trying,
-    /// It does; this opens connections for it.
-    On(Arc<dyn Dial>),
+/// What went over the connections that carry content, for the tuner.
+pub(super) struct Progress {
+    /// Bytes since the session began.
+    pub(super) moved: u64,
+    /// Direct connections.
+    pub(super) direct: u32,
+    /// Whether content had to wait for a connection since the last look.
+    pub(super) waited: bool,
+    pub(super) tcp: Option<Tcp>,
+    pub(super) round_trip: Option<Duration>,
+    pub(super) is_remote: bool,
 }
 
-/// Everything that a peer's threads share.
+/// What the threads of a peer share.
 pub(super) struct Session {
     pub(super) dialer: Box<dyn Dial>,
     /// Whether content may go through ssh at all.
@@ -130,10 +59,10 @@ pub(super) struct Session {
     pub(super) timeout: Duration,
     pub(super) pace: Pace,
     state: Mutex<State>,
-    /// A connection may be free, or there will never be one.
-    free: Condvar,
-    /// The supervisor has something to do.
-    pub(super) supervisor: Condvar,
+    /// Signals that a connection may be free, or that there will be none.
+    pub(super) free: Condvar,
+    /// Signals that the supervisor has something to do.
+    supervisor: Condvar,
 }
 
 impl Session {
@@ -152,28 +81,7 @@ impl Session {
             note,
             timeout,
             pace,
-            state: Mutex::new(State {
-                connections: Vec::new(),
-                next_request: 1,
-                next_connection: 0,
-                session: None,
-                restarts: 0,
-                direct: Direct::Off,
-                answer: None,
-                active: u32::MAX,
-                moved: 0,
-                waited: false,
-                roots: BTreeMap::new(),
-                fatal: None,
-                last_lost: None,
-                closed: false,
-                wants_connections: false,
-                round_trip: None,
-                urgent: false,
-                dialing: 0,
-                readers: 0,
-                ending: None,
-            }),
+            state: Mutex::default(),
             free: Condvar::new(),
             supervisor: Condvar::new(),
         }
@@ -183,203 +91,30 @@ impl Session {
         self.state.lock()
     }
 
-    /// An error of the whole session.
+    /// An error that ends the session.
     pub(super) fn unreachable(&self, cause: &str) -> Error {
         Error::new(ErrorKind::Unreachable, Side::Wire, "reach", cause)
             .on(self.dialer.name())
             .with_hint("run the same command again: it goes on where it was")
     }
 
-    /// Sends a request and waits for its response, on another connection if the first one dies. `buffer` gives memory for
-    /// content, before each attempt.
-    pub(super) fn call(
-        &self,
-        request: &Request,
-        pick: Pick,
-        buffer: &dyn Fn() -> Option<Buffer>,
-    ) -> Result<(Response, Option<Buffer>)> {
-        let asked = match request {
-            Request::Read { batch, .. } | Request::Pull { batch, .. } => Some(&**batch),
-            _ => None,
-        };
-        let mut frame = encode(Kind::Request, 0, request, 0)?;
-        let mut attempt = 1;
-        loop {
-            let mailbox = Arc::new(Mailbox::default());
-            let begun = Instant::now();
-            let to = mailbox.clone();
-            self.submit(&mut frame, &[], pick, buffer(), Box::new(move |reply| to.put(reply)));
-            let lost = match mailbox.wait().and_then(|reply| self.open_reply(reply, asked)) {
-                Ok(answer) => {
-                    self.measured(begun.elapsed());
-                    return Ok(answer);
-                }
-                Err(error) => error,
-            };
-            if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
-                return Err(lost.with_retry(Retry::Never));
-            }
-            // The other connections may be about to be found dead too.
-            std::thread::sleep(Duration::from_millis(100) * attempt);
-            attempt += 1;
-        }
-    }
-
-    /// Decodes a reply and checks it; what breaks a rule ends the connection that it came on.
-    pub(super) fn open_reply(
-        &self,
-        reply: Reply,
-        asked: Option<&haul_core::Batch>,
-    ) -> Result<(Response, Option<Buffer>)> {
-        let decoded = decode_body::<Response>(&reply.body).and_then(|response| {
-            check::response(&response, asked, reply.payload_len)?;
-            Ok(response)
-        });
-        match decoded {
-            Ok(response) => Ok((response, reply.content)),
-            Err(error) => {
-                let error = Error::from(error).on(self.dialer.name());
-                self.lose(reply.connection, error.clone());
-                Err(error.with_retry(Retry::OtherStream))
-            }
-        }
-    }
-
-    /// A question was answered after this time.
-    pub(super) fn measured(&self, time: Duration) {
-        let mut state = self.lock();
-        if state.round_trip.is_none_or(|known| time < known) {
-            state.round_trip = Some(time);
-        }
-    }
-
-    /// Sends a request; `on_reply` is called in any case. Returns when the connection has taken it.
-    pub(super) fn submit(
-        &self,
-        frame: &mut [u8],
-        payload: &[u8],
-        pick: Pick,
-        buffer: Option<Buffer>,
-        on_reply: OnReply,
-    ) {
-        let owes = match pick {
-            Pick::Read(bytes) | Pick::Write(bytes) => bytes,
-            Pick::Small | Pick::Connection(_) => 0,
-        };
-        let picked: Result<()> = {
-            let mut state = self.lock();
-            loop {
-                if let Some(fatal) = &state.fatal {
-                    break Err(fatal.clone());
-                }
-                if state.closed {
-                    break Err(self.unreachable("the connection was closed here"));
-                }
-                let wanted = state.wants_connections;
-                let at = state.pick(pick, self.content_through_ssh);
-                if state.wants_connections && !wanted {
-                    self.wake_supervisor(&mut state);
-                }
-                if let Some(at) = at {
-                    let id = state.next_request;
-                    state.next_request += 1;
-                    if let Err(error) = set_id(frame, id) {
-                        break Err(error.into());
-                    }
-                    let up = &mut state.connections[at];
-                    up.writing |= matches!(pick, Pick::Write(_));
-                    up.owes += owes;
-                    up.due = up.due.max(up.connection.liveness.moved()) + owes;
-                    up.pending
-                        .insert(id, Pending { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) });
-                    let connection = up.connection.clone();
-                    drop(state);
-                    self.write(&connection, frame, payload, matches!(pick, Pick::Write(_)));
-                    return;
-                }
-                if matches!(pick, Pick::Connection(_)) {
-                    break Err(lost("its connection has ended"));
-                }
-                state = self.free.wait(state);
-            }
-        };
-        if let Err(error) = picked {
-            on_reply(Err(error));
-        }
-    }
-
-    fn write(&self, connection: &Connection, frame: &[u8], payload: &[u8], checked_out: bool) {
-        if let Err(error) = connection.send(frame, payload) {
-            self.lose(connection.number, lost(&error.to_string()));
-        } else if checked_out {
-            let mut state = self.lock();
-            state.moved += payload.len() as u64;
-            if let Some(up) =
-                state.connections.iter_mut().find(|up| up.connection.number == connection.number)
-            {
-                up.writing = false;
-            }
-            self.free.notify_one();
-        }
-    }
-
-    /// Takes the buffer that a response on `connection` may be put into. `None`: nothing was asked under this id.
-    pub(super) fn buffer_for(&self, connection: u64, id: u64) -> Option<Option<Buffer>> {
-        let mut state = self.lock();
-        let up = state.connections.iter_mut().find(|up| up.connection.number == connection)?;
-        Some(up.pending.get_mut(&id)?.buffer.take())
-    }
-
-    /// A response has arrived. `false`: nothing was asked under this id.
-    pub(super) fn answered(&self, id: u64, reply: Reply) -> bool {
-        let pending = {
-            let mut state = self.lock();
-            let Some(up) = state.connections.iter_mut().find(|up| up.connection.number == reply.connection)
-            else {
-                return false;
-            };
-            let Some(pending) = up.pending.remove(&id) else { return false };
-            up.owes -= pending.owes;
-            // What was asked for came in fewer bytes if it was packed.
-            let came = if pending.read { reply.payload_len as u64 } else { pending.owes };
-            let fewer = pending.owes.saturating_sub(came);
-            up.due = if up.owes == 0 { 0 } else { up.due.saturating_sub(fewer) };
-            state.moved += reply.payload_len as u64;
-            pending
-        };
-        (pending.on_reply)(Ok(reply));
-        true
-    }
-
-    /// Adds a connection that has been greeted; `None` if the session was closed meanwhile.
+    /// Adds a connection; `None` if the session was closed meanwhile.
     pub(super) fn add(&self, make: impl FnOnce(u64) -> Connection) -> Option<Arc<Connection>> {
         let mut state = self.lock();
         if state.closed {
             return None;
         }
-        let number = state.next_connection;
-        state.next_connection += 1;
-        let connection = Arc::new(make(number));
-        state.connections.push(Up {
-            connection: connection.clone(),
-            writing: false,
-            owes: 0,
-            due: 0,
-            pending: HashMap::new(),
-        });
+        let connection = state.add(make);
         state.readers += 1;
         self.free.notify_all();
         Some(connection)
     }
 
-    /// Ends a connection; what was asked on it is told that it has to be asked again elsewhere.
+    /// Ends a connection. The requests on it fail with an error that allows another connection.
     pub(super) fn lose(&self, number: u64, error: Error) {
         let up = {
             let mut state = self.lock();
-            let Some(at) = state.connections.iter().position(|up| up.connection.number == number) else {
-                return;
-            };
-            let up = state.connections.swap_remove(at);
+            let Some(up) = state.take(number) else { return };
             let words = up.connection.helper.as_ref().map(|helper| helper.last_words()).unwrap_or_default();
             let cause = if words.is_empty() { error.cause().to_owned() } else { words };
             state.last_lost = Some(self.unreachable(&cause));
@@ -394,18 +129,195 @@ impl Session {
         }
     }
 
-    fn wake_supervisor(&self, state: &mut State) {
+    pub(super) fn wake_supervisor(&self, state: &mut State) {
         state.urgent = true;
         self.supervisor.notify_all();
     }
 
-    /// The connections have all that is to be done.
-    pub(super) fn is_ending(&self) {
+    /// Remembers the request that opens a root, to repeat it to a remote process that was started again.
+    pub(super) fn remember_root(&self, root: RootId, request: Request) {
+        self.lock().roots.insert(root, request);
+    }
+
+    pub(super) fn forget_root(&self, root: RootId) {
+        self.lock().roots.remove(&root);
+    }
+
+    /// The requests that open what is open.
+    pub(super) fn roots(&self) -> Vec<Request> {
+        self.lock().roots.values().cloned().collect()
+    }
+
+    /// The name of the session at the remote end, once there is one.
+    pub(super) fn id(&self) -> Option<SessionId> {
+        self.lock().session
+    }
+
+    /// What the remote end answered about direct connections.
+    pub(super) fn answer(&self) -> Option<DirectAnswer> {
+        self.lock().answer.clone()
+    }
+
+    /// How often the remote process had to be started again.
+    pub(super) fn restarts(&self) -> u32 {
+        self.lock().restarts
+    }
+
+    /// Connections that carry content.
+    pub(super) fn streams(&self) -> u32 {
+        self.lock().streams()
+    }
+
+    pub(super) fn tcp(&self) -> Option<Tcp> {
+        self.lock().tcp()
+    }
+
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        self.lock().connections()
+    }
+
+    pub(super) fn has_connections(&self) -> bool {
+        !self.lock().connections.is_empty()
+    }
+
+    /// The numbers of the connections that owe answers to content.
+    pub(super) fn connections_owing(&self) -> Vec<u64> {
+        self.lock().connections_owing()
+    }
+
+    /// The remote end has greeted as this session. A new name means that its process was started again.
+    pub(super) fn welcomed(&self, id: SessionId, answer: Option<DirectAnswer>) {
+        let mut state = self.lock();
+        state.restarts += u32::from(state.session.is_some_and(|known| known != id));
+        state.session = Some(id);
+        state.answer = answer;
+    }
+
+    /// Whether a remote end that does not know the session `asked` is on another machine: connections of this session
+    /// are up. Otherwise it may just have ended, and a new one may be known in a moment.
+    pub(super) fn is_elsewhere(&self, asked: Option<SessionId>) -> bool {
+        let state = self.lock();
+        !state.connections.is_empty() && state.session == asked
+    }
+
+    /// The connections have everything that is left to do.
+    pub(super) fn ends(&self) {
         let mut state = self.lock();
         if !state.is_ending() {
             self.wake_supervisor(&mut state);
         }
         state.ending = Some(Instant::now());
+    }
+
+    /// Waits for something to do, for `tick` at most, or `end_tick` at the end of a run. `None`: the session is closed.
+    pub(super) fn next_wakeup(&self, tick: Duration, end_tick: Duration) -> Option<Wakeup> {
+        let state = self.lock();
+        let idle = |state: &mut State| !state.closed && !state.urgent;
+        let tick = if state.is_ending() { tick.min(end_tick) } else { tick };
+        let (mut state, _) = self.supervisor.wait_timeout_while(state, tick, idle);
+        if state.closed {
+            return None;
+        }
+        state.urgent = false;
+        let connections = state.connections();
+        let is_cut_off = connections.is_empty() && state.fatal.is_none();
+        Some(Wakeup { connections, wants_connections: state.wants_connections, is_cut_off })
+    }
+
+    /// Waits; `true` if the session was closed meanwhile.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let open = |state: &mut State| !state.closed;
+        let (state, _) = self.supervisor.wait_timeout_while(self.lock(), time, open);
+        state.closed
+    }
+
+    /// Why the last connection was lost.
+    pub(super) fn last_lost(&self) -> Error {
+        let last = self.lock().last_lost.clone();
+        last.unwrap_or_else(|| self.unreachable("the connection was lost"))
+    }
+
+    /// What decides how many connections to open.
+    pub(super) fn dialing(&self) -> Dialing {
+        let state = self.lock();
+        let is_direct = matches!(state.direct, Direct::On(_));
+        Dialing {
+            direct: state.direct.clone(),
+            up: state.count(is_direct),
+            dialing: state.dialing,
+            round_trip: state.round_trip,
+        }
+    }
+
+    /// Connections that do not go through ssh.
+    pub(super) fn direct_count(&self) -> u32 {
+        self.lock().count(true)
+    }
+
+    /// What was moved, for the tuner.
+    pub(super) fn progress(&self) -> Progress {
+        let mut state = self.lock();
+        Progress {
+            moved: state.moved,
+            direct: state.count(true),
+            waited: std::mem::take(&mut state.waited),
+            tcp: state.tcp(),
+            round_trip: state.round_trip,
+            is_remote: state.is_remote(),
+        }
+    }
+
+    /// On how many direct connections content may go from now on.
+    pub(super) fn set_active(&self, active: u32) {
+        self.lock().active = active;
+    }
+
+    /// The direct connections as they are now, whether the run is at its end, and the round trip.
+    pub(super) fn seen(&self) -> (Vec<Seen>, bool, Duration) {
+        let state = self.lock();
+        (state.seen(), state.is_ending(), state.round_trip.unwrap_or_default())
+    }
+
+    /// The search for a direct connection begins.
+    pub(super) fn looks_for_direct(&self) {
+        self.lock().direct = Direct::Trying;
+    }
+
+    /// The search for a direct connection has ended: with a dialer and a description, or with the reason why there is
+    /// none.
+    pub(super) fn found(&self, found: std::result::Result<(Arc<dyn Dial>, String), String>) {
+        let name = self.dialer.name();
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let said = match found {
+            Ok((dialer, how)) => {
+                state.direct = Direct::On(dialer);
+                // Over a distance it pays to open connections before there is content for them: that takes several
+                // round trips, and they are slow at first.
+                state.wants_connections |= state.is_remote();
+                format!("content goes around ssh, over TLS connections {how}")
+            }
+            Err(why) => {
+                state.direct = Direct::Off;
+                if !self.content_through_ssh {
+                    drop(state);
+                    let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", why);
+                    let hint = "open a port between the two (`--ports`), or leave `--transport tls` out";
+                    return self.fail(error.on(name).with_hint(hint));
+                }
+                format!("content goes to {name} through ssh, as there is no direct way ({why})")
+            }
+        };
+        self.wake_supervisor(&mut state);
+        drop(state);
+        (self.note)(&said);
+    }
+
+    /// An attempt to open a connection begins.
+    pub(super) fn dials(&self) {
+        self.lock().dialing += 1;
     }
 
     /// An attempt to open a connection has ended.
@@ -422,14 +334,14 @@ impl Session {
         self.free.notify_all();
     }
 
-    /// Nothing goes on any more.
+    /// The session fails: all requests get this error.
     pub(super) fn fail(&self, error: Error) {
         self.lock().fatal.get_or_insert(error);
         self.free.notify_all();
     }
 
-    /// Ends what we say on all connections and gives the remote end `patience` to end; then kills what is left.
-    pub(super) fn close(&self, patience: Duration) {
+    /// Closes the writing direction of all connections, gives the remote end `timeout` to exit, and kills what is left.
+    pub(super) fn close(&self, timeout: Duration) {
         let (connections, idle) = {
             let mut state = self.lock();
             state.closed = true;
@@ -444,52 +356,21 @@ impl Session {
         for connection in &connections {
             connection.close();
         }
-        // A remote end that owes nothing ends by itself; its end is a matter of round trips that nobody has to wait for.
-        let patience = if idle { GOODBYE } else { patience };
-        if !self.wait_readers(patience) {
+        // A remote end that owes no answer exits by itself, and nobody has to wait for that.
+        let timeout = if idle { GOODBYE } else { timeout };
+        if !self.wait_readers(timeout) {
             for connection in &connections {
-                self.lose(connection.number, lost("it did not end"));
+                self.lose(connection.number, Connection::lost("it did not end"));
             }
             self.wait_readers(Duration::from_secs(3));
         }
         self.dialer.clean();
     }
 
-    fn wait_readers(&self, patience: Duration) -> bool {
+    fn wait_readers(&self, timeout: Duration) -> bool {
         let state = self.lock();
         let busy = |state: &mut State| state.readers + state.dialing > 0;
-        let waited = self.free.wait_timeout_while(state, patience, busy);
+        let waited = self.free.wait_timeout_while(state, timeout, busy);
         !waited.1.timed_out()
     }
-}
-
-/// Where one reply is waited for. A channel would do too, but spins for a while before it sleeps, and most replies take
-/// a round trip.
-#[derive(Default)]
-struct Mailbox {
-    reply: Mutex<Option<Result<Reply>>>,
-    arrived: Condvar,
-}
-
-impl Mailbox {
-    fn put(&self, reply: Result<Reply>) {
-        *self.reply.lock() = Some(reply);
-        self.arrived.notify_one();
-    }
-
-    fn wait(&self) -> Result<Reply> {
-        let mut reply = self.reply.lock();
-        loop {
-            if let Some(reply) = reply.take() {
-                return reply;
-            }
-            reply = self.arrived.wait(reply);
-        }
-    }
-}
-
-/// The error of a connection that is gone.
-pub(super) fn lost(cause: &str) -> Error {
-    Error::new(ErrorKind::Unreachable, Side::Wire, "keep the connection to", cause)
-        .with_retry(Retry::OtherStream)
 }

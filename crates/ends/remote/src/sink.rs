@@ -7,37 +7,40 @@ use std::time::Duration;
 
 use haul_codec::Packed;
 use haul_core::{
-    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    Packing, PageHashes, RelPath, Result, Sink, SliceData, Traffic, WriteDone,
+    Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer,
+    PageHashes, RelPath, Result, Sink, Traffic, WriteDone,
 };
 use haul_spool::Spool;
-use haul_wire::{FrameError, Kind, MAX_BODY, Request, Response, check, encode};
+use haul_wire::{Kind, Request, Response, check, encode};
 
-use super::pair::{Fetcher, Pair};
-use super::session::{OnReply, Pick, Session};
-use super::{Peer, Root, strange, too_large};
+use super::parts::{Gathered, Part, failed, fits};
+use super::peer::{Peer, too_large, unexpected_answer};
+use super::root::Root;
+use super::session::Session;
+use super::state::{OnReply, Pick};
+use super::third_party::broker::{Broker, Fetcher};
 
-/// Folders told of again at once.
+/// Directories to offer again in one request.
 const DIRS: usize = 4096;
 
 pub(super) struct PeerSink {
     root: Root,
-    /// The folders that the remote process was told of, and how often the remote end had been started anew by then. It
-    /// sets their times at the end; one that was started since has to be told again.
+    /// The directories that were offered, and the number of restarts of the remote process at that time. The remote
+    /// process sets their times at the end, so a new process has to be offered them again.
     dirs: Mutex<(Spool<Arc<Entry>>, u32)>,
-    /// What has content fetched by the remote end itself.
+    /// Asks the remote end to fetch content itself, in a third-party copy.
     fetcher: Option<Fetcher>,
 }
 
 impl PeerSink {
     pub(super) fn new(root: Root) -> Self {
-        let restarts = root.peer.session.lock().restarts;
+        let restarts = root.peer.session.restarts();
         Self { root, dirs: Mutex::new((Spool::default(), restarts)), fetcher: None }
     }
 
-    /// With content that the remote end fetches from `source` itself.
-    pub(super) fn fetching(self, pair: &Pair, source: Root) -> Self {
-        Self { fetcher: Some(pair.fetcher(source)), ..self }
+    /// The same sink, in a third-party copy from `source`.
+    pub(super) fn fetching(self, broker: &Broker, source: Root) -> Self {
+        Self { fetcher: Some(broker.fetcher(source)), ..self }
     }
 
     fn peer(&self) -> &Peer {
@@ -45,14 +48,14 @@ impl PeerSink {
     }
 
     fn restarts(&self) -> u32 {
-        self.peer().session.lock().restarts
+        self.peer().session.restarts()
     }
 
     fn lock_dirs(&self) -> MutexGuard<'_, (Spool<Arc<Entry>>, u32)> {
         self.dirs.lock()
     }
 
-    /// Remembers what only the remote process knows.
+    /// Remembers the directories, which only the remote process knows otherwise.
     fn keep_dirs(&self, offers: &[Offer]) -> Result<()> {
         let mut dirs = self.lock_dirs();
         for offer in offers.iter().filter(|offer| offer.entry.is_dir()) {
@@ -61,7 +64,7 @@ impl PeerSink {
         Ok(())
     }
 
-    /// Tells a remote process that was started anew of the folders.
+    /// Offers the directories again to a remote process that was started again.
     fn repeat_dirs(&self) -> Result<()> {
         let restarts = self.restarts();
         let mut dirs = self.lock_dirs();
@@ -69,7 +72,7 @@ impl PeerSink {
             return Ok(());
         }
         let mut failure = None;
-        let told = dirs.0.forwards(|entries: Vec<Arc<Entry>>| -> std::io::Result<()> {
+        let reported = dirs.0.forwards(|entries: Vec<Arc<Entry>>| -> std::io::Result<()> {
             for entries in entries.chunks(DIRS) {
                 if failure.is_some() {
                     break;
@@ -80,7 +83,7 @@ impl PeerSink {
             }
             Ok(())
         });
-        told.map_err(|e| spool_failed(&e))?;
+        reported.map_err(|e| spool_failed(&e))?;
         dirs.1 = restarts;
         failure.map_or(Ok(()), Err)
     }
@@ -119,7 +122,7 @@ impl Sink for PeerSink {
             return done(failed(count, &error.into()));
         }
         let wish = if fits(&batch) { self.peer().compress } else { Compress::Never };
-        // Kept until all of it was taken.
+        // Held until the connection has accepted all of it.
         let Packed { packing, sending: _sending } = self.peer().packer.pack(wish, &mut content);
         let mut parts = Vec::with_capacity(1);
         let whole = Part { batch, slices, packing, content: 0..content.bytes().len() };
@@ -129,7 +132,7 @@ impl Sink for PeerSink {
         if let [part] = parts.as_mut_slice() {
             let on_reply = on_written(session, part.slices, done);
             let bytes = &content.bytes()[part.content.clone()];
-            self.root.travelled.count(bytes.len(), packing.map(|packing| packing.method));
+            self.root.traffic.count(bytes.len(), packing.map(|packing| packing.method));
             session.submit(&mut part.frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
             return;
         }
@@ -141,7 +144,7 @@ impl Sink for PeerSink {
             match &mut part.frame[..] {
                 [] => got(failed(part.slices, &too_large("send"))),
                 frame => {
-                    self.root.travelled.count(bytes.len(), None);
+                    self.root.traffic.count(bytes.len(), None);
                     let on_reply = on_written(session, part.slices, got);
                     session.submit(frame, bytes, Pick::Write(bytes.len() as u64), None, on_reply);
                 }
@@ -157,7 +160,7 @@ impl Sink for PeerSink {
     }
 
     fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {
-        // An end that fetches by itself compares by itself.
+        // An end that fetches content compares pages itself.
         if self.fetcher.as_ref().and_then(Fetcher::streams).is_some() {
             return Ok(Vec::new());
         }
@@ -166,7 +169,7 @@ impl Sink for PeerSink {
         let request = Request::PageHashes { root: self.root.id, entry: entry.clone(), slices };
         match self.peer().call_on(&request, Pick::Read(bytes as u64))? {
             Response::PageHashes(pages) => Ok(pages),
-            _ => Err(strange()),
+            _ => Err(unexpected_answer()),
         }
     }
 
@@ -176,11 +179,10 @@ impl Sink for PeerSink {
 
     fn flush(&self) {
         let session = &self.peer().session;
-        session.is_ending();
-        // On each connection that owes answers, behind the writes that they are for: a lone request on another connection would
-        // overtake them.
+        session.ends();
+        // On each connection that owes answers, behind the writes: a request on another connection would overtake them.
         let mut connections: Vec<Pick> =
-            session.lock().connections_owing().into_iter().map(Pick::Connection).collect();
+            session.connections_owing().into_iter().map(Pick::Connection).collect();
         if connections.is_empty() {
             connections.push(Pick::Small);
         }
@@ -203,7 +205,7 @@ impl Sink for PeerSink {
         for paths in paths.chunks(200) {
             match self.peer().call(&request(paths.to_vec()))? {
                 Response::Done => {}
-                _ => return Err(strange()),
+                _ => return Err(unexpected_answer()),
             }
         }
         Ok(())
@@ -232,19 +234,19 @@ impl Sink for PeerSink {
             self.repeat_dirs()?;
             let before = self.restarts();
             let Response::Finish(report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
-                return Err(strange());
+                return Err(unexpected_answer());
             };
-            // A remote end that was started anew under this very request had not been told of the folders.
+            // A remote process that was started again during this request did not know the directories.
             if before == self.restarts() && self.lock_dirs().1 == before {
                 return Ok(report);
             }
         }
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        let mut hung = self.root.hung(patience);
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        let mut hung = self.root.hung(timeout);
         if let Some(fetcher) = &self.fetcher {
-            hung.append(&mut fetcher.hung(patience));
+            hung.append(&mut fetcher.hung(timeout));
         }
         hung
     }
@@ -259,11 +261,7 @@ impl Sink for PeerSink {
     }
 }
 
-pub(super) fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
-    vec![Err(error.clone()); count]
-}
-
-/// What to do with the response to a write.
+/// Handles the response to a write.
 fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply {
     let session = session.clone();
     Box::new(move |reply| {
@@ -272,115 +270,8 @@ fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply 
             Ok((Response::Write(outcomes), _)) if outcomes.len() == count => return done(outcomes),
             Ok((Response::Failed(error), _)) | Err(error) => error,
             Ok((Response::Gone, _)) => session.unreachable("the far end lost what it had open"),
-            Ok(_) => strange(),
+            Ok(_) => unexpected_answer(),
         };
         done(failed(count, &error));
     })
-}
-
-/// A batch, or a part of one, that is to become one frame.
-struct Part {
-    batch: Arc<Batch>,
-    slices: Vec<Result<SliceData>>,
-    /// Only of a batch that fits into one frame.
-    packing: Option<Packing>,
-    content: Range<usize>,
-}
-
-/// Whether a batch surely fits into one frame, all but what may be megabytes being far below half of it.
-pub(super) fn fits(batch: &Batch) -> bool {
-    let len = |entry: &Arc<Entry>| -> usize {
-        let xattrs = entry.xattrs.iter().map(|(name, value)| name.len() + value.len());
-        entry.path.as_bytes().len() + xattrs.sum::<usize>()
-    };
-    batch.entries.iter().map(len).sum::<usize>() < MAX_BODY / 2
-}
-
-/// What became of it. An empty frame is one slice that does not fit into any.
-struct EncodedPart {
-    frame: Vec<u8>,
-    slices: usize,
-    content: Range<usize>,
-}
-
-impl Part {
-    /// Encodes it; one whose description is too large for a frame (it takes megabytes of extended attributes) in
-    /// halves.
-    fn encode(
-        self,
-        root: haul_wire::RootId,
-        into: &mut Vec<EncodedPart>,
-    ) -> std::result::Result<(), FrameError> {
-        let Self { batch, slices, packing, content } = self;
-        let count = slices.len();
-        let request = Request::Write { root, batch, slices, packing };
-        check::request(&request, content.len())?;
-        match encode(Kind::Request, 0, &request, content.len()) {
-            Ok(frame) => {
-                into.push(EncodedPart { frame, slices: count, content });
-                return Ok(());
-            }
-            Err(FrameError::TooLarge) if count > 1 => {}
-            Err(FrameError::TooLarge) => {
-                into.push(EncodedPart { frame: Vec::new(), slices: count, content });
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        }
-        let Request::Write { batch, mut slices, .. } = request else { return Ok(()) };
-        let second = slices.split_off(count / 2);
-        let len: u64 = slices.iter().flatten().map(SliceData::data_len).sum();
-        let middle = content.start + usize::try_from(len).unwrap_or(usize::MAX);
-        let halves = [(0, slices, content.start..middle), (count / 2, second, middle..content.end)];
-        for (from, slices, content) in halves {
-            let batch = Arc::new(part_of(&batch, from, slices.len()));
-            Self { batch, slices, packing: None, content }.encode(root, into)?;
-        }
-        Ok(())
-    }
-}
-
-/// Some slices of a batch, with only the entries that they are of.
-fn part_of(batch: &Batch, from: usize, count: usize) -> Batch {
-    let mut part = Batch { again: batch.again, ..Batch::default() };
-    let mut kept = None;
-    for (entry, mut slice) in batch.iter().skip(from).take(count) {
-        if kept != Some(slice.entry) {
-            kept = Some(slice.entry);
-            part.entries.push(entry.clone());
-        }
-        slice.entry = u32::try_from(part.entries.len() - 1).unwrap_or(u32::MAX);
-        part.slices.push(slice);
-    }
-    part
-}
-
-/// Puts the outcomes of parts together again.
-struct Gathered(Mutex<Gathering>);
-
-struct Gathering {
-    outcomes: Vec<Vec<Result<Outcome>>>,
-    missing: usize,
-    done: Option<WriteDone>,
-}
-
-impl Gathered {
-    fn new(parts: usize, done: WriteDone) -> Self {
-        Self(Mutex::new(Gathering { outcomes: vec![Vec::new(); parts], missing: parts, done: Some(done) }))
-    }
-
-    fn got(&self, at: usize, outcomes: Vec<Result<Outcome>>) {
-        let (all, done) = {
-            let mut gathering = self.0.lock();
-            gathering.outcomes[at] = outcomes;
-            gathering.missing -= 1;
-            if gathering.missing > 0 {
-                return;
-            }
-            (std::mem::take(&mut gathering.outcomes), gathering.done.take())
-        };
-        if let Some(done) = done {
-            done(all.into_iter().flatten().collect());
-        }
-    }
 }

@@ -12,10 +12,12 @@ use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, ScanOptions,
     Source, Traffic,
 };
-use haul_wire::{Kind, Request, Response, ScanId, ScanPart, check, encode};
+use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
-use super::session::{ATTEMPTS, OnReply, Pick, Reply};
-use super::{Peer, Root, Travelled, strange};
+use super::peer::unexpected_answer;
+use super::requests::ATTEMPTS;
+use super::root::Root;
+use super::state::{OnReply, Pick, Reply};
 
 /// Parts of a scan that are asked for at once: enough that the link's delay does not limit a walk.
 const PARTS_AHEAD: u64 = 8;
@@ -26,13 +28,13 @@ pub(super) struct PeerSource {
 
 impl Source for PeerSource {
     fn ending(&self) {
-        self.root.peer.session.is_ending();
+        self.root.peer.session.ends();
     }
 
     fn root(&self) -> Result<Option<Entry>> {
         match self.root.peer.call(&Request::Root { root: self.root.id })? {
             Response::Root(entry) => Ok(entry),
-            _ => Err(strange()),
+            _ => Err(unexpected_answer()),
         }
     }
 
@@ -45,12 +47,12 @@ impl Source for PeerSource {
             let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
             match self.root.peer.call(&start)? {
                 Response::Done => {}
-                _ => return Err(strange()),
+                _ => return Err(unexpected_answer()),
             }
             let result = scan.run(&receiver, visit);
             scan.end();
             match result {
-                // Nothing was told yet of what the process that is gone had found: begin again with a new one.
+                // Nothing of the lost scan was handed on yet, so a new one may begin.
                 Ok(Ended::Gone) if scan.next == 0 => {}
                 Ok(Ended::Gone) => {
                     return Err(self
@@ -91,8 +93,8 @@ impl Source for PeerSource {
         })
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.root.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.root.hung(timeout)
     }
 
     fn has_parts(&self) -> bool {
@@ -112,67 +114,30 @@ impl PeerSource {
     fn ask(&self, batch: &Arc<Batch>, pages: Option<PageHashes>) -> Result<BatchData> {
         let compress = self.root.peer.compress;
         let request = Request::Read { root: self.root.id, batch: batch.clone(), pages, compress };
-        Ok(self.root.peer.read(&request, batch, &self.root.travelled)?.0)
-    }
-}
-
-impl Peer {
-    /// Asks for the content of a batch; gives it with its bytes on the way.
-    pub(super) fn read(
-        &self,
-        request: &Request,
-        batch: &Arc<Batch>,
-        travelled: &Travelled,
-    ) -> Result<(BatchData, u64)> {
-        check::batch(batch)?;
-        let session = &self.session;
-        let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
-        let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
-        match response {
-            // Only where pages were told can something be the same.
-            Response::Read { slices, .. }
-                if !matches!(
-                    request,
-                    Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. }
-                ) && slices.iter().flatten().any(|read| read.same_len() > 0) =>
-            {
-                Err(strange())
-            }
-            Response::Read { mut slices, packing } => {
-                let mut content = content.unwrap_or_default();
-                let wire_bytes = content.bytes().len();
-                travelled.count(wire_bytes, packing.map(|packing| packing.method));
-                self.packer.unpack(packing, &mut slices, &mut content);
-                let data = BatchData { batch: batch.clone(), slices, content, at_hand: false };
-                Ok((data, wire_bytes as u64))
-            }
-            Response::Failed(error) => Err(error),
-            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
-            _ => Err(strange()),
-        }
+        Ok(self.root.peer.read(&request, batch, &self.root.traffic)?.0)
     }
 }
 
 /// How a scan ended.
 enum Ended {
-    /// All was visited, or the visitor has had enough.
+    /// All entries were visited, or the visitor stopped the scan.
     Done,
-    /// The remote end does not know the scan any more.
+    /// The remote process was started again and does not know the scan.
     Gone,
 }
 
-/// A scan that is pulled part by part.
+/// A scan that is fetched part by part.
 struct Scan<'a> {
     source: &'a PeerSource,
     id: ScanId,
     sender: Sender<(u64, Result<Reply>)>,
-    /// The next part to be visited; all before it are acknowledged.
+    /// The next part to visit. All earlier parts are acknowledged.
     next: u64,
-    /// Parts that were asked for.
+    /// The number of parts that were asked for.
     asked: u64,
-    /// How often each part that is asked for was lost with its connection.
+    /// How often each part was lost with its connection.
     lost: BTreeMap<u64, u32>,
-    /// How often it was waited since a part came, for connections that may be about to be found dead.
+    /// How often the scan has waited since the last part, as other connections may be dead too.
     waited: u32,
 }
 
@@ -184,7 +149,7 @@ impl Scan<'_> {
                 self.ask(self.asked)?;
                 self.asked += 1;
             }
-            let Ok((part, reply)) = receiver.recv() else { return Err(strange()) };
+            let Ok((part, reply)) = receiver.recv() else { return Err(unexpected_answer()) };
             let answer = reply.and_then(|reply| self.source.root.peer.session.open_reply(reply, None));
             match answer {
                 Ok((Response::Scan(found), _)) => {
@@ -196,7 +161,7 @@ impl Scan<'_> {
                 // the scan as a whole has failed.
                 Ok((Response::Failed(error), _)) => return Err(error),
                 Ok((Response::Gone, _)) => return Ok(Ended::Gone),
-                Ok(_) => return Err(strange()),
+                Ok(_) => return Err(unexpected_answer()),
                 Err(error) if error.retry() == Retry::OtherStream => self.ask_again(part, error)?,
                 Err(error) => return Err(error),
             }
@@ -210,14 +175,14 @@ impl Scan<'_> {
         }
     }
 
-    /// Asks for a part that was lost, until it may be what kills the connections.
+    /// Asks again for a lost part, unless it was lost too often: it may be what kills the connections.
     fn ask_again(&mut self, part: u64, error: Error) -> Result<()> {
         let lost = self.lost.entry(part).or_default();
         *lost += 1;
         if *lost == ATTEMPTS {
             return Err(error.with_retry(Retry::Never));
         }
-        // Parts that were lost together wait once.
+        // Parts that were lost together cost one wait.
         if *lost > self.waited {
             self.waited = *lost;
             std::thread::sleep(Duration::from_millis(100) * self.waited);
@@ -236,9 +201,10 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Tells the remote end that no more is wanted. What it still sends is dropped.
+    /// Ends the scan at the remote end. Parts that still arrive are dropped.
     fn end(&self) {
-        // Waited for, so that it is said again should its connection die: else the remote end would keep what it walked.
+        // Waits for the response, so that the request is repeated if its connection dies. Otherwise the remote end
+        // would keep the scan.
         let _ = self.source.root.peer.call(&Request::ScanEnd { scan: self.id });
     }
 }

@@ -1,29 +1,29 @@
-//! Which connection holds up the end of a run.
+//! Finds the connection that delays the end of a run.
 //!
-//! Connections share a link unevenly. In the middle of a run that does no harm, as each takes the next batch when it is
-//! done with the last. At the end the run waits for the slowest: one that would take far longer for what it has than
-//! those that have nothing to do any more is given up, and what it has goes to them.
+//! Connections share a link unevenly. During a run this does no harm, as each takes the next batch when it has finished
+//! the last one. At the end the run waits for the slowest connection. If it would take much longer than the idle ones,
+//! it is closed, and they send its requests again.
 
 use std::collections::HashMap;
 
-/// A rate is measured over so many seconds at least.
+/// The shortest time to measure a rate over, in seconds.
 const WINDOW: f64 = 0.25;
-/// A connection is given up if it would take this many times as long as another.
+/// A connection is closed if it would take this many times as long as another one.
 const TIMES: f64 = 2.0;
-/// What it takes to notice and to ask again, in seconds, beside the round trips.
+/// The time to close a connection and to send its requests again, in seconds, without the round trips.
 const MOVING: f64 = 0.2;
-/// Connections that are given up in one session at most: fewer than a request may be lost on.
+/// The most connections to close in one session. A request may be lost more often.
 const MOST: u32 = 3;
 
-/// What a connection looks like at a moment.
+/// The progress of a connection at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) number: u64,
-    /// Bytes that it has moved, ever.
+    /// Bytes that it has moved since it was opened.
     pub(super) moved: u64,
-    /// What `moved` will be when it has moved all that it has.
+    /// The value of `moved` when it has moved everything that it has.
     pub(super) due: u64,
-    /// Bytes of content that it has or still owes an answer for.
+    /// Bytes of content without an answer.
     pub(super) owes: u64,
 }
 
@@ -32,7 +32,7 @@ struct Track {
     /// Where the window began.
     at: f64,
     moved: u64,
-    /// Whether it has begun to move what it has.
+    /// Whether the first byte of its content has moved.
     moving: bool,
     /// Bytes a second, when it last had something to move; and whether that is of what it has now.
     rate: Option<f64>,
@@ -47,29 +47,29 @@ pub(super) struct Stragglers {
 }
 
 impl Stragglers {
-    /// Takes in what the connections look like `now`, in seconds.
+    /// Records the progress of the connections at the time `now`, in seconds.
     pub(super) fn watch(&mut self, now: f64, connections: &[Seen]) {
         self.tracks.retain(|number, _| connections.iter().any(|connection| connection.number == *number));
         for connection in connections {
             let new = Track { at: now, moved: connection.moved, moving: false, rate: None, fresh: false };
             let track = self.tracks.entry(connection.number).or_insert(new);
             if connection.owes == 0 {
-                // What it does while it has nothing to do says nothing: its rate is what it was before.
+                // An idle connection keeps the rate that it had.
                 *track = Track { at: now, moved: connection.moved, moving: false, fresh: false, ..*track };
             } else if !track.moving {
-                // Until the first byte, what is waited for is the other end or its disk.
+                // Before the first byte, the connection waits for the other end or its disk.
                 let moving = connection.moved > track.moved;
                 *track = Track { at: now, moved: connection.moved, moving, ..*track };
             } else if now - track.at >= WINDOW {
                 let rate = (connection.moved - track.moved) as f64 / (now - track.at);
-                // One that has moved all that it has waits for its answer.
+                // A connection that has moved everything waits for its answer.
                 let rate = if connection.due > connection.moved { Some(rate) } else { track.rate };
                 *track = Track { at: now, moved: connection.moved, moving: true, rate, fresh: true };
             }
         }
     }
 
-    /// A connection to be given up, where nothing but what the connections have is to be done any more. `round_trip` is in seconds.
+    /// The connection to close at the end of a run, if any. `round_trip` is in seconds.
     pub(super) fn find(&mut self, connections: &[Seen], round_trip: f64) -> Option<u64> {
         let mut idle: Vec<f64> = connections
             .iter()

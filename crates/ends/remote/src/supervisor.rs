@@ -1,84 +1,73 @@
-//! The thread that keeps a session's connections alive, and opens more.
+//! The thread that watches the connections of a session and opens further ones.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Error, ErrorKind, Result};
+use haul_core::{Error, Result};
 use haul_wire::Hello;
 
 use super::admit::{open, open_direct};
 use super::connection::Connection;
 use super::direct::Finder;
 use super::hint::Hint;
-use super::session::{Direct, Session, State, lost};
+use super::session::{Dialing, Progress, Session};
+use super::state::Direct;
 use super::straggler::Stragglers;
 use super::tuner::{self, Tuner};
-use haul_ssh::dial::{Dial, Refused, Trouble, Way};
+use haul_ssh::dial::{Dial, Refused, Way};
+use haul_ssh::supervisor::{
+    DIALS_AT_ONCE, Growth, Restart, Restarts, TICK, connections_for, silence, was_held_up,
+};
 
-/// How often connections are looked at when only what they have is to be done.
+/// How often to check connections at the end of a run.
 const END_TICK: Duration = Duration::from_millis(100);
-/// How often heartbeats are sent and connections looked at.
-const TICK: Duration = Duration::from_secs(1);
-/// A connection is given up after so long without a sign of life if others go on: what was on it goes elsewhere.
+/// A connection is closed after this long without a sign of life, if others are alive.
 const STALLED: Duration = Duration::from_secs(6);
-/// The same for one that takes nothing of what is written to it. A limit may hold up each for some seconds.
+/// A connection is closed if it accepts no byte for this long. A rate limit may stop each for some seconds.
 const STUCK: Duration = Duration::from_secs(18);
-/// A connection that showed signs of life within this time goes on.
+/// A connection with a sign of life within this time is alive.
 const LIVELY: Duration = Duration::from_secs(2);
-/// If this process itself was held up for longer, silence says nothing about the others.
-const HELD_UP: Duration = Duration::from_secs(4);
-/// Attempts to open connections through ssh at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
-const DIALS_AT_ONCE: u32 = 8;
-/// Direct attempts at once.
+/// Attempts to open direct connections at once.
 const DIRECT_AT_ONCE: u32 = 16;
-/// How often a direct connection may be refused while there is none before content goes through ssh for good.
+/// How often a direct connection may be refused, while none is up, before content goes through ssh for good.
 const DIRECT_TRIES: u32 = 3;
-/// How often the remote end is started again before the run gives up.
-const RESTARTS: u32 = 3;
-/// A restart counts no more after this time.
-const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
 
-/// What a supervisor knows.
-pub(super) struct Supervisor {
+/// The state of the supervisor.
+pub(super) struct SessionSupervisor {
     session: Arc<Session>,
     hello: Hello,
-    /// Looks for a way around ssh, if that is wanted.
+    /// Finds a direct connection, if that is wanted.
     finder: Option<Finder>,
-    /// Connections asked for; 0 lets haul find out how many help.
+    /// Connections that were asked for; 0 lets the tuner decide.
     streams: u32,
     tuner: Option<Tuner>,
     hint: Option<Hint>,
     stragglers: Stragglers,
     begun: Instant,
-    /// Bytes that had been moved at the tuner's last tick, and when that was.
+    /// Bytes moved up to the tuner's last tick, and the time of that tick.
     tuned: (u64, Instant),
-    /// Until when no further connection is tried.
-    not_before: Instant,
-    backoff: Duration,
-    /// Whether further connections through ssh may be tried at all.
-    may_grow: bool,
+    growth: Growth,
     /// Direct connections that were refused since one was opened.
     direct_refused: u32,
-    told: bool,
-    restarted: Vec<Instant>,
+    restarts: Restarts,
     outcomes: crossbeam_channel::Receiver<Outcome>,
     tell: crossbeam_channel::Sender<Outcome>,
 }
 
-/// How many direct connections to begin with.
+/// The initial number of direct connections.
 fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
     let known = hint.and_then(|hint| hint.load(round_trip));
     known.map_or_else(|| tuner::first(round_trip), |known| known.clamp(1, tuner::MOST))
 }
 
-/// What became of an attempt to open a connection.
+/// The result of an attempt to open a connection.
 struct Outcome {
     direct: bool,
     refused: Option<Refused>,
 }
 
-impl Supervisor {
+impl SessionSupervisor {
     pub(super) fn new(
         session: Arc<Session>,
         hello: Hello,
@@ -97,12 +86,9 @@ impl Supervisor {
             stragglers: Stragglers::default(),
             begun: Instant::now(),
             tuned: (0, Instant::now()),
-            not_before: Instant::now(),
-            backoff: TICK,
-            may_grow: true,
+            growth: Growth::default(),
             direct_refused: 0,
-            told: false,
-            restarted: Vec::new(),
+            restarts: Restarts::default(),
             outcomes,
             tell,
         }
@@ -115,36 +101,24 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Keeps the connections until the session is closed.
+    /// Runs until the session is closed.
     pub(super) fn run(mut self) {
         let mut last = Instant::now();
         loop {
-            let (connections, wants, gone) = {
-                let state = self.session.lock();
-                let idle = |state: &mut State| !state.closed && !state.urgent;
-                let next = TICK.saturating_sub(last.elapsed());
-                let next = next.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
-                let next = if state.is_ending() { next.min(END_TICK) } else { next };
-                let (mut state, _) = self.session.supervisor.wait_timeout_while(state, next, idle);
-                if state.closed {
-                    return;
-                }
-                state.urgent = false;
-                let connections = state.connections();
-                let gone = connections.is_empty() && state.fatal.is_none();
-                (connections, state.wants_connections, gone)
-            };
+            let tick = TICK.saturating_sub(last.elapsed());
+            let tick = tick.min(tuner::TICK.saturating_sub(self.tuned.1.elapsed()));
+            let Some(wakeup) = self.session.next_wakeup(tick, END_TICK) else { return };
             let elapsed = last.elapsed();
             if elapsed >= TICK {
                 last = Instant::now();
-                self.look_after(&connections, elapsed);
+                self.look_after(&wakeup.connections, elapsed);
             }
             self.hear_outcomes();
             self.tune();
             let ending = self.hurry();
-            if gone {
+            if wakeup.is_cut_off {
                 self.recover();
-            } else if wants && !ending {
+            } else if wakeup.wants_connections && !ending {
                 self.grow();
             }
         }
@@ -154,32 +128,29 @@ impl Supervisor {
         let is_lively = |connection: &&Arc<Connection>| connection.liveness.silent_for() < LIVELY;
         let lively = connections.iter().filter(is_lively).count();
         for connection in connections {
-            if elapsed > HELD_UP {
+            if was_held_up(elapsed) {
                 connection.liveness.heard();
             }
             connection.heartbeat();
-            let silent = connection.liveness.silent_for();
-            // A remote end that is held up is silent on all.
+            // A remote process that does not run is silent on all connections.
             let limit = if lively > 0 { STALLED.min(self.session.timeout) } else { self.session.timeout };
             let hung = if lively > 1 { connection.stuck_for() } else { Duration::ZERO };
-            if silent > limit {
-                let why = format!("no sign of life for {} seconds", silent.as_secs());
-                self.session.lose(connection.number, lost(&why));
+            if let Some(why) = silence(connection.liveness.silent_for(), limit) {
+                self.session.lose(connection.number, Connection::lost(&why));
             } else if hung > STUCK {
                 let why = format!("it has taken nothing for {} seconds", hung.as_secs());
-                self.session.lose(connection.number, lost(&why));
+                self.session.lose(connection.number, Connection::lost(&why));
             }
         }
     }
 
-    /// Looks for a way around ssh, on a thread of its own.
+    /// Looks for a direct connection on a thread of its own.
     fn find_direct(&self) {
         let Some(finder) = self.finder.clone() else { return };
-        self.session.lock().direct = Direct::Trying;
+        self.session.looks_for_direct();
         let session = self.session.clone();
         let spawned = thread::Builder::new().name("haul-direct".to_owned()).spawn(move || {
-            let answer = session.lock().answer.clone();
-            let found = match answer {
+            let found = match session.answer() {
                 Some(answer) => finder.find(&session, &answer),
                 None => Err("the far haul has no key".to_owned()),
             };
@@ -190,51 +161,43 @@ impl Supervisor {
         }
     }
 
-    /// At the end, gives up a connection that would take far longer than others that are free. Whether it is the end.
+    /// At the end of a run, closes a connection that would take far longer than idle ones. Returns whether it is the
+    /// end.
     fn hurry(&mut self) -> bool {
-        let (connections, ending, round_trip) = {
-            let state = self.session.lock();
-            (state.seen(), state.is_ending(), state.round_trip.unwrap_or_default())
-        };
+        let (connections, ending, round_trip) = self.session.seen();
         self.stragglers.watch(self.begun.elapsed().as_secs_f64(), &connections);
         if ending && let Some(slow) = self.stragglers.find(&connections, round_trip.as_secs_f64()) {
-            self.session.lose(slow, lost("the others have nothing to do, and it is far slower"));
+            self.session.lose(slow, Connection::lost("the others have nothing to do, and it is far slower"));
         }
         ending
     }
 
-    /// Lets the tuner see what was moved.
+    /// Reports progress to the tuner.
     fn tune(&mut self) {
         if self.tuned.1.elapsed() < tuner::TICK {
             return;
         }
-        let mut state = self.session.lock();
-        let moved = state.moved - self.tuned.0;
-        self.tuned = (state.moved, Instant::now());
-        let waited = std::mem::take(&mut state.waited);
-        if self.streams > 0 || state.count(true) == 0 {
+        let progress = self.session.progress();
+        let Progress { direct, round_trip, is_remote, .. } = progress;
+        let moved = progress.moved - self.tuned.0;
+        self.tuned = (progress.moved, Instant::now());
+        if self.streams > 0 || direct == 0 {
             return;
         }
-        let held = state.tcp().is_some_and(|tcp| tcp.held_by.is_some());
-        let first = || Tuner::new(first(self.hint.as_ref(), state.round_trip), state.is_remote());
+        let held = progress.tcp.is_some_and(|tcp| tcp.held_by.is_some());
+        let first = || Tuner::new(first(self.hint.as_ref(), round_trip), is_remote);
         let tuner = self.tuner.get_or_insert_with(first);
-        tuner.tick(moved, state.count(true).min(tuner.active()), waited, held);
-        state.active = tuner.active();
-        let round_trip = state.round_trip;
-        drop(state);
+        tuner.tick(moved, direct.min(tuner.active()), progress.waited, held);
+        self.session.set_active(tuner.active());
         if let (Some(found), Some(hint)) = (tuner.found(), &self.hint) {
             hint.save(found, round_trip);
         }
     }
 
-    /// Opens further connections as far as it is wanted.
+    /// Opens further connections, as far as they are wanted.
     fn grow(&mut self) {
-        let (direct, up, dialing, round_trip) = {
-            let state = self.session.lock();
-            let around = matches!(state.direct, Direct::On(_));
-            (state.direct.clone(), state.count(around), state.dialing, state.round_trip)
-        };
-        if Instant::now() < self.not_before {
+        let Dialing { direct, up, dialing, round_trip } = self.session.dialing();
+        if self.growth.is_waiting(Instant::now()) {
             return;
         }
         let (dialer, wanted, at_once) = match direct {
@@ -244,14 +207,13 @@ impl Supervisor {
                 let tuned = self.tuner.as_ref().map_or_else(first, Tuner::active);
                 (Some(dialer), tuned, DIRECT_AT_ONCE)
             }
-            Direct::Off if self.may_grow => (None, through_ssh(round_trip), DIALS_AT_ONCE),
+            Direct::Off if self.growth.is_allowed() => {
+                (None, connections_for(round_trip.unwrap_or_default()), DIALS_AT_ONCE)
+            }
             Direct::Off => return,
         };
         let wanted = if self.streams > 0 { self.streams } else { wanted.min(self.session.pace.streams()) };
-        // After a refusal they are tried one by one.
-        let at_once = if self.backoff > TICK { 1 } else { at_once };
-        let room = at_once.saturating_sub(dialing).min(wanted.saturating_sub(up + dialing));
-        for _ in 0..room {
+        for _ in 0..self.growth.dials(wanted, up, dialing, at_once) {
             self.dial(dialer.clone());
         }
     }
@@ -259,9 +221,9 @@ impl Supervisor {
     /// Opens one more connection, on a thread of its own.
     fn dial(&mut self, dialer: Option<Arc<dyn Dial>>) {
         let session = self.session.clone();
-        let hello = self.hello(false);
+        let hello = Hello { session: session.id(), fresh: false, ..self.hello.clone() };
         let tell = self.tell.clone();
-        session.lock().dialing += 1;
+        session.dials();
         let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
             let direct = dialer.is_some();
             let opened = match dialer {
@@ -274,144 +236,62 @@ impl Supervisor {
         });
         if spawned.is_err() {
             self.session.dialed();
-            self.may_grow = false;
+            self.growth.forbid();
         }
-    }
-
-    fn hello(&self, fresh: bool) -> Hello {
-        Hello { session: self.session.lock().session, fresh, ..self.hello.clone() }
     }
 
     /// Learns from the attempts that have ended.
     fn hear_outcomes(&mut self) {
         while let Ok(Outcome { direct, refused }) = self.outcomes.try_recv() {
             let Some(refused) = refused else {
-                self.backoff = TICK;
+                self.growth.opened();
                 if direct {
                     self.direct_refused = 0;
                 }
                 continue;
             };
-            match refused.trouble {
-                _ if direct => self.direct_failed(&refused.error),
-                Trouble::Login if self.session.dialer.fall_back() => {
-                    self.tell_once("goes on through the first connection", &refused.error);
-                }
-                Trouble::Login | Trouble::Fatal => {
-                    if self.may_grow {
-                        self.tell_once("goes on with those that it has", &refused.error);
-                    }
-                    self.may_grow = false;
-                }
-                Trouble::Later => self.wait_longer(),
+            if direct {
+                self.direct_failed(&refused.error);
+                continue;
+            }
+            let dialer = &self.session.dialer;
+            let fall_back = || dialer.fall_back();
+            if let Some(said) = self.growth.refused(&refused, &dialer.name(), fall_back, Instant::now()) {
+                (self.session.note)(&said);
             }
         }
     }
 
-    fn wait_longer(&mut self) {
-        self.backoff = (self.backoff * 2).min(Duration::from_secs(60));
-        self.not_before = Instant::now() + self.backoff;
-    }
-
-    /// A direct connection was refused: those that are there go on; without any, content goes through ssh after a few tries.
+    /// A direct connection was refused. Others go on; without any, content goes through ssh after a few attempts.
     fn direct_failed(&mut self, error: &Error) {
-        if self.session.lock().count(true) > 0 {
-            return self.wait_longer();
+        if self.session.direct_count() > 0 {
+            return self.growth.wait_longer(Instant::now());
         }
         self.direct_refused += 1;
         if self.direct_refused < DIRECT_TRIES {
-            self.not_before = Instant::now() + TICK;
+            self.growth.wait_a_tick(Instant::now());
         } else {
             self.direct_refused = 0;
             self.session.found(Err(error.cause().to_owned()));
         }
     }
 
-    fn tell_once(&mut self, what: &str, error: &Error) {
-        if !std::mem::replace(&mut self.told, true) {
-            let name = self.session.dialer.name();
-            (self.session.note)(&format!(
-                "no further connection to {name} could be opened, haul {what} ({})",
-                error.cause()
-            ));
-        }
-    }
-
-    /// The last connection is gone: logs in again, as nobody can be asked for a password by now.
+    /// The last connection is lost: logs in again.
     fn recover(&mut self) {
-        self.restarted.retain(|at| at.elapsed() < RESTARTS_WITHIN);
-        let last = self.session.lock().last_lost.clone();
-        let mut error = last.unwrap_or_else(|| self.session.unreachable("the connection was lost"));
-        if self.restarted.len() < RESTARTS as usize {
-            self.restarted.push(Instant::now());
-            for wait in [0, 1, 3] {
-                if self.pause(Duration::from_secs(wait)) {
-                    return;
-                }
-                let hello = self.hello(true);
-                match open(&self.session, Way::Again, &hello) {
-                    Ok(()) => {
-                        self.may_grow = true;
-                        self.find_direct();
-                        return;
-                    }
-                    Err(refused) => {
-                        error = self.session.unreachable(refused.error.cause());
-                        if refused.trouble != Trouble::Later {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        self.session.fail(error);
-    }
-
-    /// Waits; `true` if the session was closed meanwhile.
-    fn pause(&self, time: Duration) -> bool {
-        let state = self.session.lock();
-        let open = |state: &mut State| !state.closed;
-        let (state, _) = self.session.supervisor.wait_timeout_while(state, time, open);
-        state.closed
-    }
-}
-
-impl Session {
-    /// A way around ssh was found, or there is none.
-    fn found(&self, found: std::result::Result<(Arc<dyn Dial>, String), String>) {
-        let name = self.dialer.name();
-        let mut state = self.lock();
-        if state.closed {
-            return;
-        }
-        let said = match found {
-            Ok((dialer, how)) => {
-                state.direct = Direct::On(dialer);
-                // Over a distance connections are better opened before there is content for them: they take several
-                // round trips, and begin slowly.
-                state.wants_connections |= state.is_remote();
-                format!("content goes around ssh, over TLS connections {how}")
-            }
-            Err(why) => {
-                state.direct = Direct::Off;
-                if !self.content_through_ssh {
-                    drop(state);
-                    let error = Error::new(ErrorKind::Unreachable, haul_core::Side::Wire, "connect to", why);
-                    let hint = "open a port between the two (`--ports`), or leave `--transport tls` out";
-                    return self.fail(error.on(name).with_hint(hint));
-                }
-                format!("content goes to {name} through ssh, as there is no direct way ({why})")
-            }
+        let before = self.session.last_lost();
+        let (session, hello) = (&self.session, &self.hello);
+        let open = || {
+            let hello = Hello { session: session.id(), fresh: true, ..hello.clone() };
+            open(session, Way::Again, &hello)
         };
-        state.urgent = true;
-        drop(state);
-        self.supervisor.notify_all();
-        (self.note)(&said);
+        match self.restarts.run(Instant::now(), |time| session.pause(time), open) {
+            Restart::Closed => {}
+            Restart::Up => {
+                self.growth.allow();
+                self.find_direct();
+            }
+            Restart::Failed(Some(refused)) => session.fail(session.unreachable(refused.error.cause())),
+            Restart::Failed(None) => session.fail(before),
+        }
     }
-}
-
-/// A channel of OpenSSH has a window of 2 MiB: one connection carries at most that in a round trip.
-fn through_ssh(round_trip: Option<Duration>) -> u32 {
-    let ms = round_trip.map_or(0, |time| time.as_millis());
-    u32::try_from(4 + ms / 5).unwrap_or(u32::MAX).clamp(4, 16)
 }

@@ -1,45 +1,46 @@
-//! How many connections content goes over.
+//! Finds how many connections should carry content.
 //!
-//! One TCP connection carries at most its buffers in a round trip, so the beginning is a guess from the round trip.
-//! From then on the number climbs while the rate does, and goes back when it does not: more connections than help cost
-//! memory and processor time, and take a larger share of the link from others.
+//! One TCP connection carries at most its buffers per round trip, so the first number is a guess from the round trip.
+//! The number then grows while the rate grows, and shrinks when it does not: superfluous connections cost memory and
+//! CPU time, and take a larger share of the link from other traffic.
 
 use std::time::Duration;
 
-/// What one connection of a stock Linux has under way at most: the largest send buffer (`net.ipv4.tcp_wmem`).
+/// The most bytes in flight on one connection with default settings of Linux: the largest send buffer
+/// (`net.ipv4.tcp_wmem`).
 const IN_FLIGHT: f64 = 4.0 * 1024.0 * 1024.0;
-/// The link that the guess is made for, in bytes per second: 10 Gbit/s.
+/// The guess is made for a link of 10 Gbit/s, in bytes per second.
 const LINK: f64 = 1.25e9;
 const FEWEST: u32 = 4;
-/// Connections at most.
+/// The most connections.
 pub(super) const MOST: u32 = 32;
 
-/// How often it wants to be asked.
+/// How often to call [`Tuner::tick`].
 pub(super) const TICK: Duration = Duration::from_millis(500);
-/// Ticks that a rate is averaged over, and those before it that do not count: connections have to speed up first.
+/// Ticks to average a rate over, and ticks to skip before, as new connections start slowly.
 const MEASURED: u32 = 3;
 const SETTLE: u32 = 1;
-/// Ticks before the first change, where the number is not known to be enough.
+/// Ticks before the first change, if the first number may be too small.
 const BEGIN: u32 = 4;
-/// Ticks between attempts once more has not helped.
+/// Ticks between attempts after one has not helped.
 const HOLD: u32 = 20;
-/// What a step up must bring, and what a step down may cost.
+/// The least gain of a step up, and the greatest loss of a step down.
 const GAIN: f64 = 1.08;
 const LOSS: f64 = 0.98;
 
-/// How many connections to begin with.
+/// The initial number of connections.
 pub(super) fn first(round_trip: Option<Duration>) -> u32 {
     let seconds = round_trip.map_or(0.0, |time| time.as_secs_f64());
     ((LINK * seconds / IN_FLIGHT).ceil() as u32).clamp(FEWEST, MOST)
 }
 
-/// Finds the number by trying.
+/// Finds the number by experiments.
 #[derive(Debug)]
 pub(super) struct Tuner {
     active: u32,
     /// The number before the last step, and its rate; `None` while the present number's own is not known.
     before: Option<(u32, f64)>,
-    /// Whether the number is the first one, and taken to be enough.
+    /// Whether the number is still the initial one, and may be large enough.
     guessed: bool,
     /// Ticks to wait, to settle, measured.
     wait: u32,
@@ -48,7 +49,7 @@ pub(super) struct Tuner {
     bytes: u64,
     /// Whether the next attempt is upwards.
     up: bool,
-    /// Whether the present number was found by trying, and nobody was told.
+    /// Whether the present number was found by an experiment and not reported yet.
     found: bool,
 }
 
@@ -70,18 +71,18 @@ impl Tuner {
         }
     }
 
-    /// How many connections content may go over.
+    /// How many connections may carry content.
     pub(super) fn active(&self) -> u32 {
         self.active
     }
 
-    /// The number, when it has just been found by trying.
+    /// The number, if an experiment has just found it.
     pub(super) fn found(&mut self) -> Option<u32> {
         std::mem::take(&mut self.found).then_some(self.active)
     }
 
-    /// `bytes` were moved over `connections` connections since the last tick; `waited` says that more would have been, had
-    /// there been a free one; `held`, that the connections' own buffers hold them back.
+    /// `bytes` were moved over `connections` connections since the last tick. `waited`: more would have been moved over
+    /// more connections. `held`: the buffers of the connections limit them.
     pub(super) fn tick(&mut self, bytes: u64, connections: u32, waited: bool, held: bool) {
         if held && std::mem::take(&mut self.guessed) {
             (self.wait, self.up) = (self.wait.min(BEGIN), true);

@@ -9,26 +9,23 @@ use std::time::Duration;
 use haul_core::HungOperation;
 use haul_wire::{Request, Response, RootId};
 
-use super::session::{Pick, Session};
+use super::session::Session;
+use super::state::Pick;
 
-/// What the remote end told last. It is asked on a thread of its own: who wants to know never waits.
+/// The last report of the remote end. A thread of its own asks for it, so that no caller waits.
 #[derive(Default)]
 pub(super) struct Watch(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    told: Vec<HungOperation>,
+    reported: Vec<HungOperation>,
     is_asking: bool,
 }
 
 impl Watch {
-    /// What has been under way for so long at `root`, as far as the remote end told; sees to it that it will tell.
-    pub(super) fn hung(
-        &self,
-        session: &Arc<Session>,
-        root: RootId,
-        patience: Duration,
-    ) -> Vec<HungOperation> {
+    /// The operations at `root` that hang for `timeout`, as far as the remote end has reported them. Starts the thread
+    /// that asks.
+    pub(super) fn hung(&self, session: &Arc<Session>, root: RootId, timeout: Duration) -> Vec<HungOperation> {
         let mut state = self.0.lock();
         if !state.is_asking {
             let (own, session) = (Arc::clone(&self.0), Arc::clone(session));
@@ -36,26 +33,26 @@ impl Watch {
                 let lock = || own.lock();
                 let mut known = None;
                 loop {
-                    let request = Request::HungOperation { root, patience, known: known.clone() };
-                    let Ok((Response::HungOperation(told), _)) =
+                    let request = Request::HungOperation { root, timeout, known: known.clone() };
+                    let Ok((Response::HungOperation(reported), _)) =
                         session.call(&request, Pick::Small, &|| None)
                     else {
                         break;
                     };
-                    known = told.first().cloned();
+                    known = reported.first().cloned();
                     let name = session.dialer.name();
-                    lock().told = told.into_iter().map(|hung| at(&name, hung)).collect();
+                    lock().reported = reported.into_iter().map(|hung| at(&name, hung)).collect();
                 }
-                // It may be a remote end that was started anew: it is asked again when somebody wants to know.
+                // The remote process may have been started again; the next caller asks again.
                 *lock() = State::default();
             };
             state.is_asking = thread::Builder::new().name("haul-watch".to_owned()).spawn(ask).is_ok();
         }
-        state.told.clone()
+        state.reported.clone()
     }
 }
 
-/// With the name of the machine before the path.
+/// Puts the name of the host before the path.
 fn at(name: &str, hung: HungOperation) -> HungOperation {
     let path = [name.as_bytes(), b":", &hung.path].concat();
     HungOperation { path, ..hung }

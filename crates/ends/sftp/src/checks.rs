@@ -1,4 +1,4 @@
-//! What an answer may be, beyond its form: no more than was asked for, and no handle that is in use.
+//! Checks of answers beyond their encoding: no more data than was asked for, and no handle that is in use.
 
 use haul_core::sync::Mutex;
 use std::collections::HashSet;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::packet::{Names, Request, Response};
 
-/// Bytes that names take in memory beside their letters.
+/// The memory of a name in addition to its bytes.
 const NAME: u64 = 72;
-/// Bytes that all listings together may take in memory beyond what they were expected to, before somebody looks at them.
+/// The most memory that unread answers of all listings may take beyond their expected size.
 const EXCESS: u64 = 24 * 1024 * 1024;
 
-/// What the answer to a request may be.
+/// The kind of answer that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// So many bytes of content at most.
+    /// At most this many bytes of content.
     Data(u32),
     /// Names of a listing.
     Listing,
@@ -33,7 +33,7 @@ impl Expected {
     }
 }
 
-/// Memory that a part of a listing takes beyond what was expected, until it is dropped.
+/// The memory of an answer beyond its expected size. Released on drop.
 #[derive(Debug)]
 pub(super) struct Held {
     all: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ impl Drop for Held {
     }
 }
 
-/// What names take in memory.
+/// The memory of these names.
 pub(super) fn weight(names: &Names) -> u64 {
     names.iter().map(|(name, _)| NAME + name.len() as u64).sum()
 }
@@ -56,7 +56,7 @@ pub(super) fn weight(names: &Names) -> u64 {
 pub(super) struct Checks {
     /// Shared by all connections.
     held: Arc<AtomicU64>,
-    /// Handles that were given and for which no close was sent.
+    /// Handles that are open: no close was sent for them.
     open: Mutex<HashSet<Vec<u8>>>,
 }
 
@@ -72,10 +72,10 @@ impl Checks {
         }
     }
 
-    /// Looks at an answer, and drops what nobody asked for.
+    /// Checks an answer, and drops names that were not asked for.
     ///
     /// # Errors
-    /// Why it cannot be taken.
+    /// The rule that the answer breaks.
     pub(super) fn look(
         &self,
         response: &mut Response,

@@ -48,7 +48,7 @@ impl Existing for SftpEntry<'_> {
     }
 }
 
-/// Whether two names may be one file. SFTP does not tell inodes: what one file has only once must be the same.
+/// Whether two names may be one file. SFTP has no inode numbers, so all attributes of a file must be equal.
 pub(super) fn may_be_one_file(one: &Attrs, other: &Attrs) -> bool {
     let modified = |attrs: &Attrs| attrs.times.map(|(_, modified)| modified);
     one.mode.is_some()

@@ -1,138 +1,58 @@
-//! Files of several slices: staged slice by slice, on any connection, with a journal beside them.
+//! Large files: staged slice by slice, on any connection, with a journal beside the staged file.
 //!
 //! The journal is the one of local files ([`haul_core::journal`]); as SFTP tells no inodes, it names none. Nothing
 //! but the first slices of a run makes the staged file: a slice that is sent again after its file got its name finds
 //! no staged file, and makes none.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use haul_core::digest::SliceHasher;
-use haul_core::journal::{self, HEADER_LEN, Header, RECORD_LEN};
-use haul_core::{
-    ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result, SLICE_LEN, Slice, SliceData,
-};
+use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
+use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
-use super::conn::{Conn, Fault};
+use super::conn::Conn;
+use super::large_file::{Journal, LargeFile, Progress};
 use super::meta::{self, Change, seconds};
 use super::packet::{self, Attrs, Request};
+use super::pipeline::Pipeline;
 use super::read::{self, ask_for, take_answers};
-use super::sink::SftpSink;
+use super::reply::Fault;
 use super::small::{gave_back_other, take_writes, write_extents};
-use super::wave::Wave;
-use haul_core::staging::{JOURNAL, PART, staging_name};
+use super::state::SftpSink;
 
-/// A large file that is being staged.
-pub(super) struct LargeFile {
-    entry: Arc<Entry>,
-    part: Vec<u8>,
-    journal: Vec<u8>,
-    progress: Mutex<Progress>,
-    /// The journal was opened, or could not be.
-    opened: Condvar,
-    /// What became of it in the end.
-    ended: OnceLock<Digest>,
-}
-
-struct Progress {
-    tree: FileTree,
-    /// Slices that are durable, in the order of the journal.
-    records: Vec<(u32, ChainingValue)>,
-    /// How many of them were sent to the journal that is open.
-    recorded: usize,
-    journal: Journal,
-    /// Somebody is giving the file its name.
-    finishing: bool,
-    /// The staged file was made.
-    made: bool,
-}
-
-/// The journal at the server.
-enum Journal {
-    Closed,
-    /// Somebody is opening it.
-    Opening,
-    /// On this connection, by this handle.
-    Open(Arc<Conn>, Vec<u8>),
-}
-
-impl LargeFile {
-    fn new(sink: &SftpSink, entry: &Arc<Entry>, known: &[(u32, ChainingValue)]) -> Self {
-        let mut tree = FileTree::new(entry.len);
-        known.iter().for_each(|(index, value)| tree.set(*index, *value));
-        let progress = Progress {
-            tree,
-            records: known.to_vec(),
-            recorded: 0,
-            journal: Journal::Closed,
-            finishing: false,
-            made: !known.is_empty(),
-        };
-        let name = sink.tree.name_of(&entry.path);
-        Self {
-            entry: entry.clone(),
-            part: sink.tree.beside(&entry.path, &staging_name(name, PART)),
-            journal: sink.tree.beside(&entry.path, &staging_name(name, JOURNAL)),
-            progress: Mutex::new(progress),
-            opened: Condvar::new(),
-            ended: OnceLock::new(),
-        }
-    }
-
-    /// The path of its staged file.
-    pub(super) fn part(&self) -> &[u8] {
-        &self.part
-    }
-
-    /// The path of its journal.
-    pub(super) fn journal(&self) -> &[u8] {
-        &self.journal
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
-    }
-
-    /// The server tells neither its boots nor attributes.
-    fn header(&self, synced: bool) -> Header {
-        let (boot, key) = ([0; 16], [0; 16]);
-        Header { identity: self.entry.identity(), staged_ino: 0, boot, key, synced }
-    }
-}
-
-/// Looks for what interrupted runs left of these files: the slices that count, as ranges. What does not count is
-/// removed.
+/// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes files that are
+/// of no use.
 pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec<Range<u32>>>> {
     let mut all = Vec::with_capacity(entries.len());
     for entry in entries {
         if let Some(large) =
             sink.large(&entry.path).filter(|large| large.entry.identity() == entry.identity())
         {
-            all.push(large.lock().tree.resumable());
+            all.push(large.lock().proof.resumable());
             continue;
         }
-        let empty = LargeFile::new(sink, entry, &[]);
+        let empty = LargeFile::new(&sink.tree, entry, &[]);
         let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
-        // What was not synced may have been lost in a crash of the server.
+        // Slices that were not synced may be lost after a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
         if sink.options.dry_run {
             all.push(Vec::new());
             continue;
         }
         if found && known.is_empty() {
-            sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
+            sink.remove_all(&[empty.part().to_vec(), empty.journal().to_vec()])?;
         }
-        let large = LargeFile::new(sink, entry, &known);
-        all.push(large.lock().tree.resumable());
+        let large = LargeFile::new(&sink.tree, entry, &known);
+        all.push(large.lock().proof.resumable());
         sink.put_large(&entry.path, large);
     }
     Ok(all)
 }
 
-/// What an interrupted run has left.
+/// What an interrupted run has left behind.
 struct Left {
-    /// Anything at all.
+    /// Whether there is a staged file or a journal.
     found: bool,
     /// The slices that the journal proves.
     known: Vec<(u32, ChainingValue)>,
@@ -146,10 +66,10 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
         Fault::Lost(error) => Some(error),
         Fault::Status(..) => None,
     };
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Lstat { path: &large.part });
-    wave.ask(&Request::Lstat { path: &large.journal });
-    let (part, journal) = (wave.expect().attrs(), wave.expect().attrs());
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Lstat { path: large.part() });
+    pipeline.ask(&Request::Lstat { path: large.journal() });
+    let (part, journal) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let found = part.is_ok() || journal.is_ok();
     let (part, journal) = match (part, journal) {
         (Ok(part), Ok(journal)) => (part, journal),
@@ -157,10 +77,10 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
             return lost(fault).map_or(Ok(nothing(found)), Err);
         }
     };
-    // A journal grows by no more than each slice a few times.
+    // An honest journal holds each slice a few times at most.
     let most = HEADER_LEN as u64 + (large.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
     let len = journal.size.unwrap_or_default().min(most);
-    // A journal of somebody else says what he likes.
+    // A journal of another user cannot be trusted.
     let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
     let foreign = owner(&part) != owner(&journal);
     if foreign || part.size.is_none_or(|size| size > large.entry.len) || !is_file(&part) || !is_file(&journal)
@@ -168,17 +88,17 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
         return Ok(nothing(found));
     }
     let _handle = conn.handles(1);
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Open { path: &large.journal, flags: packet::READ, mode: 0 });
-    let handle = match wave.expect().handle() {
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Open { path: large.journal(), flags: packet::READ, mode: 0 });
+    let handle = match pipeline.next_reply().handle() {
         Ok(handle) => handle,
         Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
     };
     let mut bytes = Vec::new();
-    ask_for(&mut wave, &handle, 0, len, conn.server.max_read);
-    wave.ask(&Request::Close { handle: &handle });
-    let read = take_answers(conn, &mut wave, &handle, 0, len, &mut |some| bytes.extend_from_slice(some));
-    let _closed = wave.expect();
+    ask_for(&mut pipeline, &handle, 0, len, conn.server.max_read);
+    pipeline.ask(&Request::Close { handle: &handle });
+    let read = take_answers(conn, &mut pipeline, &handle, 0, len, &mut |some| bytes.extend_from_slice(some));
+    let _closed = pipeline.next_reply();
     if let Err(Fault::Lost(error)) = read {
         return Err(error);
     }
@@ -194,20 +114,20 @@ fn is_file(attrs: &Attrs) -> bool {
     attrs.mode.is_none_or(|mode| mode & super::tree::KIND == super::tree::FILE)
 }
 
-/// Of what the journal says, what reading the staged file confirms. If that is not all, nothing counts: the journal
-/// would go on saying otherwise.
+/// Reads the slices of the journal back from the staged file. Returns all of them, or none if one differs, as the
+/// journal would still list it.
 fn reread(
     sink: &SftpSink,
     large: &LargeFile,
     known: Vec<(u32, ChainingValue)>,
 ) -> Result<Vec<(u32, ChainingValue)>> {
     let indices: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
-    let values = read::staged(&sink.tree, &large.part, large.entry.len, &indices)?;
+    let values = read::staged(&sink.tree, large.part(), large.entry.len, &indices)?;
     let confirmed = known.iter().zip(values).all(|((_, value), read)| read == Some(*value));
     Ok(if confirmed { known } else { Vec::new() })
 }
 
-/// Writes a slice; the one that completes the file also gives it its name.
+/// Writes a slice. The last slice also renames the file into place.
 pub(super) fn write(
     sink: &SftpSink,
     conn: &Arc<Conn>,
@@ -230,9 +150,9 @@ pub(super) fn write(
         fault @ Fault::Status(..) => sink.write_error(conn, "write", &large.entry, fault),
     })?;
     let mut progress = large.lock();
-    progress.tree.set(slice.index, data.value);
+    progress.proof.set(slice.index, data.value);
     progress.records.push((slice.index, data.value));
-    match progress.tree.digest() {
+    match progress.proof.digest() {
         None => {
             drop(progress);
             record(conn, large, sink.options.durable && conn.server.fsync);
@@ -254,7 +174,8 @@ pub(super) fn write(
     }
 }
 
-/// Two waves: the staged file is opened, then written to, synced, read back if that was asked for, and closed.
+/// Takes two round trips: one opens the staged file, one writes to it, syncs it, reads it back if that is wanted, and
+/// closes it.
 fn stage(
     sink: &SftpSink,
     conn: &Conn,
@@ -267,14 +188,14 @@ fn stage(
     let _handle = conn.handles(1);
     let create = if large.lock().made { 0 } else { packet::CREATE };
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     let flags = packet::WRITE | create | back;
-    wave.ask(&Request::Open { path: &large.part, flags, mode: 0o600 });
-    let mut opened = wave.expect().handle();
+    pipeline.ask(&Request::Open { path: large.part(), flags, mode: 0o600 });
+    let mut opened = pipeline.next_reply().handle();
     if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
         sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
-        wave.ask(&Request::Open { path: &large.part, flags, mode: 0o600 });
-        opened = wave.expect().handle();
+        pipeline.ask(&Request::Open { path: large.part(), flags, mode: 0o600 });
+        opened = pipeline.next_reply().handle();
     }
     let handle = opened?;
     large.lock().made = true;
@@ -283,31 +204,31 @@ fn stage(
     let hole = written < len;
     if hole {
         let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
-        wave.ask(&Request::Fsetstat { handle: &handle, attrs });
+        pipeline.ask(&Request::Fsetstat { handle: &handle, attrs });
     }
     let writes = {
         let _turn = conn.turn();
-        write_extents(&mut wave, conn, &handle, start, data, content)
+        write_extents(&mut pipeline, conn, &handle, start, data, content)
     };
     let fsync = sink.options.durable && conn.server.fsync;
     if fsync {
-        wave.ask(&Request::Fsync { handle: &handle });
+        pipeline.ask(&Request::Fsync { handle: &handle });
     }
     if sink.options.verify_disk {
-        ask_for(&mut wave, &handle, start, len, conn.server.max_read);
+        ask_for(&mut pipeline, &handle, start, len, conn.server.max_read);
     }
-    wave.ask(&Request::Close { handle: &handle });
-    let sized = if hole { wave.expect().ok() } else { Ok(()) };
-    let written = take_writes(&mut wave, writes);
-    let synced = if fsync { wave.expect().ok() } else { Ok(()) };
+    pipeline.ask(&Request::Close { handle: &handle });
+    let sized = if hole { pipeline.next_reply().ok() } else { Ok(()) };
+    let written = take_writes(&mut pipeline, writes);
+    let synced = if fsync { pipeline.next_reply().ok() } else { Ok(()) };
     let verified = if sink.options.verify_disk {
         let mut hasher = SliceHasher::new(entry.len, start);
-        take_answers(conn, &mut wave, &handle, start, len, &mut |bytes| hasher.update(bytes))
+        take_answers(conn, &mut pipeline, &handle, start, len, &mut |bytes| hasher.update(bytes))
             .map(|whole| whole && hasher.finish() == data.value)
     } else {
         Ok(true)
     };
-    let closed = wave.expect().ok();
+    let closed = pipeline.next_reply().ok();
     sized.and(written).and(synced)?;
     if !verified? {
         return Err(Fault::Lost(gave_back_other(sink, entry)));
@@ -315,8 +236,7 @@ fn stage(
     closed
 }
 
-/// Sends to the journal what is durable and not in it yet. Nobody waits for the answers: what fails here costs a later
-/// run time, nothing else.
+/// Appends slices that are durable to the journal. Waits for no answer: an error here costs only time of a later run.
 fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
     let mut progress = large.lock();
     if progress.finishing || matches!(progress.journal, Journal::Opening) {
@@ -325,14 +245,14 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
     if !matches!(&progress.journal, Journal::Open(conn, _) if !conn.is_lost()) {
         progress.journal = Journal::Opening;
         drop(progress);
-        let opened = open_journal(conn, &large.journal);
+        let opened = open_journal(conn, large.journal());
         progress = large.lock();
         progress.journal = match opened {
             Ok(handle) => Journal::Open(conn.clone(), handle),
             Err(_) => Journal::Closed,
         };
         large.opened.notify_all();
-        // What the last one was told on a connection that was lost may not have arrived.
+        // Records that were sent on a lost connection may not have arrived.
         progress.recorded = 0;
         if progress.finishing || matches!(progress.journal, Journal::Closed) {
             return;
@@ -351,22 +271,22 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
     }
     progress.recorded = progress.records.len();
     if let Journal::Open(conn, handle) = &progress.journal {
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         for piece in bytes.chunks(conn.server.max_write as usize) {
-            wave.write(handle, at, piece);
+            pipeline.write(handle, at, piece);
             at += piece.len() as u64;
         }
-        wave.flush();
+        pipeline.flush();
     }
 }
 
 fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 });
-    wave.expect().handle()
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 });
+    pipeline.next_reply().handle()
 }
 
-/// Closes the journal and removes it. There is none if all went too fast for one; one that stays does no harm.
+/// Closes and removes the journal, if there is one. A journal that stays does no harm.
 fn close_journal(sink: &SftpSink, large: &LargeFile) {
     let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
     let waited = large.opened.wait_while(large.lock(), opening);
@@ -374,29 +294,30 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
     if let Journal::Open(conn, handle) = open {
-        let mut wave = Wave::new(&conn);
-        wave.ask(&Request::Close { handle: &handle });
-        let _closed = wave.expect();
+        let mut pipeline = Pipeline::new(&conn);
+        pipeline.ask(&Request::Close { handle: &handle });
+        let _closed = pipeline.next_reply();
     }
-    // Asked again elsewhere if its connection is lost.
-    let _ = sink.remove_all(std::slice::from_ref(&large.journal));
+    // This is repeated if the connection is lost.
+    let _ = sink.remove_all(&[large.journal().to_vec()]);
 }
 
-/// Metadata, the final name, and the end of the journal.
+/// Sets metadata, renames the file into place, and removes the journal.
 fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
     let entry = &large.entry;
     let (notes, by_name) = (&sink.notes, sink.options.owner_by_name);
-    let mut wave = Wave::new(conn);
-    let asked = meta::ask_path(&mut wave, &large.part, entry);
-    let owned = meta::take_file(&asked, &mut wave, entry, notes, by_name).map_err(|fault| match fault {
-        Fault::Lost(error) => error,
-        fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
-    })?;
-    let mut wave = Wave::new(conn);
-    let late = meta::late_mode(&mut wave, &large.part, entry, owned);
-    sink.ask_publish(&mut wave, conn, &large.part, &entry.path);
-    let mode = if late { meta::take_late_mode(&mut wave, entry, notes) } else { Ok(()) };
-    let renamed = sink.take_publish(&mut wave, conn);
+    let mut pipeline = Pipeline::new(conn);
+    let asked = meta::ask_path(&mut pipeline, large.part(), entry);
+    let owned =
+        meta::take_file(&asked, &mut pipeline, entry, notes, by_name).map_err(|fault| match fault {
+            Fault::Lost(error) => error,
+            fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
+        })?;
+    let mut pipeline = Pipeline::new(conn);
+    let late = meta::late_mode(&mut pipeline, large.part(), entry, owned);
+    sink.ask_publish(&mut pipeline, conn, large.part(), &entry.path);
+    let mode = if late { meta::take_late_mode(&mut pipeline, entry, notes) } else { Ok(()) };
+    let renamed = sink.take_publish(&mut pipeline, conn);
     mode?;
     match renamed {
         Ok(()) => {}
@@ -407,13 +328,13 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
     Ok(())
 }
 
-/// The staged file is gone: its rename was answered on a connection that was lost, or somebody took it away.
+/// The staged file is gone: it was renamed on a connection that was lost, or another process removed it.
 fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Outcome> {
     let entry = &large.entry;
-    let digest = large.lock().tree.digest();
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Lstat { path: &sink.tree.remote(&entry.path) });
-    let there = wave.expect().attrs();
+    let digest = large.lock().proof.digest();
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&entry.path) });
+    let there = pipeline.next_reply().attrs();
     if let Err(Fault::Lost(error)) = there {
         return Err(error);
     }

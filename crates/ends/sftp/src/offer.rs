@@ -1,4 +1,5 @@
-//! Answers to offers: what is made at once, and what content is needed. Each step is one wave for all offers.
+//! Answers offers: compares entries, creates those without content, and says what content is needed. Each step is one
+//! pipeline for all offers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -7,16 +8,17 @@ use haul_core::policy::{Verdict, decide};
 use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
 
 use super::compare::SftpEntry;
-use super::conn::Fault;
+use super::listing::list;
 use super::meta::{self, Change};
 use super::packet::{Attrs, Request};
-use super::sink::SftpSink;
+use super::pipeline::Pipeline;
+use super::reply::Fault;
+use super::state::SftpSink;
 use super::tree::is_dir;
-use super::wave::Wave;
-use super::{large, read, walk};
+use super::{large, read};
 use haul_core::staging::is_staging_name;
 
-/// One offer on the way to its answer.
+/// An offer that is being answered.
 struct Case<'a> {
     offer: &'a Offer,
     now: Option<Attrs>,
@@ -34,7 +36,7 @@ impl Case<'_> {
     }
 }
 
-/// Compares entries and makes those that have no content.
+/// Compares entries and creates those that have no content.
 pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
     let paths: Vec<RelPath> = offers.iter().map(|offer| offer.entry.path.clone()).collect();
     let looked = sink.tree.look(&paths)?;
@@ -84,31 +86,31 @@ fn can_hold(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::File | EntryKind::Dir | EntryKind::Symlink(_))
 }
 
-/// Settles which links point where they should.
+/// Compares the targets of links.
 fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let asked = |case: &Case<'_>| case.verdict == Verdict::CompareTarget;
-    let told = sink.tree.pool().on_one(|conn| {
-        let mut wave = Wave::new(conn);
+    let reported = sink.tree.pool().on_one(|conn| {
+        let mut pipeline = Pipeline::new(conn);
         for case in cases.iter().filter(|case| asked(case)) {
-            wave.ask(&Request::Readlink { path: &sink.tree.remote(&case.entry().path) });
+            pipeline.ask(&Request::Readlink { path: &sink.tree.remote(&case.entry().path) });
         }
-        let mut told = Vec::new();
-        while let Some(reply) = wave.next() {
+        let mut reported = Vec::new();
+        while let Some(reply) = pipeline.next() {
             match reply.name() {
                 Err(Fault::Lost(error)) => return Err(error),
-                other => told.push(other.ok()),
+                other => reported.push(other.ok()),
             }
         }
-        Ok(told)
+        Ok(reported)
     })?;
-    for (case, there) in cases.iter_mut().filter(|case| asked(case)).zip(told) {
+    for (case, there) in cases.iter_mut().filter(|case| asked(case)).zip(reported) {
         let same = matches!(&case.entry().kind, EntryKind::Symlink(to) if there.as_deref() == Some(&to[..]));
         case.verdict = Verdict::of_comparison(same);
     }
     Ok(())
 }
 
-/// Settles which files have the content that they should, by reading them.
+/// Compares the content of files by reading them.
 fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let asked = |case: &Case<'_>| matches!(case.verdict, Verdict::CompareDigest(_));
     let paths: Vec<RelPath> =
@@ -128,7 +130,7 @@ fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Sets the metadata of what is the same otherwise.
+/// Sets the metadata of entries that are equal otherwise.
 fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let mut listed = Vec::new();
     let mut differing = Vec::new();
@@ -158,7 +160,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         differing.iter().map(|at| Change { entry: &cases[*at].offer.entry, now: cases[*at].now }).collect();
     let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
     for (at, changed) in differing.into_iter().zip(changed) {
-        // What cannot be set here has been noted.
+        // Metadata that cannot be set became a warning.
         let answer = if changed == Some(true) { Answer::Updated } else { Answer::Same };
         cases[at].answer = Some(Ok(answer));
     }
@@ -168,7 +170,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// With `-n`, finds the folders in the way of something else that would not give way.
+/// In a dry run, finds directories that would prevent an entry, as they are not empty.
 fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let in_the_way =
         |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
@@ -179,7 +181,7 @@ fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     }
     let full = sink.tree.pool().on_one(|conn| {
         let mut full = vec![false; dirs.len()];
-        walk::list(conn, &dirs, &mut |at, names| {
+        list(conn, &dirs, &mut |at, names| {
             let is_kept = |name: &[u8]| !matches!(name, b"." | b"..") && !is_staging_name(name);
             full[at] |= names.iter().any(|(name, _)| is_kept(name));
             Ok(true)
@@ -192,17 +194,17 @@ fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// An empty folder in the way of something else gives way; one with something in it does not.
+/// Removes empty directories that have the name of another entry. One that is not empty is an error.
 fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let in_the_way =
         |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
     let said = sink.tree.pool().on_one(|conn| {
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         for case in cases.iter().filter(|case| in_the_way(case)) {
-            wave.ask(&Request::Rmdir { path: &sink.tree.remote(&case.entry().path) });
+            pipeline.ask(&Request::Rmdir { path: &sink.tree.remote(&case.entry().path) });
         }
         let mut said = Vec::new();
-        while let Some(reply) = wave.next() {
+        while let Some(reply) = pipeline.next() {
             match reply.ok() {
                 Err(Fault::Lost(error)) => return Err(error),
                 other => said.push(other),
@@ -226,8 +228,8 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Makes folders and links. What may not be made in a folder whose owner may not write into it is tried once more,
-/// with the folder's mode changed for the time being.
+/// Creates directories and links. If a directory forbids its owner to write, changes its mode meanwhile and tries once
+/// more.
 fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
     let open: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
     make_dirs(sink, cases, lacking)?;
@@ -246,7 +248,7 @@ fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool
     make_links(sink, cases)
 }
 
-/// Makes the folders that are offered and those that something offered is to be in.
+/// Creates the directories that were offered, and the missing parents of all entries.
 fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
     let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
     for case in cases.iter().filter(|case| case.is_open()) {
@@ -259,7 +261,7 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
             }
         }
         if entry.path.is_root() && !entry.is_dir() {
-            // A single file: the folder that it goes to may have to be made.
+            // For a single file, the destination directory may be missing.
             sink.tree.make_above()?;
         }
     }
@@ -294,33 +296,35 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
     Ok(())
 }
 
-/// Makes links under a staging name and renames them.
+/// Creates links under staging names and renames them into place.
 fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let is_link = |case: &Case<'_>| case.is_open() && matches!(case.entry().kind, EntryKind::Symlink(_));
     if !cases.iter().any(is_link) {
         return Ok(());
     }
     let made = sink.tree.pool().on_one(|conn| {
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         let mut staged = Vec::new();
         for case in cases.iter().filter(|case| is_link(case)) {
             let EntryKind::Symlink(target) = &case.entry().kind else { continue };
             let part = sink.stage(&case.entry().path);
-            wave.ask(&Request::Symlink { target, path: part.remote() });
-            meta::ask_link(&mut wave, conn, part.remote(), case.entry());
-            sink.ask_publish(&mut wave, conn, part.remote(), &case.entry().path);
+            pipeline.ask(&Request::Symlink { target, path: part.remote() });
+            meta::ask_link(&mut pipeline, conn, part.remote(), case.entry());
+            sink.ask_publish(&mut pipeline, conn, part.remote(), &case.entry().path);
             staged.push(part);
         }
         let mut made = Vec::new();
         for (case, part) in cases.iter().filter(|case| is_link(case)).zip(staged) {
             let entry = case.entry();
-            let linked = wave.expect().ok();
+            let linked = pipeline.next_reply().ok();
             let set = match &linked {
-                Ok(()) => meta::take_link(&mut wave, conn, entry, &sink.notes, sink.options.owner_by_name),
-                Err(_) if conn.server.lsetstat => Ok(wave.expect().ok().is_ok()),
+                Ok(()) => {
+                    meta::take_link(&mut pipeline, conn, entry, &sink.notes, sink.options.owner_by_name)
+                }
+                Err(_) if conn.server.lsetstat => Ok(pipeline.next_reply().ok().is_ok()),
                 Err(_) => Ok(false),
             };
-            let published = sink.take_publish(&mut wave, conn);
+            let published = sink.take_publish(&mut pipeline, conn);
             set?;
             match linked.and(published) {
                 Err(Fault::Lost(error)) => return Err(error),
@@ -339,7 +343,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// What is left needs its content, or with `-n` would be made.
+/// All other entries need their content, or would be created in a dry run.
 fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let large_files: Vec<(usize, Vec<Range<u32>>)> = {
         let wanted: Vec<usize> = (0..cases.len())

@@ -3,43 +3,45 @@
 //! Sources: draft-ietf-secsh-filexfer-02, and the file `PROTOCOL` of OpenSSH for the extensions and for what OpenSSH
 //! does otherwise than the draft: `SYMLINK` takes the target first. Names and handles are bytes throughout.
 
-/// The version that is spoken.
+use std::io::{self, Read};
+
+/// The version of the protocol.
 pub(super) const VERSION: u32 = 3;
-/// The longest packet that is taken, in bytes without its length field: what OpenSSH's own limit is
+/// The longest packet that haul accepts, in bytes without its length field: the limit of OpenSSH
 /// (`SFTP_MAX_MSG_LENGTH`).
 pub(super) const MAX_PACKET: usize = 256 * 1024;
-/// Bytes of data that every server takes in one request (draft, section 3).
+/// Bytes of data that every server accepts in one request (draft, section 3).
 pub(super) const PLAIN_DATA: u32 = 32 * 1024;
 
 /// Open for reading.
 pub(super) const READ: u32 = 0x01;
 /// Open for writing.
 pub(super) const WRITE: u32 = 0x02;
-/// Make it if it is not there.
+/// Create the file if it does not exist.
 pub(super) const CREATE: u32 = 0x08;
-/// Fail if it is there.
+/// Fail if the file exists.
 pub(super) const EXCLUSIVE: u32 = 0x20;
 
-/// Status: done.
+/// Status: success.
 pub(super) const OK: u32 = 0;
-/// Status: nothing more to be read.
+/// Status: end of file or listing.
 pub(super) const EOF: u32 = 1;
 /// Status: no such file.
 pub(super) const NO_SUCH_FILE: u32 = 2;
-/// Status: the user may not.
+/// Status: permission denied.
 pub(super) const PERMISSION_DENIED: u32 = 3;
 /// Status: any other failure.
 pub(super) const FAILURE: u32 = 4;
-/// Status: what OpenSSH makes of `ENAMETOOLONG` and `EINVAL`.
+/// Status: bad message; OpenSSH sends it for `ENAMETOOLONG` and `EINVAL`.
 pub(super) const BAD_MESSAGE: u32 = 5;
-/// Status: the server cannot do this.
+/// Status: the server does not support this.
 pub(super) const OP_UNSUPPORTED: u32 = 8;
 
 /// The longest handle (draft, section 3).
 const MOST_HANDLE: usize = 256;
-/// Bytes that are kept of a server's words.
+/// The most bytes to keep of a server's message.
 const MOST_WORDS: usize = 1024;
-/// Bytes that are kept of the answer to an extension: those that haul uses have fewer.
+/// The most bytes to keep of the answer to an extension.
 const MOST_REPLY: usize = 1024;
 
 const INIT: u8 = 1;
@@ -52,7 +54,7 @@ const HAS_MODE: u32 = 0x04;
 const HAS_TIMES: u32 = 0x08;
 const HAS_EXTENDED: u32 = 0x8000_0000;
 
-/// Metadata; only what is there is told or set.
+/// Metadata. Only fields with a value are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attrs {
     /// Length in bytes.
@@ -65,7 +67,7 @@ pub(super) struct Attrs {
     pub(super) times: Option<(u32, u32)>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Request<'a> {
     /// Open a file; flags as [`READ`], and the mode of a new one.
@@ -74,27 +76,27 @@ pub(super) enum Request<'a> {
     Close { handle: &'a [u8] },
     /// Read from a file.
     Read { handle: &'a [u8], offset: u64, len: u32 },
-    /// Write to a file. The data, `len` bytes, follows what is encoded.
+    /// Write to a file. `len` bytes of data follow the encoded part.
     Write { handle: &'a [u8], offset: u64, len: u32 },
-    /// Look at a name, following no link.
+    /// Attributes of a name; follows no link.
     Lstat { path: &'a [u8] },
-    /// Look at what a path leads to.
+    /// Attributes of a path; follows links.
     Stat { path: &'a [u8] },
-    /// Look at an open file.
+    /// Attributes of an open file.
     Fstat { handle: &'a [u8] },
-    /// Set metadata of what a path leads to.
+    /// Set attributes of a path; follows links.
     Setstat { path: &'a [u8], attrs: Attrs },
-    /// Set metadata of an open file.
+    /// Set attributes of an open file.
     Fsetstat { handle: &'a [u8], attrs: Attrs },
-    /// Begin to list a folder.
+    /// Open a directory for listing.
     Opendir { path: &'a [u8] },
     /// The next names of a listing.
     Readdir { handle: &'a [u8] },
-    /// Remove a name that is no folder.
+    /// Remove a file or a link.
     Remove { path: &'a [u8] },
-    /// Make a folder.
+    /// Make a directory.
     Mkdir { path: &'a [u8], mode: u32 },
-    /// Remove an empty folder.
+    /// Remove an empty directory.
     Rmdir { path: &'a [u8] },
     /// The absolute path.
     Realpath { path: &'a [u8] },
@@ -102,11 +104,11 @@ pub(super) enum Request<'a> {
     Readlink { path: &'a [u8] },
     /// Make a link.
     Symlink { target: &'a [u8], path: &'a [u8] },
-    /// Rename; what happens to a file in the place is the server's business.
+    /// Rename. The server decides what happens if the new name exists.
     Rename { from: &'a [u8], to: &'a [u8] },
-    /// `posix-rename@openssh.com`: rename, replacing what is in the place.
+    /// `posix-rename@openssh.com`: rename, replacing an existing file.
     PosixRename { from: &'a [u8], to: &'a [u8] },
-    /// `hardlink@openssh.com`: a further name.
+    /// `hardlink@openssh.com`: create a hard link.
     Hardlink { of: &'a [u8], path: &'a [u8] },
     /// `fsync@openssh.com`: make an open file durable.
     Fsync { handle: &'a [u8] },
@@ -114,7 +116,7 @@ pub(super) enum Request<'a> {
     Lsetstat { path: &'a [u8], attrs: Attrs },
     /// `limits@openssh.com`.
     Limits,
-    /// `statvfs@openssh.com`: what room there is.
+    /// `statvfs@openssh.com`: free space.
     Statvfs { path: &'a [u8] },
     /// `expand-path@openssh.com`: resolves `~user`.
     ExpandPath { path: &'a [u8] },
@@ -166,7 +168,7 @@ impl Request<'_> {
         into[start..start + 4].copy_from_slice(&len.to_be_bytes());
     }
 
-    /// Bytes of the answer that matter to how busy a connection is.
+    /// The size of the answer, to tell how busy a connection is.
     #[must_use]
     pub(super) fn owes(&self) -> u64 {
         match *self {
@@ -263,15 +265,15 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Names in a folder, with their metadata.
+/// Names in a directory, with their metadata.
 pub(super) type Names = Vec<(Vec<u8>, Attrs)>;
 /// Names of extensions, with their versions.
 pub(super) type Extensions = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Response {
-    /// How it went: a code as [`OK`], and the server's words.
+    /// A status code such as [`OK`], and the server's message.
     Status(u32, Vec<u8>),
     /// An open file or listing.
     Handle(Vec<u8>),
@@ -285,7 +287,7 @@ pub(super) enum Response {
     Extended(Vec<u8>),
 }
 
-/// Content, in the packet that it came in.
+/// Content, inside the packet that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Data {
     packet: Vec<u8>,
@@ -301,7 +303,7 @@ impl Data {
     }
 }
 
-/// Bytes that are no packet of a server.
+/// The error of a malformed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -384,7 +386,7 @@ pub(super) fn decode_numbers<const N: usize>(bytes: &[u8]) -> Result<[u64; N], M
     Ok(numbers)
 }
 
-/// What is left of a packet that is being read.
+/// The unread rest of a packet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -438,6 +440,20 @@ impl<'a> Rest<'a> {
         }
         Ok(attrs)
     }
+}
+
+/// Reads a packet without its length. Allocates memory only after the length was checked.
+pub(super) fn read_packet(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut len = [0; 4];
+    reader.read_exact(&mut len)?;
+    let len = u32::from_be_bytes(len) as usize;
+    if len == 0 || len > MAX_PACKET {
+        let why = "what came is no SFTP; does a login script there print something?";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let mut packet = vec![0; len];
+    reader.read_exact(&mut packet)?;
+    Ok(packet)
 }
 
 #[cfg(test)]

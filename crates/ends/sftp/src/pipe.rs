@@ -1,4 +1,4 @@
-//! The two ends of ssh's pipes, read and written so that a connection that is given up lets go of both.
+//! The pipes of an ssh process. Reads and writes of an abandoned connection end.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// How long a wait for a descriptor goes on without looking whether the connection was given up.
+/// How often a wait for a descriptor checks whether the connection was abandoned.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// What is known of the life of a connection.
+/// When a connection last received bytes, and whether it was abandoned.
 #[derive(Debug)]
 pub(super) struct Life {
     origin: Instant,
-    /// Milliseconds after `origin` at which bytes came last.
+    /// When bytes last arrived, in milliseconds after `origin`.
     heard: AtomicU64,
-    /// Whether bytes came at all.
+    /// Whether any bytes have arrived.
     began: AtomicBool,
     ended: AtomicBool,
 }
@@ -38,7 +38,7 @@ impl Life {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Bytes came, or it begins to be waited for them.
+    /// Bytes have arrived, or a wait for them begins.
     pub(super) fn heard(&self) {
         self.heard.store(self.now(), Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ impl Life {
         Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
-    /// The connection is given up: its reader and its writer end within a second.
+    /// Abandons the connection: its reader and its writer end within a second.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Pipe {
         Ok(Self { file: fd.into(), life })
     }
 
-    /// Tries until it works, the pipe ends, or the connection is given up.
+    /// Repeats an attempt until it succeeds, the pipe ends, or the connection is abandoned.
     fn patiently(
         &mut self,
         flags: PollFlags,

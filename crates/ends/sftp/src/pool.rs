@@ -8,37 +8,33 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
 
-use super::conn::{Answers, Conn, Server};
+use super::conn::{Answers, Conn};
+use super::greeting;
 use super::pipe::Life;
+use super::reply::lost;
+use super::server::Server;
 use haul_ssh::Note;
-use haul_ssh::dial::{Dial, LOGIN, Refused, Trouble, Way, watched};
-use haul_ssh::{Pipes, SshDialer};
+use haul_ssh::dial::{LOGIN, Refused, Trouble, Way, watched};
+use haul_ssh::supervisor::{
+    DIALS_AT_ONCE, Growth, Restart, Restarts, TICK, connections_for, silence, was_held_up,
+};
+use haul_ssh::{OpenPipes, Pipes};
 
-/// How often connections are looked at.
-const TICK: Duration = Duration::from_secs(1);
-/// If this process itself was held up for longer, silence says nothing about the others.
-const HELD_UP: Duration = Duration::from_secs(4);
-/// Logins under way at once. sshd begins to refuse at 10 that are not logged in yet (MaxStartups).
-const DIALS_AT_ONCE: u32 = 8;
-/// How often a run logs in again after all connections were lost.
-const RESTARTS: usize = 3;
-/// A restart counts no more after this time.
-const RESTARTS_WITHIN: Duration = Duration::from_secs(120);
-/// Over such a distance further connections are opened at once: logging in takes longer than most of what is asked.
+/// From this round trip on, further connections are opened at once, as a login takes long.
 const REMOTE: Duration = Duration::from_millis(20);
-/// How long a process may take to end once its connection has.
+/// How long a process may take to exit after its connection has ended.
 const COLLECT: Duration = Duration::from_millis(500);
 
 /// The connections to one server.
 pub(super) struct Pool {
-    dialer: SshDialer,
+    dialer: Box<dyn OpenPipes>,
     note: Note,
     timeout: Duration,
-    /// Connections asked for; 0 lets the round trip decide.
+    /// Connections that were asked for; 0 lets the round trip decide.
     streams: u32,
-    /// What lets requests through.
+    /// The limit of requests per second.
     ops: Arc<Ops>,
-    /// Bytes of listings that nobody has looked at yet, beyond what was expected.
+    /// Memory of unread answers of listings beyond their expected size.
     held: Arc<AtomicU64>,
     state: Mutex<State>,
     changed: Condvar,
@@ -48,32 +44,28 @@ pub(super) struct Pool {
 struct State {
     conns: Vec<Arc<Conn>>,
     dialing: u32,
-    /// There is work for more than one.
+    /// Whether there is work for several connections.
     wanted: bool,
-    may_grow: bool,
-    not_before: Option<Instant>,
-    backoff: Duration,
-    told: bool,
+    growth: Growth,
     closed: bool,
-    /// Why there will be no connection any more.
+    /// The error that ended the session.
     fatal: Option<Error>,
-    /// Why the last connection was lost.
+    /// The error of the last lost connection.
     last: Option<Error>,
-    /// Threads that read and have not ended.
+    /// Reading threads that still run.
     readers: u32,
 }
 
 impl Pool {
     /// Opens the first connection; ssh may ask for a password here.
     pub(super) fn open(
-        dialer: SshDialer,
+        dialer: Box<dyn OpenPipes>,
         note: Note,
         timeout: Duration,
         streams: u32,
         ops: Arc<Ops>,
     ) -> Result<Arc<Self>> {
-        let state = State { may_grow: true, backoff: TICK, ..State::default() };
-        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let (state, changed) = (Mutex::default(), Condvar::new());
         let pool =
             Arc::new(Self { dialer, note, timeout, streams, ops, held: Arc::default(), state, changed });
         pool.dial(Way::First).map_err(|refused| refused.error)?;
@@ -93,12 +85,12 @@ impl Pool {
         self.state.lock()
     }
 
-    /// The remote end's name, for people.
+    /// The name of the server, for display.
     pub(super) fn name(&self) -> String {
         self.dialer.name()
     }
 
-    /// Says something to the person.
+    /// Shows a message to the user.
     pub(super) fn note(&self, text: &str) {
         (self.note)(text);
     }
@@ -117,7 +109,7 @@ impl Pool {
         }
     }
 
-    /// The connection that has least to do; waits while there is none and one may come.
+    /// The least busy connection. Waits while there is none but one may be opened.
     pub(super) fn pick(&self) -> Result<Arc<Conn>> {
         let mut state = self.lock();
         loop {
@@ -141,7 +133,7 @@ impl Pool {
         Ok(self.pick()?.server.clone())
     }
 
-    /// Does `work` on one connection, and again on another one if that was lost.
+    /// Does `work` on one connection, and again on another one if the connection was lost.
     pub(super) fn on_one<T>(&self, work: impl Fn(&Conn) -> Result<T>) -> Result<T> {
         let mut left = 5;
         loop {
@@ -190,8 +182,8 @@ impl Pool {
         self.add(conn, answers)
     }
 
-    /// Greets. Nobody may take longer than the timeout, except to log in for the first time: then a person may be asked
-    /// for something, and where nobody is, sshd itself bounds it.
+    /// Greets the server within the timeout. Only the first login may take longer, as ssh may ask the user; otherwise
+    /// sshd limits it.
     fn greet(&self, pipes: Pipes, way: Way) -> Result<(Conn, Answers), Refused> {
         let helper = pipes.helper.clone();
         let life = Life::new();
@@ -212,7 +204,8 @@ impl Pool {
             }
             !given_up
         };
-        let greet = || Conn::greet(pipes, &self.name(), life.clone(), self.ops.clone(), self.held.clone());
+        let greet =
+            || greeting::greet(pipes, &self.name(), life.clone(), self.ops.clone(), self.held.clone());
         let greeted =
             watched(look, greet).unwrap_or_else(|error| Err(std::io::Error::other(error.to_string())));
         greeted.map_err(|error| {
@@ -224,8 +217,8 @@ impl Pool {
                 return refused("it did not answer in time");
             }
             let ended = error.kind() != std::io::ErrorKind::InvalidData;
-            let told = if ended { helper.explain() } else { None };
-            told.unwrap_or_else(|| Refused {
+            let reported = if ended { helper.explain() } else { None };
+            reported.unwrap_or_else(|| Refused {
                 trouble: if ended { Trouble::Later } else { Trouble::Fatal },
                 ..refused(&error.to_string())
             })
@@ -252,7 +245,7 @@ impl Pool {
             pool.changed.notify_all();
         });
         if let Err(error) = spawned {
-            self.remove(&conn, conn.lose(super::conn::lost(&self.name(), &error.to_string())));
+            self.remove(&conn, conn.lose(lost(&self.name(), &error.to_string())));
             self.lock().readers -= 1;
             let error = Error::io(Side::Local, "start a thread", &error);
             return Err(Refused { trouble: Trouble::Later, error });
@@ -270,7 +263,7 @@ impl Pool {
 
     /// Watches the connections until the end.
     fn keep(self: Arc<Self>) {
-        let mut restarted: Vec<Instant> = Vec::new();
+        let mut restarts = Restarts::default();
         let mut last = Instant::now();
         loop {
             let mut state = self.lock();
@@ -287,39 +280,35 @@ impl Pool {
             let room = self.room(&state, up);
             state.dialing += room;
             drop(state);
-            let held_up = last.elapsed() > HELD_UP;
+            let held_up = was_held_up(last.elapsed());
             last = Instant::now();
             for conn in &conns {
                 if held_up {
                     conn.heard();
-                } else if conn.silent_for() > self.timeout {
-                    let why = format!("no sign of life for {} seconds", conn.silent_for().as_secs());
-                    conn.lose(super::conn::lost(&self.name(), &why));
+                } else if let Some(why) = silence(conn.silent_for(), self.timeout) {
+                    conn.lose(lost(&self.name(), &why));
                 }
             }
             for _ in 0..room {
                 self.spawn_dial();
             }
             if conns.is_empty() {
-                self.recover(&mut restarted);
+                self.recover(&mut restarts);
             }
         }
     }
 
-    /// How many connections are to be dialled now.
+    /// How many connections to open now.
     fn room(&self, state: &State, up: u32) -> u32 {
-        let wait = state.not_before.is_some_and(|at| Instant::now() < at);
-        if !state.wanted || !state.may_grow || wait || up == 0 {
+        if !state.wanted || !state.growth.is_allowed() || state.growth.is_waiting(Instant::now()) || up == 0 {
             return 0;
         }
-        let round_trip = state.conns.first().map(|conn| conn.server.round_trip);
-        let wanted = if self.streams == 0 { automatic(round_trip.unwrap_or_default()) } else { self.streams };
-        // After a refusal they are tried one by one.
-        let at_once = if state.backoff > TICK { 1 } else { DIALS_AT_ONCE };
-        at_once.saturating_sub(state.dialing).min(wanted.saturating_sub(up + state.dialing))
+        let round_trip = state.conns.first().map(|conn| conn.server.round_trip).unwrap_or_default();
+        let wanted = if self.streams == 0 { connections_for(round_trip) } else { self.streams };
+        state.growth.dials(wanted, up, state.dialing, DIALS_AT_ONCE)
     }
 
-    /// Dials one more in the background; it was counted already.
+    /// Opens one more connection on a thread of its own. The caller has counted it.
     fn spawn_dial(self: &Arc<Self>) {
         let pool = self.clone();
         let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
@@ -329,66 +318,45 @@ impl Pool {
         if spawned.is_err() {
             let mut state = self.lock();
             state.dialing -= 1;
-            state.may_grow = false;
+            state.growth.forbid();
         }
     }
 
     /// Learns from an attempt that has ended.
     fn learn(&self, refused: Option<Refused>) {
+        let name = self.name();
         let mut state = self.lock();
         state.dialing -= 1;
-        let mut tell = None;
-        match refused {
-            None => state.backoff = TICK,
-            Some(refused) => match refused.trouble {
-                Trouble::Later => {
-                    state.backoff = (state.backoff * 2).min(Duration::from_secs(60));
-                    state.not_before = Some(Instant::now() + state.backoff);
-                }
-                Trouble::Login if self.dialer.fall_back() => {
-                    tell = Some(("goes on through the first connection", refused.error));
-                }
-                Trouble::Login | Trouble::Fatal => {
-                    state.may_grow = false;
-                    tell = Some(("goes on with those that it has", refused.error));
-                }
-            },
-        }
-        let tell = tell.filter(|_| !state.closed && !std::mem::replace(&mut state.told, true));
+        let said = match refused {
+            None => {
+                state.growth.opened();
+                None
+            }
+            Some(refused) => {
+                state.growth.refused(&refused, &name, || self.dialer.fall_back(), Instant::now())
+            }
+        };
+        let said = said.filter(|_| !state.closed);
         drop(state);
         self.changed.notify_all();
-        if let Some((what, error)) = tell {
-            let name = self.name();
-            let cause = error.cause().to_owned();
-            self.note(&format!("no further connection to {name} could be opened, haul {what} ({cause})"));
+        if let Some(said) = said {
+            self.note(&said);
         }
     }
 
-    /// All connections are gone: logs in again, as nobody can be asked for a password by now.
-    fn recover(self: &Arc<Self>, restarted: &mut Vec<Instant>) {
-        restarted.retain(|at| at.elapsed() < RESTARTS_WITHIN);
-        let mut error = self.lock().last.clone();
-        if restarted.len() < RESTARTS {
-            restarted.push(Instant::now());
-            for wait in [0, 1, 3] {
-                if self.pause(Duration::from_secs(wait)) {
-                    return;
-                }
-                match self.dial(Way::Again) {
-                    Ok(()) => return,
-                    Err(refused) => {
-                        let fatal = refused.trouble != Trouble::Later;
-                        error = Some(refused.error);
-                        if fatal {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        let lost = || Error::new(ErrorKind::Unreachable, Side::Wire, "reach", "the connection was lost");
-        let error = error.unwrap_or_else(|| lost().on(self.name())).with_retry(Retry::Never);
-        self.lock().fatal = Some(error);
+    /// All connections are lost: logs in again.
+    fn recover(self: &Arc<Self>, restarts: &mut Restarts) {
+        let before = self.lock().last.clone();
+        let refused = match restarts.run(Instant::now(), |time| self.pause(time), || self.dial(Way::Again)) {
+            Restart::Up | Restart::Closed => return,
+            Restart::Failed(refused) => refused,
+        };
+        let lost = || {
+            let cause = "the connection was lost";
+            Error::new(ErrorKind::Unreachable, Side::Wire, "reach", cause).on(self.name())
+        };
+        let error = refused.map(|refused| refused.error).or(before).unwrap_or_else(lost);
+        self.lock().fatal = Some(error.with_retry(Retry::Never));
         self.changed.notify_all();
     }
 
@@ -399,9 +367,4 @@ impl Pool {
         let (state, _) = self.changed.wait_timeout_while(state, time, open);
         state.closed
     }
-}
-
-/// A channel of OpenSSH has a window of 2 MiB: one connection carries at most that in a round trip.
-fn automatic(round_trip: Duration) -> u32 {
-    u32::try_from(4 + round_trip.as_millis() / 5).unwrap_or(u32::MAX).clamp(4, 16)
 }

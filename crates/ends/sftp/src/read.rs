@@ -1,4 +1,4 @@
-//! Reading slices: all that a batch needs is asked for before the first answer is waited for.
+//! Reads slices: all requests of a batch are sent before the first answer is awaited.
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use haul_core::{
 };
 use haul_threads::together;
 
-use super::conn::{Conn, Fault};
+use super::conn::Conn;
 use super::packet::{self, Request};
+use super::pipeline::Pipeline;
+use super::reply::Fault;
 use super::tree::Tree;
 use super::walk::entries_at;
-use super::wave::Wave;
 use haul_ends::digests::digests;
 
-/// Threads that hash for one question, at most: each keeps a connection busy.
+/// The most threads that hash files for one request. Each keeps a connection busy.
 const HASHERS: u32 = 8;
 
 /// Reads the slices of a batch and hashes them.
@@ -36,7 +37,7 @@ pub(super) fn read(tree: &Tree, buffers: &BufferPool, batch: &Arc<Batch>) -> Res
     })
 }
 
-/// Two waves: the files are opened, then read, looked at and closed.
+/// Takes two round trips: one opens the files, one reads, checks and closes them.
 fn read_some(
     tree: &Tree,
     conn: &Conn,
@@ -45,19 +46,19 @@ fn read_some(
     slices: &mut Vec<Result<SliceData>>,
 ) -> Result<()> {
     let _handles = conn.handles(items.len());
-    let mut opens = Wave::new(conn);
+    let mut opens = Pipeline::new(conn);
     for (entry, _) in items {
         opens.ask(&Request::Open { path: &tree.remote(&entry.path), flags: packet::READ, mode: 0 });
     }
     let mut handles = Vec::with_capacity(items.len());
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     for (entry, slice) in items {
-        let opened = opens.expect().handle();
+        let opened = opens.next_reply().handle();
         if let Ok(handle) = &opened {
             let start = slice.start();
-            ask_for(&mut wave, handle, start, slice.len_in(entry.len), conn.server.max_read);
-            wave.ask(&Request::Fstat { handle });
-            wave.ask(&Request::Close { handle });
+            ask_for(&mut pipeline, handle, start, slice.len_in(entry.len), conn.server.max_read);
+            pipeline.ask(&Request::Fstat { handle });
+            pipeline.ask(&Request::Close { handle });
         }
         handles.push(opened);
     }
@@ -65,16 +66,16 @@ fn read_some(
         let before = content.bytes().len();
         let read = match opened {
             Ok(handle) => {
-                let read = take_slice(tree, conn, &mut wave, entry, *slice, &handle, content);
-                let stat = wave.expect().attrs();
-                let _closed = wave.expect();
+                let read = take_slice(tree, conn, &mut pipeline, entry, *slice, &handle, content);
+                let stat = pipeline.next_reply().attrs();
+                let _closed = pipeline.next_reply();
                 match (read, stat) {
                     (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
                     // A file that became shorter: what is missing was asked for after the handle was closed.
                     (Err(_), Ok(now)) if !is_still(entry, &now) => Err(changed(tree, &entry.path)),
                     (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
-                    // Checked after the bytes were read: what still has the size and time of the scan was not
-                    // written to, as far as whole seconds tell.
+                    // Checked after the bytes were read: a file that still has the size and time of the scan was not
+                    // changed, as far as whole seconds show.
                     (Ok(Some(data)), Ok(now)) if is_still(entry, &now) => Ok(data),
                     (Ok(_), Ok(_)) => Err(changed(tree, &entry.path)),
                 }
@@ -93,20 +94,20 @@ fn read_some(
     Ok(())
 }
 
-/// Asks for `len` bytes from `start`, in as many requests as the server wants.
-pub(super) fn ask_for(wave: &mut Wave<'_>, handle: &[u8], start: u64, len: u64, most: u32) {
+/// Requests `len` bytes from `start`, in requests of at most `most` bytes.
+pub(super) fn ask_for(pipeline: &mut Pipeline<'_>, handle: &[u8], start: u64, len: u64, most: u32) {
     let mut at = 0;
     while at < len {
         let step = (len - at).min(u64::from(most)) as u32;
-        wave.ask(&Request::Read { handle, offset: start + at, len: step });
+        pipeline.ask(&Request::Read { handle, offset: start + at, len: step });
         at += u64::from(step);
     }
 }
 
-/// Takes the answers to [`ask_for`] and gives them to `take` in order. `false`: the file is shorter.
+/// Takes the answers to [`ask_for`] and passes them to `take` in order. `false`: the file is shorter.
 pub(super) fn take_answers(
     conn: &Conn,
-    wave: &mut Wave<'_>,
+    pipeline: &mut Pipeline<'_>,
     handle: &[u8],
     start: u64,
     len: u64,
@@ -117,8 +118,8 @@ pub(super) fn take_answers(
     let mut at = 0;
     while at < len {
         let step = (len - at).min(most);
-        let answer = wave.expect().data();
-        // All answers are taken, whatever one of them says.
+        let answer = pipeline.next_reply().data();
+        // All answers are taken, even after an error.
         if matches!(whole, Ok(true)) {
             whole = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
         }
@@ -127,7 +128,7 @@ pub(super) fn take_answers(
     whole
 }
 
-/// Takes one answer, and asks on where the server gave less than it was asked for.
+/// Takes one answer, and requests the rest if the server sent less than was asked for.
 fn fill(
     conn: &Conn,
     handle: &[u8],
@@ -150,17 +151,17 @@ fn fill(
         if left == 0 {
             return Ok(true);
         }
-        let mut wave = Wave::new(conn);
-        wave.ask(&Request::Read { handle, offset, len: left as u32 });
-        data = wave.expect().data()?;
+        let mut pipeline = Pipeline::new(conn);
+        pipeline.ask(&Request::Read { handle, offset, len: left as u32 });
+        data = pipeline.next_reply().data()?;
     }
 }
 
-/// Takes the content of one slice; `None` if the file is shorter than it was.
+/// Takes the content of one slice; `None` if the file has become shorter.
 fn take_slice(
     tree: &Tree,
     conn: &Conn,
-    wave: &mut Wave<'_>,
+    pipeline: &mut Pipeline<'_>,
     entry: &Entry,
     slice: Slice,
     handle: &[u8],
@@ -170,7 +171,7 @@ fn take_slice(
     let len = slice.len_in(entry.len);
     let mut hasher = SliceHasher::new(entry.len, start);
     let mut room = true;
-    let whole = take_answers(conn, wave, handle, start, len, &mut |bytes| {
+    let whole = take_answers(conn, pipeline, handle, start, len, &mut |bytes| {
         hasher.update(bytes);
         match content.grow(bytes.len()) {
             Some(space) => space.copy_from_slice(bytes),
@@ -238,19 +239,19 @@ pub(super) fn staged(
 
 fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {
     let _handle = conn.handles(1);
-    let mut wave = Wave::new(conn);
-    wave.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
-    let handle = match wave.expect().handle() {
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
+    let handle = match pipeline.next_reply().handle() {
         Ok(handle) => handle,
         Err(Fault::Lost(error)) => return Err(error),
         Err(Fault::Status(..)) => return Ok(None),
     };
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
     let mut hasher = SliceHasher::new(len, start);
-    ask_for(&mut wave, &handle, start, slice, conn.server.max_read);
-    wave.ask(&Request::Close { handle: &handle });
-    let read = take_answers(conn, &mut wave, &handle, start, slice, &mut |bytes| hasher.update(bytes));
-    let _closed = wave.expect();
+    ask_for(&mut pipeline, &handle, start, slice, conn.server.max_read);
+    pipeline.ask(&Request::Close { handle: &handle });
+    let read = take_answers(conn, &mut pipeline, &handle, start, slice, &mut |bytes| hasher.update(bytes));
+    let _closed = pipeline.next_reply();
     match read {
         Err(Fault::Lost(error)) => Err(error),
         read => Ok(matches!(read, Ok(true)).then(|| hasher.finish())),

@@ -1,16 +1,17 @@
-//! Whole small files: many of them are opened by one wave, written by the next, and renamed by the third.
+//! Small files, many at a time: one round trip opens them, one writes them, one renames them.
 
 use std::sync::Arc;
 
 use haul_core::digest::SliceHasher;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
-use super::conn::{Conn, Fault};
+use super::conn::Conn;
 use super::meta::{self, Asked};
 use super::packet::{self, Request};
+use super::pipeline::Pipeline;
 use super::read::{ask_for, take_answers};
-use super::sink::{Part, SftpSink};
-use super::wave::Wave;
+use super::reply::Fault;
+use super::state::{Part, SftpSink};
 
 /// A file with its content.
 pub(super) struct Small<'a> {
@@ -39,57 +40,58 @@ struct Staged<'a, 'b> {
 
 fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<Outcome>> {
     let opened = open(sink, conn, files);
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     let mut staged: Vec<Result<Staged<'_, '_>>> = Vec::with_capacity(files.len());
     let turn = conn.turn();
     for one in opened {
         staged.push(one.map(|mut one| {
             let (handle, file) = (&one.handle[..], one.file);
-            write_extents(&mut wave, conn, handle, 0, file.data, file.content);
+            write_extents(&mut pipeline, conn, handle, 0, file.data, file.content);
             let written = file.data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
             let hole = written < file.entry.len;
-            one.asked = Some(meta::ask_file(&mut wave, handle, file.entry, hole));
+            one.asked = Some(meta::ask_file(&mut pipeline, handle, file.entry, hole));
             if sink.options.durable && conn.server.fsync {
-                wave.ask(&Request::Fsync { handle });
+                pipeline.ask(&Request::Fsync { handle });
             }
             if sink.options.verify_disk {
-                ask_for(&mut wave, handle, 0, file.entry.len, conn.server.max_read);
+                ask_for(&mut pipeline, handle, 0, file.entry.len, conn.server.max_read);
             }
-            wave.ask(&Request::Close { handle });
+            pipeline.ask(&Request::Close { handle });
             one
         }));
     }
-    wave.flush();
+    pipeline.flush();
     drop(turn);
     let checked: Vec<Result<(Staged<'_, '_>, bool)>> = staged
         .into_iter()
-        .map(|one| one.and_then(|one| take(sink, conn, &mut wave, &one).map(|owned| (one, owned))))
+        .map(|one| one.and_then(|one| take(sink, conn, &mut pipeline, &one).map(|owned| (one, owned))))
         .collect();
     publish(sink, conn, checked)
 }
 
-/// Opens a new staged file for each.
+/// Creates a staged file for each.
 fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<Result<Staged<'a, 'b>>> {
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let flags = packet::WRITE | packet::CREATE | packet::EXCLUSIVE | back;
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     let mut parts = Vec::with_capacity(files.len());
     for file in files {
         let part = sink.stage(&file.entry.path);
-        wave.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
+        pipeline.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
         parts.push(part);
     }
-    let mut handles: Vec<Result<Vec<u8>, Fault>> = files.iter().map(|_| wave.expect().handle()).collect();
+    let mut handles: Vec<Result<Vec<u8>, Fault>> =
+        files.iter().map(|_| pipeline.next_reply().handle()).collect();
     let denied =
         |handle: &Result<Vec<u8>, Fault>| matches!(handle, Err(Fault::Status(packet::PERMISSION_DENIED, _)));
     let locked = files.iter().zip(&handles).filter(|(_, handle)| denied(handle));
     let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
     if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
         for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
-            wave.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
+            pipeline.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
         }
         for handle in handles.iter_mut().filter(|handle| denied(handle)) {
-            *handle = wave.expect().handle();
+            *handle = pipeline.next_reply().handle();
         }
     }
     let mut opened = Vec::with_capacity(files.len());
@@ -102,9 +104,9 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     opened
 }
 
-/// Asks for the data of a slice to be written where it belongs.
+/// Requests the writes of a slice. Returns their number.
 pub(super) fn write_extents(
-    wave: &mut Wave<'_>,
+    pipeline: &mut Pipeline<'_>,
     conn: &Conn,
     handle: &[u8],
     start: u64,
@@ -119,7 +121,7 @@ pub(super) fn write_extents(
         // The lengths were checked when the content was.
         for piece in content.get(used..used + len).unwrap_or_default().chunks(conn.server.max_write as usize)
         {
-            wave.write(handle, offset, piece);
+            pipeline.write(handle, offset, piece);
             offset += piece.len() as u64;
             writes += 1;
         }
@@ -128,28 +130,28 @@ pub(super) fn write_extents(
     writes
 }
 
-/// How many writes [`write_extents`] makes.
+/// The number of writes that [`write_extents`] requests.
 fn writes(conn: &Conn, data: &SliceData) -> usize {
     data.extents.iter().map(|extent| extent.len.div_ceil(conn.server.max_write) as usize).sum()
 }
 
-/// Takes the answers about one file. Whether its owner is right.
-fn take(sink: &SftpSink, conn: &Conn, wave: &mut Wave<'_>, one: &Staged<'_, '_>) -> Result<bool> {
+/// Takes the answers for one file. Returns whether its owner is right.
+fn take(sink: &SftpSink, conn: &Conn, pipeline: &mut Pipeline<'_>, one: &Staged<'_, '_>) -> Result<bool> {
     let entry = one.file.entry;
-    let written = take_writes(wave, writes(conn, one.file.data));
+    let written = take_writes(pipeline, writes(conn, one.file.data));
     let owned = match &one.asked {
-        Some(asked) => meta::take_file(asked, wave, entry, &sink.notes, sink.options.owner_by_name),
+        Some(asked) => meta::take_file(asked, pipeline, entry, &sink.notes, sink.options.owner_by_name),
         None => Ok(false),
     };
-    let synced = if sink.options.durable && conn.server.fsync { wave.expect().ok() } else { Ok(()) };
+    let synced = if sink.options.durable && conn.server.fsync { pipeline.next_reply().ok() } else { Ok(()) };
     let verified = if sink.options.verify_disk {
         let mut hasher = SliceHasher::new(entry.len, 0);
-        take_answers(conn, wave, &one.handle, 0, entry.len, &mut |bytes| hasher.update(bytes))
+        take_answers(conn, pipeline, &one.handle, 0, entry.len, &mut |bytes| hasher.update(bytes))
             .map(|whole| whole && hasher.finish() == one.file.data.value)
     } else {
         Ok(true)
     };
-    let closed = wave.expect().ok();
+    let closed = pipeline.next_reply().ok();
     written.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
     let owned = owned.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
     synced.map_err(|fault| sink.write_error(conn, "sync", entry, fault))?;
@@ -160,32 +162,32 @@ fn take(sink: &SftpSink, conn: &Conn, wave: &mut Wave<'_>, one: &Staged<'_, '_>)
     Ok(owned)
 }
 
-/// Takes the answers to `count` writes; the first that failed counts.
-pub(super) fn take_writes(wave: &mut Wave<'_>, count: usize) -> Result<(), Fault> {
+/// Takes the answers to `count` writes. Returns the first error.
+pub(super) fn take_writes(pipeline: &mut Pipeline<'_>, count: usize) -> Result<(), Fault> {
     let mut all = Ok(());
     for _ in 0..count {
-        all = all.and(wave.expect().ok());
+        all = all.and(pipeline.next_reply().ok());
     }
     all
 }
 
-/// What was read back is not what was written.
+/// The error of content that differs when it is read back.
 pub(super) fn gave_back_other(sink: &SftpSink, entry: &Entry) -> Error {
     let cause = "the server gave back other content than was sent";
     sink.tree.fault(ErrorKind::Corrupt, "verify", &entry.path, cause)
 }
 
-/// Gives the files their names.
+/// Renames the files into place.
 fn publish(
     sink: &SftpSink,
     conn: &Conn,
     checked: Vec<Result<(Staged<'_, '_>, bool)>>,
 ) -> Vec<Result<Outcome>> {
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     let mut late = Vec::with_capacity(checked.len());
     for (one, owned) in checked.iter().flatten() {
-        late.push(meta::late_mode(&mut wave, one.part.remote(), one.file.entry, *owned));
-        sink.ask_publish(&mut wave, conn, one.part.remote(), &one.file.entry.path);
+        late.push(meta::late_mode(&mut pipeline, one.part.remote(), one.file.entry, *owned));
+        sink.ask_publish(&mut pipeline, conn, one.part.remote(), &one.file.entry.path);
     }
     let mut late = late.into_iter();
     let mut outcomes = Vec::with_capacity(checked.len());
@@ -193,15 +195,15 @@ fn publish(
         outcomes.push(one.and_then(|(one, _)| {
             let entry = one.file.entry;
             let mode = if late.next() == Some(true) {
-                meta::take_late_mode(&mut wave, entry, &sink.notes)
+                meta::take_late_mode(&mut pipeline, entry, &sink.notes)
             } else {
                 Ok(())
             };
-            let renamed = sink.take_publish(&mut wave, conn);
+            let renamed = sink.take_publish(&mut pipeline, conn);
             mode?;
             renamed.map_err(|fault| sink.tree.error("give its name to", &entry.path, fault))?;
             one.part.done();
-            // The proof of a file of one slice is its digest.
+            // The chaining value of the only slice is the digest of the file.
             Ok(Outcome::Committed(Some(Digest(one.file.data.value.0))))
         }));
     }

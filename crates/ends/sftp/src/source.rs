@@ -1,4 +1,4 @@
-//! The reading end.
+//! The contract of a source, carried out at an SFTP server.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Names below a root at the server.
 //!
-//! A server resolves paths itself and follows links on the way, so folders are looked at before something is done
-//! below them: one that turns out to be a link is none. A link that is swapped in between two requests is followed
-//! there; SFTP has no means against it.
+//! A server resolves paths itself and follows links in them. So haul checks directories before it works below them, and
+//! does not treat a link as a directory. The server follows a link that appears between two requests; SFTP cannot
+//! prevent it.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,26 +11,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 
-use super::Sftp;
-use super::conn::{Conn, Fault};
+use super::conn::Conn;
 use super::packet::{self, Attrs, Request};
+use super::pipeline::Pipeline;
 use super::pool::Pool;
-use super::wave::Wave;
+use super::reply::Fault;
+use super::session::Sftp;
 use haul_ends::cache::Cache;
 
-/// Folders that are known to be folders.
+/// The most directories to cache as checked.
 const KNOWN: usize = 64 * 1024;
 
 /// The kinds of `st_mode`.
 pub(super) const KIND: u32 = 0o170_000;
-/// A folder.
+/// A directory.
 pub(super) const DIR: u32 = 0o040_000;
 /// A regular file.
 pub(super) const FILE: u32 = 0o100_000;
 /// A symbolic link.
 pub(super) const LINK: u32 = 0o120_000;
 
-/// Whether these are the metadata of a folder.
+/// Whether these are the metadata of a directory.
 pub(super) fn is_dir(attrs: &Attrs) -> bool {
     attrs.mode.is_some_and(|mode| mode & KIND == DIR)
 }
@@ -39,20 +40,20 @@ pub(super) fn is_dir(attrs: &Attrs) -> bool {
 pub(super) struct Tree {
     pub(super) sftp: Arc<Sftp>,
     pub(super) side: Side,
-    /// The folder that holds the root.
+    /// The directory that holds the root.
     dir: Vec<u8>,
-    /// The root in it; `.` is the folder itself.
+    /// The root in it; `.` is the directory itself.
     name: Vec<u8>,
-    /// Whether the folder that holds the root was made or is there.
+    /// Whether the directory that holds the root exists.
     based: AtomicBool,
     known: Mutex<Cache<RelPath, ()>>,
 }
 
-/// What is at names, as [`Tree::look`] found it.
+/// The result of [`Tree::look`].
 pub(super) struct Looked {
     /// One for each name.
     pub(super) found: Vec<Result<Option<Attrs>, Fault>>,
-    /// Folders above the names that are not there; `true` where something else is in their place.
+    /// Missing directories above the names; `true` if an entry of another kind has the name.
     pub(super) lacking: HashMap<RelPath, bool>,
 }
 
@@ -76,7 +77,7 @@ impl Tree {
     /// The path at the server.
     pub(super) fn remote(&self, path: &RelPath) -> Vec<u8> {
         let mut remote = self.dir.clone();
-        // `DIR/.` is the folder, also where DIR is a link to it.
+        // `DIR/.` is the directory, also where DIR is a link to it.
         if self.name != b"." || path.is_root() {
             push(&mut remote, &self.name);
         }
@@ -96,22 +97,22 @@ impl Tree {
         remote
     }
 
-    /// The name under which the entry lies in its folder.
+    /// The name under which the entry lies in its directory.
     pub(super) fn name_of<'a>(&'a self, path: &'a RelPath) -> &'a [u8] {
         if path.is_root() { &self.name } else { path.name() }
     }
 
-    /// An error of the server's, or of the connection, on the entry at `path`.
+    /// The error of the server or of the connection for the entry at `path`.
     pub(super) fn error(&self, operation: &str, path: &RelPath, fault: Fault) -> Error {
         error(self.side, operation, &self.remote(path), fault)
     }
 
-    /// The error of an entry in whose place there is a folder with something in it.
+    /// The error of an entry whose name is a directory that is not empty.
     pub(super) fn not_empty(&self, path: &RelPath) -> Error {
         Error::not_empty(self.side).on(self.remote(path))
     }
 
-    /// An error of our own on the entry at `path`.
+    /// An error of haul's own for the entry at `path`.
     pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
         Error::new(kind, self.side, operation, cause).on(self.remote(path))
     }
@@ -120,7 +121,7 @@ impl Tree {
         self.known.lock()
     }
 
-    /// Forgets folders at and below `path`, because it was replaced or removed.
+    /// Forgets directories at and below `path`, because it was replaced or removed.
     pub(super) fn forget(&self, path: &RelPath) {
         let gone = path.as_bytes();
         self.known().forget(|dir| {
@@ -129,7 +130,7 @@ impl Tree {
         });
     }
 
-    /// Looks at names, following no link below the root.
+    /// Gets the attributes of names, without following links below the root.
     pub(super) fn look(&self, paths: &[RelPath]) -> Result<Looked> {
         self.pool().on_one(|conn| self.look_on(conn, paths))
     }
@@ -137,13 +138,13 @@ impl Tree {
     fn look_on(&self, conn: &Conn, paths: &[RelPath]) -> Result<Looked> {
         let above = self.unknown_above(paths);
         let mut lacking = HashMap::new();
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         for dir in &above {
-            wave.ask(&Request::Lstat { path: &self.remote(dir) });
+            pipeline.ask(&Request::Lstat { path: &self.remote(dir) });
         }
-        // Outermost first: below what is no folder nothing counts.
+        // Outermost first, as nothing exists below an entry that is no directory.
         for dir in above {
-            let found = wave.expect().attrs();
+            let found = pipeline.next_reply().attrs();
             let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
             match found {
                 Err(Fault::Lost(error)) => return Err(error),
@@ -153,9 +154,9 @@ impl Tree {
             }
         }
         let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         for path in paths.iter().filter(|path| reachable(path)) {
-            wave.ask(&Request::Lstat { path: &self.remote(path) });
+            pipeline.ask(&Request::Lstat { path: &self.remote(path) });
         }
         let mut found = Vec::with_capacity(paths.len());
         for path in paths {
@@ -163,7 +164,7 @@ impl Tree {
                 found.push(Ok(None));
                 continue;
             }
-            found.push(match wave.expect().attrs() {
+            found.push(match pipeline.next_reply().attrs() {
                 Ok(attrs) => Ok(Some(attrs)),
                 Err(fault) if fault.is_missing() => Ok(None),
                 Err(Fault::Lost(error)) => return Err(error),
@@ -173,7 +174,7 @@ impl Tree {
         Ok(Looked { found, lacking })
     }
 
-    /// The folders above these names that are not known to be folders, outermost first.
+    /// The directories above these names that are not known to be directories, outermost first.
     fn unknown_above(&self, paths: &[RelPath]) -> BTreeSet<RelPath> {
         let mut above = BTreeSet::new();
         let mut known = self.known();
@@ -190,31 +191,31 @@ impl Tree {
         above
     }
 
-    /// Makes folders, outermost first; where the value says so, what is in their place goes. Those that could not be
-    /// made are returned.
+    /// Creates directories, outermost first. If the value is `true`, removes an entry of that name first. Returns those
+    /// that failed.
     pub(super) fn make_dirs(&self, dirs: &BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Fault>> {
         if dirs.is_empty() {
             return Ok(HashMap::new());
         }
         self.pool().on_one(|conn| {
             self.make_base(conn)?;
-            let mut wave = Wave::new(conn);
+            let mut pipeline = Pipeline::new(conn);
             for (dir, in_the_way) in dirs {
                 let path = &self.remote(dir)[..];
                 if *in_the_way {
-                    wave.ask(&Request::Remove { path });
+                    pipeline.ask(&Request::Remove { path });
                 }
-                wave.ask(&Request::Mkdir { path, mode: 0o700 });
-                wave.ask(&Request::Lstat { path });
+                pipeline.ask(&Request::Mkdir { path, mode: 0o700 });
+                pipeline.ask(&Request::Lstat { path });
             }
             let mut failed = HashMap::new();
             for (dir, in_the_way) in dirs {
                 if *in_the_way {
-                    let _ = wave.expect();
+                    let _ = pipeline.next_reply();
                 }
-                let made = wave.expect().ok();
-                // Somebody else may have made it meanwhile.
-                match (made, wave.expect().attrs()) {
+                let made = pipeline.next_reply().ok();
+                // Another process may have created it meanwhile.
+                match (made, pipeline.next_reply().attrs()) {
                     (_, Err(Fault::Lost(error))) => return Err(error),
                     (_, Ok(attrs)) if is_dir(&attrs) => self.known().put(dir.clone(), ()),
                     (Err(fault), _) | (Ok(()), Err(fault)) => drop(failed.insert(dir.clone(), fault)),
@@ -228,7 +229,7 @@ impl Tree {
         })
     }
 
-    /// Makes the folder that holds the root, and those above it, if they are missing.
+    /// Creates the directory that holds the root, and its parents, if they are missing.
     pub(super) fn make_above(&self) -> Result<()> {
         self.pool().on_one(|conn| self.make_base(conn))
     }
@@ -239,22 +240,22 @@ impl Tree {
         }
         let mut ends: Vec<usize> = (1..self.dir.len()).filter(|at| self.dir[*at] == b'/').collect();
         ends.push(self.dir.len());
-        let mut wave = Wave::new(conn);
-        wave.ask(&Request::Stat { path: &self.dir });
-        if wave.expect().attrs().is_ok_and(|attrs| is_dir(&attrs)) {
+        let mut pipeline = Pipeline::new(conn);
+        pipeline.ask(&Request::Stat { path: &self.dir });
+        if pipeline.next_reply().attrs().is_ok_and(|attrs| is_dir(&attrs)) {
             self.based.store(true, Ordering::Relaxed);
             return Ok(());
         }
-        let mut wave = Wave::new(conn);
+        let mut pipeline = Pipeline::new(conn);
         for end in &ends {
-            wave.ask(&Request::Mkdir { path: &self.dir[..*end], mode: 0o755 });
+            pipeline.ask(&Request::Mkdir { path: &self.dir[..*end], mode: 0o755 });
         }
-        wave.ask(&Request::Stat { path: &self.dir });
+        pipeline.ask(&Request::Stat { path: &self.dir });
         let mut made = Ok(());
         for _ in &ends {
-            made = wave.expect().ok();
+            made = pipeline.next_reply().ok();
         }
-        match wave.expect().attrs() {
+        match pipeline.next_reply().attrs() {
             Ok(attrs) if is_dir(&attrs) => {
                 self.based.store(true, Ordering::Relaxed);
                 Ok(())
@@ -268,7 +269,7 @@ impl Tree {
         }
     }
 
-    /// Lets the owner write into the folders above these entries, as far as their modes forbid it; their own modes
+    /// Lets the owner write into the directories above these entries, as far as their modes forbid it; their own modes
     /// are set again at the end. What was refused is worth another try then: somebody else may have done the same
     /// just before.
     pub(super) fn unlock<'a>(&self, conn: &Conn, paths: impl IntoIterator<Item = &'a RelPath>) -> Result<()> {
@@ -280,11 +281,11 @@ impl Tree {
                 dirs.insert(dir);
             }
         }
-        let mut wave = Wave::new(conn);
-        dirs.iter().for_each(|dir| wave.ask(&Request::Lstat { path: &self.remote(dir) }));
+        let mut pipeline = Pipeline::new(conn);
+        dirs.iter().for_each(|dir| pipeline.ask(&Request::Lstat { path: &self.remote(dir) }));
         let mut locked = Vec::new();
         for dir in &dirs {
-            match wave.expect().attrs() {
+            match pipeline.next_reply().attrs() {
                 Err(Fault::Lost(error)) => return Err(error),
                 Ok(Attrs { mode: Some(mode), .. }) if mode & KIND == DIR && mode & 0o700 != 0o700 => {
                     locked.push((dir, mode & 0o7777 | 0o700));
@@ -294,32 +295,32 @@ impl Tree {
         }
         for (dir, mode) in &locked {
             let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
-            wave.ask(&Request::Setstat { path: &self.remote(dir), attrs });
+            pipeline.ask(&Request::Setstat { path: &self.remote(dir), attrs });
         }
         for _ in locked {
-            if let Err(Fault::Lost(error)) = wave.expect().ok() {
+            if let Err(Fault::Lost(error)) = pipeline.next_reply().ok() {
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// The room that is left where the entry at `path` goes: bytes and inodes. `None` if the server does not tell.
+    /// The free space of the destination: bytes and inodes. `None` if the server does not report it.
     pub(super) fn room(&self, conn: &Conn) -> Option<(u64, u64)> {
         if !conn.server.statvfs {
             return None;
         }
-        let mut wave = Wave::new(conn);
-        wave.ask(&Request::Statvfs { path: &self.dir });
-        let told = wave.expect().extended().ok()?;
+        let mut pipeline = Pipeline::new(conn);
+        pipeline.ask(&Request::Statvfs { path: &self.dir });
+        let reported = pipeline.next_reply().extended().ok()?;
         // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail …
-        let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&told).ok()?;
-        // File systems that make inodes as they go say that they have none at all.
+        let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&reported).ok()?;
+        // File systems that allocate inodes on demand report that they have none.
         Some((free.saturating_mul(unit), if files == 0 { u64::MAX } else { free_files }))
     }
 }
 
-/// An error of the server's, or of the connection.
+/// The error of the server or of the connection.
 pub(super) fn error(side: Side, operation: &str, path: &[u8], fault: Fault) -> Error {
     let (code, words) = match fault {
         Fault::Lost(error) => return error,
@@ -345,7 +346,7 @@ fn push(path: &mut Vec<u8>, more: &[u8]) {
     path.extend_from_slice(more);
 }
 
-/// A path as given, made absolute: what begins with neither `/` nor `~` is below the home directory.
+/// Makes a path absolute. A path that starts with neither `/` nor `~` is below the home directory.
 fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
     let server = pool.server()?;
     let below_home = |rest: &[u8]| {
@@ -361,9 +362,9 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
         Some([]) => Ok(below_home(b"")),
         Some([b'/', rest @ ..]) => Ok(below_home(rest)),
         Some(_) if server.expand_path => pool.on_one(|conn| {
-            let mut wave = Wave::new(conn);
-            wave.ask(&Request::ExpandPath { path });
-            wave.expect().name().map_err(|fault| error(side, "find", path, fault))
+            let mut pipeline = Pipeline::new(conn);
+            pipeline.ask(&Request::ExpandPath { path });
+            pipeline.next_reply().name().map_err(|fault| error(side, "find", path, fault))
         }),
         Some(_) => {
             let cause = "this SFTP server does not tell other users' home directories";
@@ -374,9 +375,9 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
 
 fn leads_to_dir(pool: &Pool, path: &[u8], side: Side) -> Result<bool> {
     pool.on_one(|conn| {
-        let mut wave = Wave::new(conn);
-        wave.ask(&Request::Stat { path });
-        match wave.expect().attrs() {
+        let mut pipeline = Pipeline::new(conn);
+        pipeline.ask(&Request::Stat { path });
+        match pipeline.next_reply().attrs() {
             Ok(attrs) => Ok(is_dir(&attrs)),
             Err(fault) if fault.is_missing() => Ok(false),
             Err(fault) => Err(error(side, "look at", path, fault)),
@@ -384,7 +385,8 @@ fn leads_to_dir(pool: &Pool, path: &[u8], side: Side) -> Result<bool> {
     })
 }
 
-/// The folder that holds the root at `path`, and the root's name in it; a slash at the end means the folder itself.
+/// The directory that holds the root at `path`, and the root's name in it; a slash at the end means the directory
+/// itself.
 fn exactly(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let end = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
     let trimmed = &path[..end];

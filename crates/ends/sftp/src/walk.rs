@@ -1,22 +1,23 @@
-//! A walk over folders at the server: many listings side by side, many answers ahead.
+//! Walks a tree at the server: many listings side by side, with many requests in flight.
 
 use haul_core::sync::Mutex;
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, ScanOptions, Side,
-    Timestamp, filter,
+    Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, ScanOptions, Timestamp,
+    filter,
 };
 use haul_threads::together;
 
-use super::checks::weight;
-use super::conn::{Conn, Fault, lost};
+use super::conn::Conn;
+use super::listing::{SIDE_BY_SIDE, list};
 use super::packet::{Attrs, Names, Request};
+use super::pipeline::Pipeline;
+use super::reply::{Fault, lost};
 use super::tree::{self, KIND, Tree};
-use super::wave::Wave;
 use haul_core::staging::is_staging_name;
 use haul_ends::frontier::Frontier;
 
@@ -24,20 +25,9 @@ use haul_ends::frontier::Frontier;
 const BATCH: usize = 512;
 /// Threads of one walk.
 const THREADS: usize = 4;
-/// Folders that one thread lists side by side.
-const SIDE_BY_SIDE: usize = 32;
-/// Parts of one listing that are asked for at once: few at first, as most folders are small. OpenSSH gives up to a
-/// hundred names in each.
-const AHEAD: [usize; 4] = [2, 4, 16, 64];
-/// Memory for parts that one thread has asked for.
-const PARTS: u64 = 4 * 1024 * 1024;
-/// What a part takes in memory, if no larger one has come.
-const PART: u64 = 16 * 1024;
-/// Parts without names that may come one after the other.
-const EMPTY: u32 = 1000;
-/// Names of a folder that are remembered while it is listed; no folder of more can be listed again where the connection
-/// was lost.
-const TOLD: usize = 1 << 20;
+/// Names to remember while a directory is listed. A directory with more names cannot be listed again after its
+/// connection was lost.
+const REMEMBERED: usize = 1 << 20;
 
 struct Walk<'a> {
     tree: &'a Tree,
@@ -66,7 +56,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
 }
 
 impl Walk<'_> {
-    /// The starts themselves and the folders above them.
+    /// The starts and the directories above them.
     fn starts(&self) -> Result<ScanBatch> {
         let starts =
             if self.options.starts.is_empty() { vec![RelPath::root()] } else { self.options.starts.clone() };
@@ -95,7 +85,7 @@ impl Walk<'_> {
 
     fn run(&self) {
         let mut batch = ScanBatch::default();
-        // A fair share, so that the other threads have something to do too.
+        // A fair share, so that the other threads have work too.
         let share = |len: usize| (len / THREADS).min(SIDE_BY_SIDE);
         while let Some(dirs) = self.folders.take(share, || self.hand_over(&mut batch, 0)) {
             self.folders.done(self.list(&dirs, &mut batch));
@@ -114,16 +104,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Lists folders. What was told of a listing before its connection was lost is not told again.
+    /// Lists directories. Names that were reported before a connection was lost are not reported again.
     fn list(&self, dirs: &[RelPath], batch: &mut ScanBatch) -> Result<()> {
         let hasher = RandomState::new();
-        let told: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
+        let reported: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
         let batch = Mutex::new(batch);
         let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.remote(dir)).collect();
         let failed = self.tree.pool().on_one(|conn| {
             let mut batch = batch.lock();
-            let mut told = told.lock();
-            if told.iter().any(|told| told.len() >= TOLD) {
+            let mut reported = reported.lock();
+            if reported.iter().any(|reported| reported.len() >= REMEMBERED) {
                 let why = "the connection was lost while a folder of a million names was listed";
                 return Err(lost(&self.tree.pool().name(), why).with_retry(Retry::Never));
             }
@@ -131,15 +121,15 @@ impl Walk<'_> {
                 let mut now = HashSet::new();
                 names.retain(|(name, _)| {
                     let hash = hasher.hash_one(name);
-                    let is_new = told[at].len() >= TOLD || told[at].insert(hash);
+                    let is_new = reported[at].len() >= REMEMBERED || reported[at].insert(hash);
                     if is_new {
                         now.insert(hash);
                     }
                     is_new
                 });
                 if let Err(error) = self.names(conn, &dirs[at], names, &mut batch) {
-                    // They were not told, and are to be when the folder is listed again.
-                    told[at].retain(|hash| !now.contains(hash));
+                    // These names were not reported, so report them when the directory is listed again.
+                    reported[at].retain(|hash| !now.contains(hash));
                     return Err(error);
                 }
                 self.hand_over(&mut batch, BATCH);
@@ -148,7 +138,7 @@ impl Walk<'_> {
         })?;
         let batch = batch.into_inner();
         for (dir, fault) in dirs.iter().zip(failed) {
-            // A folder that vanished since it was found has nothing to tell.
+            // A directory may have been removed since it was found.
             if let Some(fault) = fault.filter(|fault| !fault.is_missing() || dir.is_root()) {
                 let error = self.tree.error("list the folder", dir, fault);
                 batch.errors.push(Failure { path: dir.clone(), error });
@@ -193,7 +183,7 @@ impl Walk<'_> {
                     }
                     batch.entries.push(entry);
                 }
-                // It vanished since it was listed.
+                // It was removed since it was listed.
                 Ok(None) => {}
                 Err(_) if filter::excludes(&options.rules, &path, false) => batch.leaves_out(options, &path),
                 Err(error) => batch.errors.push(Failure { path, error }),
@@ -205,108 +195,6 @@ impl Walk<'_> {
 
 fn start_excluded(options: &ScanOptions, entry: &Entry) -> bool {
     !entry.path.is_root() && filter::excludes(&options.rules, &entry.path, entry.is_dir())
-}
-
-/// Finds a listing that goes round and round: no two of its parts hold the same names.
-#[derive(Default)]
-struct Round {
-    parts: u64,
-    /// A part of before, a later one each time that there are twice as many.
-    kept: u64,
-    empty: u32,
-}
-
-impl Round {
-    /// Whether the listing will not end, now that this part has come.
-    fn goes_on_for_ever(&mut self, hasher: &RandomState, names: &Names) -> bool {
-        if names.is_empty() {
-            self.empty += 1;
-            return self.empty > EMPTY;
-        }
-        self.empty = 0;
-        let mut hash = hasher.build_hasher();
-        names.iter().for_each(|(name, _)| name.hash(&mut hash));
-        let hash = hash.finish();
-        if self.parts > 0 && hash == self.kept {
-            return true;
-        }
-        self.parts += 1;
-        if self.parts.is_power_of_two() {
-            self.kept = hash;
-        }
-        false
-    }
-}
-
-/// Takes a part of the listing of one of several folders; `false` ends all of them.
-pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, Names) -> Result<bool>;
-
-/// Lists folders side by side on one connection. The faults of those that could not be.
-pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result<Vec<Option<Fault>>> {
-    let hasher = RandomState::new();
-    let mut failed = Vec::with_capacity(dirs.len());
-    for (chunk, some) in dirs.chunks(conn.files_at_once().min(SIDE_BY_SIDE)).enumerate() {
-        let first = chunk * conn.files_at_once().min(SIDE_BY_SIDE);
-        let mut rounds: Vec<Round> = some.iter().map(|_| Round::default()).collect();
-        let mut largest = PART;
-        let _handles = conn.handles(some.len());
-        let mut wave = Wave::new(conn);
-        some.iter().for_each(|path| wave.ask(&Request::Opendir { path }));
-        let mut open: Vec<(usize, Vec<u8>)> = Vec::new();
-        let mut faults: Vec<Option<Fault>> = vec![None; some.len()];
-        for (at, slot) in faults.iter_mut().enumerate() {
-            match wave.expect().handle() {
-                Ok(handle) => open.push((at, handle)),
-                Err(Fault::Lost(error)) => return Err(error),
-                Err(fault) => *slot = Some(fault),
-            }
-        }
-        let close: Vec<Vec<u8>> = open.iter().map(|(_, handle)| handle.clone()).collect();
-        let mut round = 0;
-        let mut go_on = true;
-        while !open.is_empty() && go_on {
-            let most = (PARTS / largest / open.len() as u64).max(1);
-            let ahead = AHEAD[round.min(AHEAD.len() - 1)].min(usize::try_from(most).unwrap_or(1));
-            round += 1;
-            let mut wave = Wave::new(conn);
-            for (_, handle) in &open {
-                (0..ahead).for_each(|_| wave.ask(&Request::Readdir { handle }));
-            }
-            let mut still = Vec::new();
-            for (at, handle) in open {
-                let mut ended = false;
-                for _ in 0..ahead {
-                    match wave.expect().names() {
-                        Ok(Some(names)) if rounds[at].goes_on_for_ever(&hasher, &names) => {
-                            let cause = "the server tells the same names again and again";
-                            let error = Error::new(ErrorKind::Protocol, Side::Wire, "list the folder", cause);
-                            return Err(error.on(&some[at]));
-                        }
-                        Ok(Some(names)) if go_on => {
-                            largest = largest.max(weight(&names));
-                            go_on = take(first + at, names)?;
-                        }
-                        Ok(Some(_)) => {}
-                        Ok(None) => ended = true,
-                        Err(Fault::Lost(error)) => return Err(error),
-                        Err(fault) => {
-                            faults[at] = Some(fault);
-                            ended = true;
-                        }
-                    }
-                }
-                if !ended {
-                    still.push((at, handle));
-                }
-            }
-            open = still;
-        }
-        let mut wave = Wave::new(conn);
-        close.iter().for_each(|handle| wave.ask(&Request::Close { handle }));
-        while wave.next().is_some() {}
-        failed.extend(faults);
-    }
-    Ok(failed)
 }
 
 /// The entries at `paths` as they are now.
@@ -332,8 +220,7 @@ pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Op
     })
 }
 
-/// What a listing told, with what it may have left out: where links point, and whatever a server does not tell in
-/// listings.
+/// Completes the entries of a listing: targets of links, and attributes that the server does not list.
 fn complete(
     tree: &Tree,
     conn: &Conn,
@@ -341,20 +228,20 @@ fn complete(
 ) -> Result<Vec<(RelPath, Result<Option<Entry>>)>> {
     let lacks = |attrs: &Attrs| attrs.mode.is_none() || attrs.times.is_none() || attrs.size.is_none();
     let is_link = |attrs: &Attrs| attrs.mode.is_some_and(|mode| mode & KIND == tree::LINK);
-    let mut wave = Wave::new(conn);
+    let mut pipeline = Pipeline::new(conn);
     for (path, attrs) in &found {
         if lacks(attrs) {
-            wave.ask(&Request::Lstat { path: &tree.remote(path) });
+            pipeline.ask(&Request::Lstat { path: &tree.remote(path) });
         }
-        // One that only turns out to be a link now is asked for as well.
+        // An entry without attributes may be a link, so ask for its target too.
         if lacks(attrs) || is_link(attrs) {
-            wave.ask(&Request::Readlink { path: &tree.remote(path) });
+            pipeline.ask(&Request::Readlink { path: &tree.remote(path) });
         }
     }
     let mut entries = Vec::with_capacity(found.len());
     for (path, attrs) in found {
-        let looked = if lacks(&attrs) { wave.expect().attrs() } else { Ok(attrs) };
-        let target = (lacks(&attrs) || is_link(&attrs)).then(|| wave.expect().name());
+        let looked = if lacks(&attrs) { pipeline.next_reply().attrs() } else { Ok(attrs) };
+        let target = (lacks(&attrs) || is_link(&attrs)).then(|| pipeline.next_reply().name());
         let entry = match (looked, target) {
             (Err(Fault::Lost(error)), _) | (_, Some(Err(Fault::Lost(error)))) => return Err(error),
             (Err(fault), _) if fault.is_missing() => Ok(None),
@@ -393,7 +280,7 @@ fn entry(
     let (uid, gid) = attrs.owner.unwrap_or_default();
     let len = if kind == EntryKind::File { attrs.size.unwrap_or_default() } else { 0 };
     let time = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
-    // SFTP tells neither inodes nor holes.
+    // SFTP reports neither inodes nor holes.
     Ok(Some(Entry {
         mtime: time(modified),
         atime: time(accessed),

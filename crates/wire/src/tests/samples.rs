@@ -17,7 +17,7 @@ use haul_core::{
     SliceData, Timestamp,
 };
 
-use crate::{DirectAnswer, DirectOffer, Hello, Neighbour, Reach, Request, Response, ScanPart, Welcome};
+use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
 
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
@@ -181,8 +181,8 @@ pub(super) fn requests() -> Vec<Request> {
         },
         Request::Expect { pair: 17, key: vec![6, 7], from: Vec::new() },
         Request::Visit { pair: 17, at: reach() },
-        Request::Meet { pair: 17, with: neighbour(), at: Some(reach()) },
-        Request::Meet { pair: 17, with: neighbour(), at: None },
+        Request::Meet { pair: 17, with: granter(), at: Some(reach()) },
+        Request::Meet { pair: 17, with: granter(), at: None },
         Request::Rate { pair: 17, rate: Some(1_000_000) },
         Request::Fetch {
             root: 18,
@@ -200,7 +200,7 @@ pub(super) fn requests() -> Vec<Request> {
             ticket: [9; 32],
         },
         Request::Nice,
-        Request::HungOperation { root: 20, patience: Duration::from_millis(1500), known: None },
+        Request::HungOperation { root: 20, timeout: Duration::from_millis(1500), known: None },
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
         Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
@@ -215,8 +215,8 @@ fn reach() -> Reach {
     Reach { addresses: vec![IpAddr::from([192, 0, 2, 9])], hosts: vec!["a".to_owned()], port: 40_003 }
 }
 
-fn neighbour() -> Neighbour {
-    Neighbour {
+fn granter() -> Granter {
+    Granter {
         name: "a".to_owned(),
         key: vec![8, 9],
         session: [0xef; 16],

@@ -1,30 +1,31 @@
-//! Requests that are sent without waiting, and their answers.
+//! Pipelined requests: sent without waiting for answers.
 
 use std::collections::VecDeque;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::conn::{Conn, Reply, lost};
+use super::conn::Conn;
 use super::packet::Request;
+use super::reply::{Reply, lost};
 
-/// Small requests are collected up to so many bytes before they are sent.
+/// Small requests are collected up to this many bytes.
 const COLLECT: usize = 48 * 1024;
-/// Data of a write that is shorter is copied to the requests that are collected.
+/// Shorter data of a write is copied to the collected requests.
 const COPIED: usize = 8 * 1024;
 
-/// Requests that are sent without waiting for answers, and their answers in the order of the requests.
-pub(super) struct Wave<'a> {
+/// Sends requests without waiting for answers, and returns the answers in the order of the requests.
+pub(super) struct Pipeline<'a> {
     conn: &'a Conn,
     buffer: Vec<u8>,
     to: Sender<(usize, Reply)>,
     from: Receiver<(usize, Reply)>,
     sent: usize,
     taken: usize,
-    /// Answers that came before their turn, from the one that is next on.
+    /// Answers that arrived before their turn, starting with the next one.
     early: VecDeque<Option<Reply>>,
 }
 
-impl<'a> Wave<'a> {
+impl<'a> Pipeline<'a> {
     pub(super) fn new(conn: &'a Conn) -> Self {
         let (to, from) = crossbeam_channel::unbounded();
         Self { conn, buffer: Vec::new(), to, from, sent: 0, taken: 0, early: VecDeque::new() }
@@ -54,7 +55,7 @@ impl<'a> Wave<'a> {
 
     fn enter(&mut self, request: &Request<'_>, more: u64) {
         if self.conn.ops.is_limited() && !matches!(request, Request::Close { .. }) {
-            // What was asked must not look as if it were not answered.
+            // Send collected requests before a wait, or the server would seem to be silent.
             self.flush();
             self.conn.ops.one();
         }
@@ -65,25 +66,25 @@ impl<'a> Wave<'a> {
         }
     }
 
-    /// How many requests were added.
+    /// The number of requests.
     pub(super) fn sent(&self) -> usize {
         self.sent
     }
 
-    /// Sends what was collected.
+    /// Sends the collected requests.
     pub(super) fn flush(&mut self) {
         self.send(&[]);
     }
 
     fn send(&mut self, data: &[u8]) {
-        // Nothing is in it if the connection is lost.
+        // The buffer is empty if the connection is lost.
         if !self.buffer.is_empty() {
             self.conn.send(&self.buffer, data);
             self.buffer.clear();
         }
     }
 
-    /// The next answer; `None` when all were taken.
+    /// The next answer; `None` after the last one.
     pub(super) fn next(&mut self) -> Option<Reply> {
         self.flush();
         if self.taken == self.sent {
@@ -101,8 +102,8 @@ impl<'a> Wave<'a> {
         self.early.pop_front().flatten()
     }
 
-    /// The next answer of many that were asked for; one that is missing counts as lost.
-    pub(super) fn expect(&mut self) -> Reply {
+    /// The next answer, which must exist. A missing one counts as lost.
+    pub(super) fn next_reply(&mut self) -> Reply {
         let missing = || Reply::none(lost(&self.conn.name, "an answer is missing"));
         self.next().unwrap_or_else(missing)
     }

@@ -1,6 +1,6 @@
-//! The end of a source, as the end of a sink sees it: another remote end, over connections between the two.
+//! The puller of a third-party copy: the end of the sink, which fetches content from the end of the source.
 //!
-//! It is a session like that of a local end, in which nothing but content can be asked for.
+//! It is a session like that of a local end, in which only content may be requested.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::net::IpAddr;
@@ -10,22 +10,25 @@ use std::time::Duration;
 use haul_core::{
     Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, PageHashes, Result, Side, Traffic,
 };
+use haul_ssh::dial::Dial;
 use haul_transport::{Credentials, Ports};
 use haul_wire::ticket::Ticket;
-use haul_wire::{Hello, Reach, Request, RootId};
+use haul_wire::{Granter, Hello, Reach, Request, RootId};
 
-use super::direct::{Back, Finder, Forward, addresses};
-use super::{Peer, PeerConfig, Transport, Travelled, admit};
-use haul_ssh::dial::Dial;
+use crate::admit;
+use crate::config::{PeerConfig, Transport};
+use crate::direct::{Back, Finder, Forward, addresses};
+use crate::peer::Peer;
+use crate::traffic::TrafficCounter;
 
-/// A port at which another end is expected to connect.
-pub struct Expected(Arc<Back>);
+/// A port at which the granter is expected to connect.
+pub struct ExpectedGranter(Arc<Back>);
 
-impl Expected {
-    /// Listens for who has the key in `credentials`, who is expected to come from one of the addresses `from`.
+impl ExpectedGranter {
+    /// Listens for the end that has the key in `credentials`, expected from one of the addresses `from`.
     ///
     /// # Errors
-    /// If no port can be had.
+    /// If no port is free.
     pub fn listen(
         address: IpAddr,
         ports: Option<Ports>,
@@ -43,17 +46,17 @@ impl Expected {
     }
 }
 
-/// Another remote end, which content is fetched from.
-pub struct Neighbour {
+/// A session with the granter, another remote end, to fetch content from it.
+pub struct Puller {
     peer: Arc<Peer>,
-    travelled: Travelled,
-    /// Batches that are being fetched.
+    traffic: TrafficCounter,
+    /// Fetches in flight.
     fetching: Mutex<u32>,
     fetched: Condvar,
 }
 
-/// What is to be said of connections that no ssh carries.
-pub(super) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) -> PeerConfig {
+/// The configuration of a session without ssh.
+pub(crate) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) -> PeerConfig {
     PeerConfig {
         transport: Transport::Tls,
         ports: None,
@@ -71,13 +74,13 @@ pub(super) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) ->
     }
 }
 
-impl Neighbour {
-    /// Connects to a remote end that listens at some place, and greets it.
+impl Puller {
+    /// Connects to the granter, which listens, and greets it.
     ///
     /// # Errors
-    /// If it does not answer, or is not who it should be.
+    /// [`ErrorKind::Unreachable`] if it does not answer or does not prove its key.
     pub fn connect(
-        with: &haul_wire::Neighbour,
+        with: &Granter,
         at: &Reach,
         credentials: Credentials,
         pool: &BufferPool,
@@ -92,18 +95,18 @@ impl Neighbour {
         Self::over(with, way.clone(), Finder::knows(way, identity), pool, max_memory)
     }
 
-    /// Takes the remote end that has connected.
+    /// Takes the connection of a granter that was expected.
     ///
     /// # Errors
-    /// If there is none.
+    /// [`ErrorKind::Unreachable`] if it does not connect.
     pub fn expected(
-        with: &haul_wire::Neighbour,
-        expected: Expected,
+        with: &Granter,
+        expected: ExpectedGranter,
         credentials: &Credentials,
         pool: &BufferPool,
         max_memory: u64,
     ) -> Result<Self> {
-        let Expected(back) = expected;
+        let ExpectedGranter(back) = expected;
         let finder = Finder::knows(back.clone(), credentials.identity.clone());
         let own = Self::over(with, back.clone(), finder, pool, max_memory)?;
         back.asks(&own.peer.session, None);
@@ -111,7 +114,7 @@ impl Neighbour {
     }
 
     fn over(
-        with: &haul_wire::Neighbour,
+        with: &Granter,
         way: Arc<dyn Dial>,
         finder: Finder,
         pool: &BufferPool,
@@ -122,16 +125,21 @@ impl Neighbour {
         let config = config(with.streams, with.timeout, max_memory, pace);
         let hello = admit::hello(max_memory, with.streams, with.timeout);
         let hello = Hello { session: Some(with.session), fresh: false, ..hello };
-        // The local end says what there is to say.
+        // The broker reports to the user, not this end.
         let peer = Peer::greeting(hello, Box::new(way), Some(finder), None, &config, pool, Arc::new(|_| {}))?;
-        Ok(Self { peer, travelled: Travelled::default(), fetching: Mutex::new(0), fetched: Condvar::new() })
+        Ok(Self {
+            peer,
+            traffic: TrafficCounter::default(),
+            fetching: Mutex::new(0),
+            fetched: Condvar::new(),
+        })
     }
 
-    /// Content of the source with this number there, for which there is a ticket, and its bytes on the way. `pages` is
-    /// what the sink has of it.
+    /// Fetches a batch that has a ticket, and returns it with its bytes on the wire. `source` is the granter's number;
+    /// `pages` are the page hashes of the sink.
     ///
     /// # Errors
-    /// [`ErrorKind::Unreachable`] if no connection is left; else what the other end says.
+    /// [`ErrorKind::Unreachable`] if no connection is left; else the error of the granter.
     pub fn read(
         &self,
         source: RootId,
@@ -142,16 +150,16 @@ impl Neighbour {
     ) -> Result<(BatchData, u64)> {
         let _turn = Turn::wait(self);
         let request = Request::Pull { root: source, batch: batch.clone(), pages, compress, ticket };
-        self.peer.read(&request, batch, &self.travelled)
+        self.peer.read(&request, batch, &self.traffic)
     }
 
-    /// What has come so far.
+    /// The traffic so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.travelled.get()
+        self.traffic.get()
     }
 
-    /// Connections that content comes over.
+    /// The number of connections.
     #[must_use]
     pub fn streams(&self) -> u32 {
         self.peer.streams()
@@ -162,20 +170,20 @@ impl Neighbour {
         self.peer.session.pace.set(rate);
     }
 
-    /// Ends the connections; who reads gets an error.
+    /// Ends the connections. Fetches in flight fail.
     pub fn close(&self) {
         self.peer.session.close(Duration::ZERO);
     }
 }
 
-/// The right to fetch one batch. While one is on its way on each connection the next one is asked for, and no more: what is
-/// asked for takes memory at both ends.
-struct Turn<'a>(&'a Neighbour);
+/// The right to fetch one batch. There are two in flight for each connection and no more, as each takes memory at both
+/// ends.
+struct Turn<'a>(&'a Puller);
 
 impl<'a> Turn<'a> {
-    fn wait(of: &'a Neighbour) -> Self {
+    fn wait(of: &'a Puller) -> Self {
         let mut fetching = of.fetching.lock();
-        // Connections come and go.
+        // The number of connections changes.
         while *fetching >= 2 * of.streams().max(1) + 2 {
             let look = Duration::from_millis(200);
             fetching = of.fetched.wait_timeout(fetching, look).0;

@@ -1,7 +1,7 @@
-//! Two remote ends that exchange content between themselves.
+//! The broker of a third-party copy: the local end, which introduces two remote ends to each other.
 //!
-//! The local end introduces them, and from then on says what is to be fetched and hears what became of it; the bytes do
-//! not pass it. Where the two cannot reach each other, or no longer, it relays: it reads here and writes there.
+//! The broker then asks the end of the sink to fetch each batch, and gets the outcome; the content does not pass it. If
+//! the two cannot reach each other, the broker relays: it reads content from one and writes it to the other.
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::net::IpAddr;
@@ -11,27 +11,31 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Batch, Compress, Error, ErrorKind, HungOperation, Result, Retry, Side, WriteDone};
+use haul_ssh::Note;
 use haul_wire::{
-    DirectAnswer, Kind, MAX_ADDRESSES, Neighbour, PairId, Reach, Request, Response, SessionId, encode, ticket,
+    DirectAnswer, Granter, Kind, MAX_ADDRESSES, PairId, Reach, Request, Response, SessionId, encode, ticket,
 };
 
-use super::direct::{Gate, hosts_of};
-use super::session::{OnReply, Pick, Session};
-use super::sink::{failed, fits};
-use super::{Peer, PeerConfig, Root, Transport, strange};
-use haul_ssh::Note;
+use crate::config::{PeerConfig, Transport};
+use crate::direct::hosts_of;
+use crate::gate::Gate;
+use crate::parts::{failed, fits};
+use crate::peer::{Peer, unexpected_answer};
+use crate::root::Root;
+use crate::session::Session;
+use crate::state::{OnReply, Pick};
 
-/// How long content waits for the two to find each other, before it is relayed for the time being.
+/// How long content waits for the two to connect before it is relayed meanwhile.
 const FIND: Duration = Duration::from_secs(1);
-/// How often two that lost each other are introduced again.
+/// How often the two are introduced again after they lost their connections.
 const AGAIN: u32 = 3;
-/// Batches that may be asked for and are not durable yet. What is durable is told up to half a second after it came.
+/// The most fetches in flight. A fetch is answered up to half a second after its content has arrived.
 const AHEAD: u32 = 128;
-/// How often it is looked whether the limit was changed.
+/// How often to check whether the rate limit was changed.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The end of a source and the end of a sink.
-pub struct Pair {
+pub struct Broker {
     source: Arc<Peer>,
     shared: Arc<Shared>,
 }
@@ -41,7 +45,7 @@ struct Shared {
     number: Option<PairId>,
     from: Arc<Session>,
     to: Arc<Session>,
-    /// Open when content comes through here.
+    /// Opened when content has to pass this host.
     gates: [Gate; 2],
     secret: [u8; 32],
     compress: Compress,
@@ -59,9 +63,9 @@ struct Shared {
 
 struct State {
     way: Way,
-    /// How often the two have found each other.
+    /// How often the two have connected.
     times: u32,
-    /// Fetches without an answer.
+    /// Fetches in flight.
     fetching: u32,
     ended: bool,
 }
@@ -70,20 +74,20 @@ struct State {
 enum Way {
     /// They are being introduced.
     Looking,
-    /// They reach each other.
+    /// They are connected.
     Direct,
-    /// They did, and do not any more.
+    /// They were connected, and lost their connections.
     Lost(String),
-    /// They do not.
+    /// They cannot connect: content is relayed.
     Relay,
 }
 
-impl Pair {
+impl Broker {
     /// Introduces the ends of a source and of a sink to each other, on a thread of its own. `note` hears which way
     /// content takes. A number is for one pair of one local end.
     ///
     /// # Errors
-    /// If there is no randomness, or no thread.
+    /// If the system has no randomness, or refuses a thread.
     pub fn introduce(
         number: PairId,
         from: &Arc<Peer>,
@@ -129,24 +133,24 @@ impl Pair {
         Ok(own)
     }
 
-    pub(super) fn source(&self) -> &Arc<Peer> {
+    pub(crate) fn source(&self) -> &Arc<Peer> {
         &self.source
     }
 
-    /// What has a sink's content fetched from `source`.
-    pub(super) fn fetcher(&self, source: Root) -> Fetcher {
+    /// Requests fetches from `source`.
+    pub(crate) fn fetcher(&self, source: Root) -> Fetcher {
         Fetcher { shared: self.shared.clone(), source }
     }
 }
 
-impl Drop for Pair {
+impl Drop for Broker {
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();
     }
 }
 
-/// Introduces the two, sees to their limit, and introduces them again when they have lost each other.
+/// Introduces the two, updates their rate limit, and introduces them again when they have lost their connections.
 fn keep(shared: &Weak<Shared>, number: PairId) {
     let mut rate = None;
     let mut lost = 0;
@@ -184,7 +188,7 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
     }
 }
 
-/// Asks a remote end; why it does not do it is in words.
+/// Makes a request. The error is a text for the user.
 fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String> {
     match of.call(request, Pick::Small, &|| None) {
         Ok((Response::Failed(error), _)) | Err(error) => Err(error.cause().to_owned()),
@@ -194,22 +198,21 @@ fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String>
 
 /// A remote end's public key and session, if it has a key.
 fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
-    let state = end.lock();
-    match (&state.answer, state.session) {
-        (Some(answer), Some(session)) => Ok((answer.key.clone(), session)),
+    match (end.answer(), end.id()) {
+        (Some(answer), Some(session)) => Ok((answer.key, session)),
         _ => Err(format!("{} has no key", end.dialer.name())),
     }
 }
 
-/// Where a remote end may come from: its addresses as it and this machine know them.
+/// The addresses from which a remote end may connect, as it and this host know them.
 fn whence(end: &Session) -> Vec<IpAddr> {
-    let address = end.lock().answer.as_ref().and_then(|answer| answer.address);
+    let address = end.answer().and_then(|answer| answer.address);
     let mut at = hosts_of(&*end.dialer, address);
     at.truncate(MAX_ADDRESSES);
     at
 }
 
-/// Has a remote end listen; gives its port and where that may be reached.
+/// Asks a remote end to listen. Returns its port and addresses.
 fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String> {
     let failed = |why: String| format!("{} cannot listen ({why})", end.dialer.name());
     match ask(end, request).map_err(failed)? {
@@ -232,13 +235,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Has the two connect, the sink's end to the source's or else the other way. Says how they are connected, or why
-    /// not.
+    /// Makes the two connect: the end of the sink to the end of the source, else the other way. Returns a description,
+    /// or why they cannot.
     fn meet(&self, pair: PairId, rate: Option<u64>) -> std::result::Result<String, String> {
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
         let ((key, session), (other, _)) = (known(&self.from)?, known(&self.to)?);
         let (streams, timeout) = (self.streams, self.timeout);
-        let with = Neighbour { name: a.clone(), key: key.clone(), session, streams, timeout, rate };
+        let with = Granter { name: a.clone(), key: key.clone(), session, streams, timeout, rate };
         let meet = |at| ask(&self.to, &Request::Meet { pair, with: with.clone(), at });
         let there = match listen(
             &self.from,
@@ -273,7 +276,7 @@ impl Shared {
         (self.note)(&format!("content goes from {a} to {b} directly, over TLS connections {how}"));
     }
 
-    /// From now on content comes through this machine.
+    /// From now on content is relayed.
     fn relay(&self, why: &str) {
         let state = self.lock();
         if state.ended {
@@ -287,7 +290,7 @@ impl Shared {
         self.gates.iter().for_each(Gate::open);
     }
 
-    /// What was begun when the two had met for the nth time says that they have lost each other.
+    /// A fetch that began after the two had connected for the nth time reports that they lost their connections.
     fn lost(&self, times: u32, error: &Error) {
         let state = self.lock();
         if state.times == times && matches!(state.way, Way::Direct) && self.number.is_some() {
@@ -295,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a batch may be asked for; gives how often the two had met by then. `None`: it is to be relayed.
+    /// Waits until a batch may be fetched. Returns how often the two had connected by then; `None`: relay it.
     fn begin(&self) -> Option<u32> {
         let mut state = self.lock();
         loop {
@@ -318,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// Keeps the limit for what goes over no connection.
+    /// Applies the rate limit to content that goes over no connection.
     fn pace(&self, batch: &Batch) {
         let len: u64 = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
         let mut left = usize::try_from(len).unwrap_or(0);
@@ -333,29 +336,29 @@ impl Shared {
     }
 }
 
-/// Has the content of one sink fetched from one source by its remote end.
-pub(super) struct Fetcher {
+/// Asks the remote end of a sink to fetch its content from a source.
+pub(crate) struct Fetcher {
     shared: Arc<Shared>,
     source: Root,
 }
 
 impl Fetcher {
-    /// Connections that content goes over between the two; `None` where it does not.
-    pub(super) fn streams(&self) -> Option<u32> {
+    /// The number of connections between the two; `None` if content is relayed.
+    pub(crate) fn streams(&self) -> Option<u32> {
         let direct = matches!(self.shared.lock().way, Way::Direct);
         direct.then(|| self.shared.connections.load(Ordering::Relaxed))
     }
 
-    /// What the end of the source waits for.
-    pub(super) fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.source.hung(patience)
+    /// The operations that hang at the end of the source.
+    pub(crate) fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.source.hung(timeout)
     }
 
     /// As [`haul_core::Sink::fetch`].
-    pub(super) fn fetch(&self, sink: &Root, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
+    pub(crate) fn fetch(&self, sink: &Root, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         let shared = &self.shared;
         let request = self.request(sink, batch);
-        // What is too large for a frame is sent in parts, which takes content that is here.
+        // A batch that is too large for a frame is sent in parts, for which content has to be relayed.
         let Some(mut frame) = request else {
             shared.gates.iter().for_each(Gate::open);
             return Some(done);
@@ -365,7 +368,7 @@ impl Fetcher {
             shared.pace(batch);
         }
         let (pair, count) = (shared.clone(), batch.slices.len());
-        let travelled = sink.travelled.clone();
+        let traffic = sink.traffic.clone();
         let on_reply: OnReply = Box::new(move |reply| {
             pair.answered();
             let error = match reply.and_then(|reply| pair.to.open_reply(reply, None)) {
@@ -373,10 +376,10 @@ impl Fetcher {
                     if outcomes.len() == count =>
                 {
                     if outcomes.iter().all(std::result::Result::is_ok) {
-                        travelled.matched(matched_bytes);
+                        traffic.matched(matched_bytes);
                     }
                     let wire_bytes = usize::try_from(wire_bytes).unwrap_or(usize::MAX);
-                    travelled.count(wire_bytes, method);
+                    traffic.count(wire_bytes, method);
                     pair.to.pace.outbound.count(wire_bytes);
                     pair.connections.store(streams, Ordering::Relaxed);
                     return done(outcomes);
@@ -387,7 +390,7 @@ impl Fetcher {
                 }
                 Ok((Response::Failed(error), _)) | Err(error) => error,
                 Ok((Response::Gone, _)) => pair.to.unreachable("the far end lost what it had open"),
-                Ok(_) => strange(),
+                Ok(_) => unexpected_answer(),
             };
             done(failed(count, &error));
         });

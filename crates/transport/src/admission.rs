@@ -1,17 +1,17 @@
-//! Who may wait at a port to prove who they are, when more come than there are places: see [`Door`].
+//! Admission of unauthenticated connections at a port, when more arrive than there are slots: see [`Admission`].
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Places for strangers, and as many for those who come from where the other end is expected.
+/// Slots for connections from unknown addresses, and as many for connections from expected addresses.
 pub(crate) const PLACES: usize = 128;
-/// Places for the strangers of one source.
+/// Slots for the unknown connections of one network.
 const OF_ONE_SOURCE: usize = 32;
-/// How long half of the places are kept for who got them: two round trips of 250 ms, which a proof takes.
+/// How long half of the slots are reserved for their connections: a handshake takes two round trips, of 250 ms here.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Where somebody comes from: an IPv4 address, or the 64 bits of an IPv6 address that one network has.
+/// The network of a connection: an IPv4 address, or the first 64 bits of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Source(u128);
 
@@ -28,50 +28,50 @@ struct Waiting<T> {
     number: u64,
     expected: bool,
     source: Source,
-    /// How many of its source wait in its room.
+    /// How many connections of its network wait in the same pool of slots.
     of_source: usize,
-    /// Until when nobody may take the place.
+    /// Until when no other connection may take the slot.
     kept_until: Option<Instant>,
     what: T,
 }
 
-/// Those who wait.
+/// The connections that wait for their handshake.
 ///
-/// There are two rooms: one for the addresses that the other end is expected from, one for strangers. So no number of
-/// strangers takes a place from the other end, where its address is known.
+/// There are two pools of slots: one for the addresses that the other end is expected from, one for all others. So no
+/// number of other connections takes a slot from the other end, if its address is known.
 ///
-/// Within a room a newcomer takes the place of somebody of the source that has most there; who comes from the largest
-/// source himself takes one of his own. So 62 sources or fewer never push out who is alone at his address. Where all
-/// are alone, chance decides, and two rules give it to the slow as well as to the many: half of the places are kept for
-/// [`GRACE`] for who gets them, and in the other half somebody is picked at random. Of a flood of `r` connections a
-/// second, each from an address of its own, somebody whose proof takes `t` seconds survives with the chance
-/// `k + (1 - k)(1 - 1/64)^(rt)`, where `k = min(1, 64 / 0.5r)`, as long as `t` is within the grace. Pushing out who
-/// waited longest instead gives 0 once `rt` exceeds the number of places.
-pub(crate) struct Door<T> {
+/// If a pool is full, a new connection takes the slot of a connection of the network that has the most slots there,
+/// which may be its own network. So up to 62 networks never evict the only connection of another one. If each network
+/// has one connection, chance decides, in two ways: half of the slots are reserved for [`GRACE`] for the connections
+/// that got them, and in the other half a random connection is evicted. In a flood of `r` connections per second, each
+/// from its own address, a connection whose handshake takes `t` seconds survives with the probability `k + (1 - k)(1 -
+/// 1/64)^(rt)`, where `k = min(1, 64 / 0.5r)`, as long as `t` is within the grace. Evicting the oldest connection
+/// instead gives 0 once `rt` exceeds the number of slots.
+pub(crate) struct Admission<T> {
     expected: Vec<IpAddr>,
     waiting: Vec<Waiting<T>>,
     entered: u64,
     chance: RandomState,
 }
 
-/// What becomes of a newcomer.
+/// The result for a new connection.
 pub(crate) enum Entry<T> {
-    /// It waits under this number; somebody else may have lost the place.
+    /// It waits under this number. The other value was evicted for it.
     In(u64, Option<T>),
-    /// There is no place for it.
+    /// There is no slot for it.
     Refused,
 }
 
-impl<T> Door<T> {
-    /// A door at which the other end is expected from these addresses.
+impl<T> Admission<T> {
+    /// A admission at which the other end is expected from these addresses.
     pub(crate) fn new(expected: &[IpAddr]) -> Self {
         let expected = expected.iter().map(IpAddr::to_canonical).collect();
         Self { expected, waiting: Vec::new(), entered: 0, chance: RandomState::new() }
     }
 
-    /// Somebody comes from an address.
+    /// A connection arrives from an address.
     pub(crate) fn enter(&mut self, from: IpAddr, what: T, now: Instant) -> Entry<T> {
-        // A socket for both families tells IPv4 addresses as IPv6 ones.
+        // A dual-stack socket reports IPv4 addresses as IPv6 addresses.
         let from = from.to_canonical();
         let expected = self.expected.contains(&from);
         let source = Source::of(from);
@@ -90,7 +90,7 @@ impl<T> Door<T> {
         Entry::In(number, loser)
     }
 
-    /// Who has this number has proved something, or has gone.
+    /// The connection with this number has finished its handshake, or has ended.
     pub(crate) fn leave(&mut self, number: u64) {
         if let Some(at) = self.waiting.iter().position(|one| one.number == number) {
             self.remove(at);
@@ -103,14 +103,14 @@ impl<T> Door<T> {
         gone.what
     }
 
-    /// Counts those of a source anew.
+    /// Counts the connections of a network again.
     fn count(&mut self, expected: bool, source: Source) {
         let is_one = |one: &Waiting<T>| one.source == source && one.expected == expected;
         let count = self.waiting.iter().filter(|one| is_one(one)).count();
         self.waiting.iter_mut().filter(|one| is_one(one)).for_each(|one| one.of_source = count);
     }
 
-    /// Who has to go for somebody of this source, if anybody. `Err`: the newcomer itself.
+    /// The connection that a new one of this network evicts, if any. `Err`: the new one is refused.
     fn loser(&self, expected: bool, source: Source, now: Instant) -> Result<Option<usize>, ()> {
         let room = || self.waiting.iter().enumerate().filter(move |(_, one)| one.expected == expected);
         let own = room().find(|(_, one)| one.source == source).map_or(0, |(_, one)| one.of_source);
@@ -120,7 +120,7 @@ impl<T> Door<T> {
         }
         let replaceable =
             || room().filter(|(_, one)| !is_kept(one, now) && (is_full || one.source == source));
-        // The newcomer counts, too.
+        // The new connection counts as well.
         let weight = |one: &Waiting<T>| one.of_source + usize::from(one.source == source);
         let most = replaceable().map(|(_, one)| weight(one)).max().unwrap_or(0);
         if most < own + 1 {
@@ -142,7 +142,7 @@ mod tests {
 
     /// Somebody with a number, who comes from one of many addresses.
     struct Scene {
-        door: Door<u32>,
+        admission: Admission<u32>,
         now: Instant,
         /// Who lost the place, or got none.
         lost: Vec<u32>,
@@ -152,15 +152,15 @@ mod tests {
 
     impl Scene {
         fn new(expected: &[IpAddr]) -> Self {
-            Self { door: Door::new(expected), now: Instant::now(), lost: Vec::new() }
+            Self { admission: Admission::new(expected), now: Instant::now(), lost: Vec::new() }
         }
 
         fn come(&mut self, who: u32, from: IpAddr) {
-            match self.door.enter(from, who, self.now) {
+            match self.admission.enter(from, who, self.now) {
                 Entry::In(_, loser) => self.lost.extend(loser),
                 Entry::Refused => self.lost.push(who),
             }
-            assert!(self.door.waiting.len() <= 2 * PLACES, "bounded");
+            assert!(self.admission.waiting.len() <= 2 * PLACES, "bounded");
         }
 
         /// Strangers come, one after the other in so much time, from so many addresses in turn.
@@ -230,9 +230,9 @@ mod tests {
         for number in 0..500 {
             scene.come(1000 + number, six(u128::from(number) << 32));
         }
-        assert_eq!(scene.door.waiting.len(), OF_ONE_SOURCE, "one network has 64 bits of addresses");
+        assert_eq!(scene.admission.waiting.len(), OF_ONE_SOURCE, "one network has 64 bits of addresses");
         scene.come(1, six(1 << 64));
-        assert_eq!(scene.door.waiting.len(), OF_ONE_SOURCE + 1, "another one has places of its own");
+        assert_eq!(scene.admission.waiting.len(), OF_ONE_SOURCE + 1, "another one has places of its own");
     }
 
     #[test]
@@ -240,11 +240,11 @@ mod tests {
         let mut scene = Scene::new(&[PEER]);
         for round in 0..1000 {
             let from = if round % 2 == 0 { PEER } else { stranger(round) };
-            let Entry::In(number, None) = scene.door.enter(from, round, scene.now) else {
+            let Entry::In(number, None) = scene.admission.enter(from, round, scene.now) else {
                 panic!("there is room")
             };
-            scene.door.leave(number);
+            scene.admission.leave(number);
         }
-        assert!(scene.door.waiting.is_empty());
+        assert!(scene.admission.waiting.is_empty());
     }
 }

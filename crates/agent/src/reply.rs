@@ -1,0 +1,122 @@
+//! The answer to a request: exactly one, from whichever thread has it.
+
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use haul_codec::Sending;
+use haul_core::{Buffer, Error, ErrorKind, Side};
+use haul_transport::Liveness;
+use haul_wire::{Kind, Response, encode};
+
+/// Content of a response, until it is written.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    pub(crate) content: Buffer,
+    /// Dropped when the content was written, which measures the time that sending took.
+    pub(crate) sending: Option<Sending>,
+}
+
+/// A message to the thread that writes.
+pub(crate) enum Out {
+    Frame(Vec<u8>, Option<Outgoing>),
+    End,
+}
+
+/// The responses of one connection that wait to be written. Adding one never waits for the network, as the threads of
+/// sinks add them.
+pub(crate) struct Outbox {
+    pub(crate) liveness: Arc<Liveness>,
+    out: Sender<Out>,
+}
+
+impl Outbox {
+    /// An outbox, and the end that the writing thread takes from.
+    pub(crate) fn new() -> (Arc<Self>, Receiver<Out>) {
+        let (out, from) = unbounded();
+        (Arc::new(Self { liveness: Arc::default(), out }), from)
+    }
+
+    /// Adds a message. On a dead connection it is dropped.
+    pub(crate) fn send(&self, out: Out) {
+        let _ = self.out.send(out);
+    }
+
+    /// Ends both threads of the connection.
+    pub(crate) fn end(&self) {
+        self.liveness.end();
+        self.send(Out::End);
+    }
+
+    fn is_ended(&self) -> bool {
+        self.liveness.is_ended()
+    }
+}
+
+/// The duty to answer one request. If it is dropped without an answer, the request fails.
+pub(crate) struct Reply {
+    /// `None` once it was answered.
+    to: Option<Arc<Outbox>>,
+    id: u64,
+}
+
+impl Reply {
+    pub(crate) fn new(to: Arc<Outbox>, id: u64) -> Self {
+        Self { to: Some(to), id }
+    }
+
+    /// The number of the request.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether the connection has ended, so that nobody would get the answer.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.to.as_ref().is_none_or(|to| to.is_ended())
+    }
+
+    /// Answers.
+    pub(crate) fn send(self, response: &Response) {
+        self.send_with(response, Outgoing::default());
+    }
+
+    /// Answers with content.
+    pub(crate) fn send_with(self, response: &Response, content: Outgoing) {
+        let len = content.content.bytes().len();
+        let (frame, content) = match encode(Kind::Response, self.id, response, len) {
+            Ok(frame) => (frame, (len > 0).then_some(content)),
+            Err(_) => match encode(Kind::Response, self.id, &Response::TooLarge, 0) {
+                Ok(frame) => (frame, None),
+                Err(_) => return,
+            },
+        };
+        self.send_out(frame, content);
+    }
+
+    /// Answers with a frame that was encoded before.
+    pub(crate) fn send_frame(self, frame: &[u8]) {
+        let mut frame = frame.to_vec();
+        if haul_wire::set_id(&mut frame, self.id).is_ok() {
+            self.send_out(frame, None);
+        }
+    }
+
+    fn send_out(mut self, frame: Vec<u8>, content: Option<Outgoing>) {
+        if let Some(to) = self.to.take()
+            && !to.is_ended()
+        {
+            to.send(Out::Frame(frame, content));
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            let error = Error::new(ErrorKind::Io, Side::Local, "carry out a request", "the far haul failed");
+            let response = Response::Failed(error);
+            if let Ok(frame) = encode(Kind::Response, self.id, &response, 0) {
+                to.send(Out::Frame(frame, None));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Opens sources and sinks at the remote end.
+
+use std::sync::Arc;
+
+use haul_core::{Place, Result, Sink, SinkOptions, Source};
+use haul_wire::Request;
+
+use super::peer::Peer;
+use super::root::Root;
+use super::sink::PeerSink;
+use super::source::PeerSource;
+use super::third_party::broker::Broker;
+
+impl Peer {
+    /// Opens a source at the remote end.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
+        let root = self.open(|root| Request::OpenSource { root, place: place.clone() })?;
+        Ok(Arc::new(PeerSource { root: Root::new(self, root) }))
+    }
+
+    /// Opens a sink at the remote end.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        let root =
+            self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
+        Ok(Arc::new(PeerSink::new(Root::new(self, root))))
+    }
+
+    /// Opens a sink at the remote end of a pair whose content comes from `source` at the other.
+    ///
+    /// # Errors
+    /// If one of them cannot be opened.
+    pub fn open_sink_of(
+        self: &Arc<Self>,
+        place: &Place,
+        options: &SinkOptions,
+        broker: &Broker,
+        source: &Place,
+    ) -> Result<Arc<dyn Sink>> {
+        let root = broker.source().open(|root| Request::OpenSource { root, place: source.clone() })?;
+        let source = Root::new(broker.source(), root);
+        let root =
+            self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
+        Ok(Arc::new(PeerSink::new(Root::new(self, root)).fetching(broker, source)))
+    }
+}

@@ -1,0 +1,261 @@
+//! A peer: one session with a remote haul, and the calls that every root makes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_codec::Packer;
+use haul_core::location::SshHost;
+use haul_core::{Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pressure, Result, Side};
+use haul_ssh::dial::Dial;
+use haul_ssh::{Errand, Note, SshDialer};
+use haul_wire::{FrameError, Hello, Request, Response, RootId, check};
+
+use super::admit;
+use super::config::{PeerConfig, Transport};
+use super::direct::Finder;
+use super::gate::Gate;
+use super::hint::Hint;
+use super::session::Session;
+use super::state::Pick;
+use super::supervisor::SessionSupervisor;
+use super::traffic::TrafficCounter;
+
+/// How long the remote end may take to make durable what it has accepted, once everything was sent. After that only the
+/// local ssh processes are ended: the remote process goes on with it.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long another haul may hold a sink before opening it fails. The remote process of a run that was just killed is
+/// gone in a moment.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A session with a remote haul: any number of roots over any number of connections. Dropping it ends it.
+pub struct Peer {
+    pub(super) session: Arc<Session>,
+    pub(super) packer: Arc<Packer>,
+    pub(super) compress: Compress,
+    /// Opens when the search for a direct connection may begin.
+    pub(super) gate: Gate,
+    next_root: AtomicU32,
+    pub(super) next_scan: AtomicU32,
+}
+
+impl Peer {
+    /// Logs in, starts the remote haul and greets it, on the first connection. More connections are opened as work
+    /// comes. `note` gets messages for the user. ssh may ask for a password on the terminal.
+    ///
+    /// # Errors
+    /// [`haul_core::ErrorKind::Unreachable`] or [`haul_core::ErrorKind::Protocol`], with a hint.
+    pub fn connect(host: &SshHost, config: &PeerConfig, pool: &BufferPool, note: Note) -> Result<Arc<Self>> {
+        let errand = Errand::Agent(config.remote_haul.clone());
+        let dialer = SshDialer::new(host, &config.ssh, errand, note.clone())?;
+        let name = host.to_string();
+        let words: Vec<&str> = config.ssh.shell.iter().map(String::as_str).chain([&name[..]]).collect();
+        let hint = config.hints.as_deref().map(|folder| Hint::of(folder, &words));
+        Self::begin(Box::new(dialer), config, hint, pool, note)
+    }
+
+    /// As [`Peer::connect`], over connections of another kind.
+    ///
+    /// # Errors
+    /// As [`Peer::connect`].
+    pub fn over(
+        dialer: Box<dyn Dial>,
+        config: &PeerConfig,
+        pool: &BufferPool,
+        note: Note,
+    ) -> Result<Arc<Self>> {
+        Self::begin(dialer, config, None, pool, note)
+    }
+
+    fn begin(
+        dialer: Box<dyn Dial>,
+        config: &PeerConfig,
+        hint: Option<Hint>,
+        pool: &BufferPool,
+        note: Note,
+    ) -> Result<Arc<Self>> {
+        let direct = Finder::new(config)?;
+        let mut hello = admit::hello(config.max_memory, config.streams, config.ssh.timeout.max(2));
+        hello.iops = config.iops;
+        hello.direct = direct.as_ref().map(Finder::offer);
+        Self::greeting(hello, dialer, direct, hint, config, pool, note)
+    }
+
+    pub(super) fn greeting(
+        hello: Hello,
+        dialer: Box<dyn Dial>,
+        direct: Option<Finder>,
+        hint: Option<Hint>,
+        config: &PeerConfig,
+        pool: &BufferPool,
+        note: Note,
+    ) -> Result<Arc<Self>> {
+        let timeout = config.ssh.timeout.max(2);
+        let seconds = Duration::from_secs(timeout.into());
+        let through_ssh = config.transport != Transport::Tls;
+        let pace = config.pace.clone();
+        let session = Arc::new(Session::new(dialer, through_ssh, pool.clone(), note, seconds, pace));
+        // From here on, dropping `peer` ends the session, whatever fails.
+        let peer = Arc::new(Self {
+            session: session.clone(),
+            packer: Packer::new(pool, 0),
+            compress: config.compress,
+            gate: direct.as_ref().map_or_else(|| Gate::new(true), |direct| direct.gate.clone()),
+            next_root: AtomicU32::new(1),
+            next_scan: AtomicU32::new(1),
+        });
+        let mut supervisor = SessionSupervisor::new(session, hello, config.streams, direct, hint);
+        supervisor.first()?;
+        thread::Builder::new()
+            .name("haul-keeper".to_owned())
+            .spawn(move || supervisor.run())
+            .map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
+        Ok(peer)
+    }
+
+    /// Content has to pass this host: starts the search that [`PeerConfig::defer`] held back.
+    pub fn look_around(&self) {
+        self.gate.open();
+    }
+
+    /// The name of the remote end, for display.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.session.dialer.name()
+    }
+
+    /// Lowers the priority of the remote process, and returns how long other processes on its host waited since the
+    /// last call; `None` if its kernel does not report that. To be called about once a second.
+    ///
+    /// # Errors
+    /// If the remote end cannot be reached.
+    pub fn nice(&self) -> Result<Option<Pressure>> {
+        match self.call(&Request::Nice)? {
+            Response::Nice(pressure) => Ok(pressure),
+            _ => Err(unexpected_answer()),
+        }
+    }
+
+    pub(super) fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
+        let root = self.next_root.fetch_add(1, Ordering::Relaxed);
+        let request = request(root);
+        self.session.remember_root(root, request.clone());
+        let give_up = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            match self.call(&request) {
+                Ok(Response::Done) => return Ok(root),
+                Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
+                    thread::sleep(Duration::from_millis(250));
+                }
+                other => {
+                    self.session.forget_root(root);
+                    return Err(other.err().unwrap_or_else(unexpected_answer));
+                }
+            }
+        }
+    }
+
+    /// Makes a small request. [`Response::Failed`] becomes an error.
+    pub(super) fn call(&self, request: &Request) -> Result<Response> {
+        self.call_on(request, Pick::Small)
+    }
+
+    /// As [`Peer::call`], on another kind of connection.
+    pub(super) fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
+        match self.session.call(request, pick, &|| None)?.0 {
+            Response::Failed(error) => Err(error),
+            Response::Gone => Err(self.session.unreachable("the far end lost what it had open")),
+            response => Ok(response),
+        }
+    }
+
+    /// Makes one request for many items, and splits it until each part fits into a frame. An item that does not fit by
+    /// itself gets an error.
+    pub(super) fn call_each<T: Clone, A>(
+        &self,
+        operation: &str,
+        items: &[T],
+        request: &dyn Fn(Vec<T>) -> Request,
+        answers: &dyn Fn(Response) -> Option<Vec<Result<A>>>,
+    ) -> Result<Vec<Result<A>>> {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let response = match self.call(&request(items.to_vec())) {
+            Err(error) if error == FrameError::TooLarge.into() => Response::TooLarge,
+            other => other?,
+        };
+        if response != Response::TooLarge {
+            return match answers(response) {
+                Some(answers) if answers.len() == items.len() => Ok(answers),
+                _ => Err(unexpected_answer()),
+            };
+        }
+        if items.len() == 1 {
+            return Ok(vec![Err(too_large(operation))]);
+        }
+        let (first, second) = items.split_at(items.len() / 2);
+        let mut all = self.call_each(operation, first, request, answers)?;
+        all.extend(self.call_each(operation, second, request, answers)?);
+        Ok(all)
+    }
+
+    /// Reads the content of a batch. Returns it with its bytes on the wire.
+    pub(super) fn read(
+        &self,
+        request: &Request,
+        batch: &Arc<Batch>,
+        travelled: &TrafficCounter,
+    ) -> Result<(BatchData, u64)> {
+        check::batch(batch)?;
+        let session = &self.session;
+        let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
+        let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
+        match response {
+            // Equal pages are possible only if the request has page hashes.
+            Response::Read { slices, .. }
+                if !matches!(
+                    request,
+                    Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. }
+                ) && slices.iter().flatten().any(|read| read.same_len() > 0) =>
+            {
+                Err(unexpected_answer())
+            }
+            Response::Read { mut slices, packing } => {
+                let mut content = content.unwrap_or_default();
+                let wire_bytes = content.bytes().len();
+                travelled.count(wire_bytes, packing.map(|packing| packing.method));
+                self.packer.unpack(packing, &mut slices, &mut content);
+                let data = BatchData { batch: batch.clone(), slices, content, at_hand: false };
+                Ok((data, wire_bytes as u64))
+            }
+            Response::Failed(error) => Err(error),
+            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
+            _ => Err(unexpected_answer()),
+        }
+    }
+
+    pub(super) fn streams(&self) -> u32 {
+        self.session.streams()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.session.close(END_TIMEOUT);
+        // Threads that wait at the gate end.
+        self.gate.end();
+    }
+}
+
+/// The error of a response of another kind than the request asks for.
+pub(super) fn unexpected_answer() -> Error {
+    FrameError::Rule("another answer than was asked for").into()
+}
+
+/// The error of an item that does not fit into a frame by itself.
+pub(super) fn too_large(operation: &str) -> Error {
+    let why = "its names or extended attributes are larger than the protocol allows";
+    Error::new(ErrorKind::Unsupported, Side::Wire, operation, why)
+}

@@ -1,0 +1,47 @@
+//! A source or a sink that is open at the remote end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::{HungOperation, Traffic};
+use haul_wire::{Kind, Request, RootId, encode};
+
+use super::peer::Peer;
+use super::state::Pick;
+use super::traffic::TrafficCounter;
+use super::watch::Watch;
+
+/// A source or a sink that is open at the remote end until this is dropped.
+pub(super) struct Root {
+    pub(super) peer: Arc<Peer>,
+    pub(super) id: RootId,
+    pub(super) traffic: Arc<TrafficCounter>,
+    watch: Watch,
+}
+
+impl Root {
+    pub(super) fn new(peer: &Arc<Peer>, id: RootId) -> Self {
+        Self { peer: peer.clone(), id, traffic: Arc::default(), watch: Watch::default() }
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        Traffic { tcp: self.peer.session.tcp(), ..self.traffic.get() }
+    }
+
+    /// The operations that hang for `timeout`, as far as the remote end has reported them.
+    pub(super) fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.watch.hung(&self.peer.session, self.id, timeout)
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let session = &self.peer.session;
+        session.forget_root(self.id);
+        if session.has_connections()
+            && let Ok(mut frame) = encode(Kind::Request, 0, &Request::Close { root: self.id }, 0)
+        {
+            session.submit(&mut frame, &[], Pick::Small, None, Box::new(|_| {}));
+        }
+    }
+}

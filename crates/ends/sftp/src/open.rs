@@ -1,0 +1,37 @@
+//! Opens sources and sinks at the server.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use haul_core::{Place, Result, Side, Sink, SinkOptions, Source};
+
+use super::session::Sftp;
+use super::source::SftpSource;
+use super::state::SftpSink;
+use super::tree::Tree;
+
+impl Sftp {
+    /// Opens a source at the server.
+    ///
+    /// # Errors
+    /// If the path cannot be resolved.
+    pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
+        let tree = Tree::open(self.clone(), place, Side::Source)?;
+        Ok(Arc::new(SftpSource::new(tree)))
+    }
+
+    /// Opens a sink at the server. Missing directories above the root are created with the first entry.
+    ///
+    /// # Errors
+    /// If the path cannot be resolved.
+    pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        if !self.warned.swap(true, Ordering::Relaxed) && !options.verify_disk {
+            self.pool.note(&format!(
+                "nothing of haul's checks what arrives at {}: `--verify disk` reads it back",
+                self.pool.name()
+            ));
+        }
+        let tree = Tree::open(self.clone(), place, Side::Destination)?;
+        Ok(Arc::new(SftpSink::new(tree, options.clone())))
+    }
+}

@@ -1,0 +1,233 @@
+//! The state of a sink at an SFTP server: staged files, large files, directories that it created, and how files are
+//! renamed into place.
+
+use haul_core::sync::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
+use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SLICE_LEN, SinkOptions};
+use haul_ends::dirs::Dirs;
+use haul_ends::metadata_warnings::MetadataWarnings;
+
+use super::conn::Conn;
+use super::large_file::LargeFile;
+use super::listing::list;
+use super::meta::{self, Change};
+use super::packet::{self, Request};
+use super::pipeline::Pipeline;
+use super::reply::Fault;
+use super::tree::{Tree, is_dir};
+
+/// A disk with less free space than this counts as full when a write fails.
+const FULL: u64 = 1024 * 1024;
+/// Entries whose metadata one pipeline sets at most.
+const SET_AT_ONCE: usize = 1024;
+
+/// A tree at an SFTP server, to be written.
+pub(super) struct SftpSink {
+    pub(super) tree: Tree,
+    pub(super) options: SinkOptions,
+    pub(super) dirs: Dirs,
+    pub(super) notes: MetadataWarnings,
+    /// Directories that were created before they were offered, because of an entry in them.
+    made: Mutex<HashSet<RelPath>>,
+    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
+    /// Makes the staging names of this run unique: the server may still work on files of a killed run.
+    run: u64,
+    count: AtomicU64,
+    staged: Mutex<Staging>,
+}
+
+/// Paths of files that were staged.
+#[derive(Default)]
+struct Staging {
+    /// Staged files in use.
+    active: HashSet<Vec<u8>>,
+    /// Staged files to remove.
+    left: Vec<Vec<u8>>,
+}
+
+/// The staging name of a small file or a link. Without [`Part::done`], the file is removed at the end.
+pub(super) struct Part<'a> {
+    sink: &'a SftpSink,
+    remote: Vec<u8>,
+    done: bool,
+}
+
+impl Part<'_> {
+    /// The path at the server.
+    pub(super) fn remote(&self) -> &[u8] {
+        &self.remote
+    }
+
+    /// It was renamed into place.
+    pub(super) fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut staging = self.sink.staging();
+        staging.active.remove(&self.remote);
+        if !self.done {
+            staging.left.push(std::mem::take(&mut self.remote));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+impl SftpSink {
+    pub(super) fn new(tree: Tree, options: SinkOptions) -> Self {
+        let mut run = [0; 8];
+        // Without randomness, the time is used.
+        if rustix::rand::getrandom(&mut run, rustix::rand::GetRandomFlags::empty()).is_err() {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            run = now.as_nanos().to_le_bytes()[..8].try_into().unwrap_or_default();
+        }
+        Self {
+            tree,
+            options,
+            dirs: Dirs::default(),
+            notes: MetadataWarnings::default(),
+            made: Mutex::default(),
+            large_files: Mutex::default(),
+            run: u64::from_le_bytes(run),
+            count: AtomicU64::new(0),
+            staged: Mutex::default(),
+        }
+    }
+
+    fn staging(&self) -> MutexGuard<'_, Staging> {
+        lock(&self.staged)
+    }
+
+    /// Takes the staged files that nobody needs any more, to remove them.
+    pub(super) fn take_left(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.staging().left)
+    }
+
+    /// A new staging name for the entry at `path`.
+    pub(super) fn stage(&self, path: &RelPath) -> Part<'_> {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
+        let remote = self.tree.beside(path, &staging_name(&unique, PART));
+        self.staging().active.insert(remote.clone());
+        Part { sink: self, remote, done: false }
+    }
+
+    /// Requests to rename the staged file at `from` to the entry at `to`.
+    pub(super) fn ask_publish(&self, pipeline: &mut Pipeline<'_>, conn: &Conn, from: &[u8], to: &RelPath) {
+        let to = &self.tree.remote(to);
+        if conn.server.posix_rename {
+            pipeline.ask(&Request::PosixRename { from, to });
+        } else {
+            pipeline.ask(&Request::Remove { path: to });
+            pipeline.ask(&Request::Rename { from, to });
+        }
+    }
+
+    /// Takes the answer to [`SftpSink::ask_publish`].
+    pub(super) fn take_publish(&self, pipeline: &mut Pipeline<'_>, conn: &Conn) -> Result<(), Fault> {
+        if !conn.server.posix_rename {
+            // Usually the name did not exist.
+            let _removed = pipeline.next_reply();
+        }
+        pipeline.next_reply().ok()
+    }
+
+    /// The directory was created because of an entry in it.
+    pub(super) fn has_made(&self, dir: &RelPath) {
+        lock(&self.made).insert(dir.clone());
+    }
+
+    /// Whether [`SftpSink::has_made`] was called for it. Forgets it.
+    pub(super) fn was_made(&self, dir: &RelPath) -> bool {
+        lock(&self.made).remove(dir)
+    }
+
+    pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        lock(&self.large_files).get(path).cloned()
+    }
+
+    pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
+        lock(&self.large_files).insert(path.clone(), Arc::new(large));
+    }
+
+    pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        lock(&self.large_files).remove(path)
+    }
+
+    pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
+        let mut changed = Vec::with_capacity(changes.len());
+        for changes in changes.chunks(SET_AT_ONCE) {
+            changed.extend(meta::set_all(&self.tree, &self.notes, self.options.owner_by_name, changes)?);
+        }
+        Ok(changed)
+    }
+
+    /// The error of a write. SFTP has no status for a full disk, so this asks for the free space.
+    pub(super) fn write_error(&self, conn: &Conn, operation: &str, entry: &Entry, fault: Fault) -> Error {
+        // Other processes may have freed some space meanwhile.
+        let wanted = entry.len.clamp(FULL, SLICE_LEN);
+        let full = matches!(fault, Fault::Status(packet::FAILURE, _))
+            && self.tree.room(conn).is_some_and(|(bytes, files)| bytes < wanted || files == 0);
+        if full {
+            let cause = "No space left on device";
+            return self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);
+        }
+        self.tree.error(operation, &entry.path, fault)
+    }
+
+    /// Removes names, whether they exist or not.
+    pub(super) fn remove_all(&self, paths: &[Vec<u8>]) -> Result<()> {
+        self.tree.pool().on_one(|conn| {
+            let mut pipeline = Pipeline::new(conn);
+            paths.iter().for_each(|path| pipeline.ask(&Request::Remove { path }));
+            while let Some(reply) = pipeline.next() {
+                if let Err(Fault::Lost(error)) = reply.ok() {
+                    return Err(error);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes what interrupted runs left in directories and no run can resume: staged files without a journal, and
+    /// journals without a staged file. A refusal is no error.
+    pub(super) fn clean(&self, dirs: &[Vec<u8>]) -> Result<()> {
+        if dirs.is_empty() {
+            return Ok(());
+        }
+        let found = self.tree.pool().on_one(|conn| {
+            let mut found: HashSet<Vec<u8>> = HashSet::new();
+            list(conn, dirs, &mut |at, names| {
+                for (name, attrs) in names {
+                    if is_staging_name(&name) && !is_dir(&attrs) {
+                        found.insert([&dirs[at][..], b"/", &name].concat());
+                    }
+                }
+                Ok(true)
+            })?;
+            Ok(found)
+        })?;
+        let other = |path: &[u8]| {
+            let (end, other) = if path.ends_with(PART) { (PART, JOURNAL) } else { (JOURNAL, PART) };
+            [&path[..path.len() - end.len()], other].concat()
+        };
+        let mut stale: Vec<Vec<u8>> =
+            found.iter().filter(|path| !found.contains(&other(path))).cloned().collect();
+        let active: HashSet<Vec<u8>> = lock(&self.large_files)
+            .values()
+            .flat_map(|large| [large.part().to_vec(), large.journal().to_vec()])
+            .chain(self.staging().active.iter().cloned())
+            .collect();
+        stale.retain(|path| !active.contains(path));
+        self.remove_all(&stale)
+    }
+}
