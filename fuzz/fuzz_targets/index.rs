@@ -1,7 +1,7 @@
-//! Arbitrary bytes as an index, whole and with the hash that it needs.
+//! Arbitrary bytes as an index, with and without a valid hash.
 #![no_main]
 
-// What reads it is a part of a crate that needs compressors and files.
+// The modules that read it. Their crate depends on more.
 #[allow(dead_code)]
 #[path = "../../crates/index/src/format.rs"]
 mod format;
@@ -19,11 +19,11 @@ use haul_core::RelPath;
 use haul_fuzz::within;
 use libfuzzer_sys::fuzz_target;
 
-/// What serde may reserve for lists by the word of the file, a mebibyte for each, and what hashing it takes.
+/// serde reserves up to a mebibyte for each list; hashing takes a buffer.
 const BASE: usize = 4 * 1024 * 1024;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Two bytes say how long the footer is; what is before it are blocks.
+    // The first two bytes are the length of the footer. The blocks precede it.
     let Some((split, body)) = bytes.split_first_chunk::<2>() else { return };
     let footer = usize::from(u16::from_le_bytes(*split)).min(body.len());
     let mut whole = format::MAGIC.to_vec();

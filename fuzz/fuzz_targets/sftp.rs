@@ -1,7 +1,7 @@
 //! Arbitrary bytes as the packets of an SFTP server.
 #![no_main]
 
-// The codec is a module of a crate that would bring all ends along.
+// The codec. Its crate depends on more.
 #[allow(dead_code)]
 #[path = "../../crates/ends/sftp/src/packet.rs"]
 mod packet;

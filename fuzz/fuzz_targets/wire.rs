@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a stream of frames, and each body as each message.
+//! Arbitrary bytes as a stream of frames, and each body as every message.
 #![no_main]
 
 use haul_fuzz::{BASE, within};
@@ -6,12 +6,12 @@ use haul_wire::{HEADER_LEN, Header, Hello, Kind, Request, Response, Welcome, che
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Checksums are hard to guess: the bodies are tried without them too.
+    // Checksums are hard to guess: the bytes are also tried as a body.
     message(bytes, 0);
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_first_chunk::<HEADER_LEN>() {
         let Ok(header) = Header::decode(head) else { return };
-        assert_eq!(header.encode(), *head, "a header has one spelling");
+        assert_eq!(header.encode(), *head, "a header has one encoding");
         let Some((body, after)) = after.split_at_checked(header.body_len as usize) else { return };
         let Some((_, after)) = after.split_at_checked(header.payload_len as usize) else { return };
         if header.check_body(body).is_ok() {
@@ -42,7 +42,7 @@ fn message(body: &[u8], payload_len: usize) {
     }
 }
 
-/// What was decoded can be encoded and decoded again, and is the same.
+/// A decoded message can be encoded and decoded again without a change.
 fn same<T>(kind: Kind, message: &T)
 where
     T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,

@@ -1,7 +1,7 @@
-//! Arbitrary bytes as the XML of a store.
+//! Arbitrary bytes as the XML of an object store.
 #![no_main]
 
-// The reader is a module of a crate that would bring its HTTP client along.
+// The reader. Its crate has an HTTP client.
 #[allow(dead_code)]
 #[path = "../../crates/object/src/fault.rs"]
 mod fault;
@@ -19,7 +19,7 @@ const ROOTS: [&str; 4] = ["ListBucketResult", "EnumerationResults", "DeleteResul
 const LISTS: [&str; 2] = ["Blobs", "UncommittedBlocks"];
 
 fuzz_target!(|bytes: &[u8]| {
-    // An answer has to begin as one: what is in it is tried in itself too.
+    // The root element is hard to guess: the bytes are also tried inside one.
     let wrapped = [b"<ListBucketResult>", bytes, b"</ListBucketResult>"].concat();
     for content in [bytes, &wrapped] {
         within(BASE, content.len(), || {

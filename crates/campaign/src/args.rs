@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::kinds::KINDS;
 
-/// What was asked for.
+/// The parsed command line.
 pub(crate) struct Args {
     pub(crate) time: Duration,
     pub(crate) rounds: u64,
     pub(crate) seed: u64,
     only: Vec<String>,
     pub(crate) haul: PathBuf,
-    /// The folder of a round that failed stays.
+    /// Keep the directory of a failed round.
     pub(crate) keep: bool,
 }
 
@@ -55,7 +55,7 @@ impl Args {
                 "--seed" => args.seed = number()?,
                 "--haul" => args.haul = PathBuf::from(&value),
                 _ if KINDS.iter().any(|kind| kind.name == value) => args.only.push(value),
-                _ => return Err(format!("there is no kind {value:?}; kinds: {}", names())),
+                _ => return Err(format!("unknown kind {value:?}; kinds: {}", names())),
             }
         }
         args.haul = std::fs::canonicalize(&args.haul).map_err(|error| format!("{:?}: {error}", args.haul))?;

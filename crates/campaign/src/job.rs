@@ -1,4 +1,4 @@
-//! A random command, with the trees that it is for.
+//! A random command and its trees.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use haul_testkit::process::joined;
 use haul_testkit::{Care, FaultPlan, Finished, Run, Shape, content, duplicate};
 
-use crate::FAULT_SHELL;
 use crate::judge::{Names, equal};
 use crate::round::Round;
 
-/// Where the two ends are.
+/// The places of source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Local,
@@ -20,20 +19,23 @@ pub(crate) enum Way {
     Pull,
 }
 
-/// The host behind the remote shell of a plan.
+/// The first argument that makes this program the remote shell of a [`FaultPlan`].
+pub(crate) const FAULT_SHELL: &str = "--fault-shell";
+
+/// The host name for the remote shell of a plan.
 const REMOTE: &str = "127.0.0.1";
 
-/// What a job may be.
+/// Limits for a random job.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) shape: Shape,
     pub(crate) ways: &'static [Way],
-    /// How long the file is that goes slice by slice, at most; 0: there is none but those of the shape.
+    /// Maximum length of one further file that is sent slice by slice; 0 for none.
     pub(crate) large: u64,
-    /// The destination may be there before.
+    /// The destination may exist before the run.
     pub(crate) old: bool,
     pub(crate) inplace: bool,
-    /// Some connections go through a real sshd, and content around it where it likes; else ssh is a shell of the plan.
+    /// Some jobs use a real sshd, with direct TLS connections; the others use the remote shell of the plan.
     pub(crate) server: bool,
 }
 
@@ -57,37 +59,37 @@ pub(crate) struct Job {
     options: Vec<String>,
     pub(crate) from: PathBuf,
     pub(crate) to: PathBuf,
-    /// What the destination held before.
+    /// A copy of the destination before the run.
     old: PathBuf,
     plan: FaultPlan,
     inplace: bool,
-    /// Goes through the server of the world, by this command.
+    /// Uses a real sshd, through the command `ssh`.
     server: bool,
     ssh: String,
 }
 
 impl Job {
-    /// A random one; the destination is `dst` in the folder of the round.
+    /// A random job with the destination `dst` in the directory of the round.
     pub(crate) fn new(round: &mut Round, wanted: &Wanted) -> Self {
         let to = round.join("dst");
         Self::into(round, wanted, to)
     }
 
-    /// A random one with the destination `to`.
+    /// A random job with the destination `to`.
     pub(crate) fn into(round: &mut Round, wanted: &Wanted, to: PathBuf) -> Self {
         let from = round.tree("src", wanted.shape);
         let key = round.random.next_u64();
         if wanted.large > 0 {
             let len = round.random.between((4 << 20) + 1, wanted.large);
-            content::write_file(&from.join("giant"), key, len);
+            content::write_file(&from.join("large"), key, len);
         }
         let old = round.join("old");
         let has_old = wanted.old && round.one_in(2);
         if has_old {
             let count = round.random.between(1, 8);
             round.changed(&from, "old", wanted.shape, count);
-            if wanted.large > 0 && old.join("giant").is_file() {
-                change_some(round, &old.join("giant"));
+            if wanted.large > 0 && old.join("large").is_file() {
+                change_some(round, &old.join("large"));
             }
             duplicate(&old, &to);
         } else {
@@ -118,7 +120,7 @@ impl Job {
         let server = way != Way::Local && wanted.server && round.one_in(3);
         let ssh = if server { round.world.ssh() } else { String::new() };
         if way != Way::Local && !server {
-            // The shell of a plan has no address to which content could go directly.
+            // The remote shell of a plan has no address for direct connections.
             options.extend(["--transport", "ssh"].map(str::to_owned));
         }
         let word = if has_old || round.one_in(2) { "sync" } else { "copy" };
@@ -134,12 +136,12 @@ impl Job {
         self
     }
 
-    /// Takes other faults for its connections.
+    /// Sets the faults of its connections.
     pub(crate) fn set_plan(&mut self, plan: FaultPlan) {
         self.plan = if self.server { plan.through(self.ssh.clone()) } else { plan };
     }
 
-    /// Puts the destination back to what it was before.
+    /// Restores the destination to its state before the run.
     pub(crate) fn start_over(&self) {
         if self.to.exists() {
             fs::remove_dir_all(&self.to).unwrap();
@@ -149,14 +151,14 @@ impl Job {
         }
     }
 
-    /// Bytes of content that one connection has to carry, about.
+    /// Approximate bytes of content for each connection.
     pub(crate) fn each_connection(&self) -> u64 {
         let at = self.options.iter().position(|word| word == "--streams");
         let streams = at.and_then(|at| self.options.get(at + 1)?.parse().ok()).unwrap_or(1);
         haul_testkit::tree::content_len(&self.from) / streams
     }
 
-    /// The words after the program, without faults unless `plan` has some.
+    /// The arguments of haul, with the faults of `plan`.
     pub(crate) fn words(&self, round: &Round, plan: &FaultPlan) -> Vec<OsString> {
         plan.restart();
         let mut words: Vec<OsString> = vec![self.word.into()];
@@ -182,18 +184,18 @@ impl Job {
         round.program(&round.world.haul).args(self.words(round, &self.plan))
     }
 
-    /// The command, started by another program with words of its own.
+    /// The command, started by another program with these arguments.
     pub(crate) fn run_by(&self, round: &Round, program: &str, words: &[&str]) -> Run {
         let run = round.program(Path::new(program)).args(words).arg(&round.world.haul);
         run.args(self.words(round, &self.plan))
     }
 
-    /// Bytes that were damaged on the way.
+    /// The number of bytes that the plan has flipped.
     pub(crate) fn flipped(&self) -> u64 {
         self.plan.flipped()
     }
 
-    /// Looks at every final name while or after something went wrong. Whether all are right.
+    /// Checks the content under every final name, during or after a fault. Returns whether all are correct.
     pub(crate) fn check_names(&self, round: &mut Round, when: &str) -> bool {
         let names = Names { from: &self.from, old: &self.old, to: &self.to, inplace: self.inplace };
         let found = names.wrong();
@@ -203,17 +205,17 @@ impl Job {
         found.is_empty()
     }
 
-    /// A run that said 0 must have left an equal tree.
+    /// After exit code 0 the trees must be equal.
     pub(crate) fn check_success(&self, round: &mut Round, run: &Finished) {
         if run.code() == Some(0) {
             let differ = equal(&self.from, &self.to, &Care::default());
             if let Some(differ) = differ {
-                round.wrong(format!("exit 0, and {differ} [{}]", self.line()));
+                round.wrong(format!("exit code 0, but {differ} [{}]", self.line()));
             }
         }
     }
 
-    /// The same command without faults ends with 0 and an equal tree, and so does the one after that, which changes nothing.
+    /// The same command without faults must end with exit code 0, equal trees and no staging files.
     pub(crate) fn check_rerun(&self, round: &mut Round) {
         if round.has_failed() {
             return;
@@ -227,20 +229,20 @@ impl Job {
         if run.code() == Some(0) {
             self.check_success(round, &run);
         } else {
-            round.lost(format!("the same command again did not end with 0: {run}"));
+            round.lost(format!("the same command without faults did not end with exit code 0: {run}"));
         }
-        if let Some(left) = debris(&self.to) {
-            round.lost(format!("{left:?} is left after exit 0 [{}]", self.line()));
+        if let Some(left) = staging_name(&self.to) {
+            round.lost(format!("staging file {left:?} exists after exit code 0 [{}]", self.line()));
         }
     }
 
-    /// What is run, for a message.
+    /// The command in short, for messages.
     pub(crate) fn line(&self) -> String {
         format!("{:?} {} {}", self.way, self.word, self.options.join(" "))
     }
 }
 
-/// Changes some places of a file and gives it another time.
+/// Overwrites some bytes of a file and changes its times.
 fn change_some(round: &mut Round, path: &Path) {
     use std::os::unix::fs::FileExt;
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
@@ -254,13 +256,13 @@ fn change_some(round: &mut Round, path: &Path) {
     haul_testkit::tree::set_time(path, 1_500_000_000, 0);
 }
 
-/// A name of haul's own staging in the tree.
-fn debris(root: &Path) -> Option<PathBuf> {
+/// A staging name of haul in the tree.
+fn staging_name(root: &Path) -> Option<PathBuf> {
     let staged = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".haul"));
     haul_testkit::tree::list(root).into_iter().find(staged)
 }
 
-/// The path with a slash at its end.
+/// The path with a trailing slash.
 pub(crate) fn slash(path: &Path) -> OsString {
     joined(&[path.as_os_str().as_bytes(), b"/"])
 }

@@ -1,4 +1,4 @@
-//! Judges a destination by its files alone: nothing here asks haul.
+//! Judges a destination by its files alone, without haul.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,23 +9,23 @@ use std::path::Path;
 use haul_testkit::tree::list;
 use haul_testkit::{Care, tree_differences};
 
-/// What final names may hold while a run is going on, or after one that failed.
+/// The content that final names may have during a run, or after a failed one.
 pub(crate) struct Names<'a> {
     /// The source.
     pub(crate) from: &'a Path,
-    /// What the destination held before.
+    /// A copy of the destination before the run.
     pub(crate) old: &'a Path,
     /// The destination.
     pub(crate) to: &'a Path,
-    /// Files of more than 4 MiB may hold a mix, as long as they do not look complete.
+    /// Files over 4 MiB may hold a mix of old and new content if they do not look complete.
     pub(crate) inplace: bool,
 }
 
-/// Files up to this length are replaced, also with `--inplace`.
+/// Files up to this length are replaced as a whole, even with `--inplace`.
 const SMALL: u64 = 4 << 20;
 
 impl Names<'_> {
-    /// The files whose content is neither that of the source nor that of before, with why.
+    /// The files whose content is neither the new nor the old.
     pub(crate) fn wrong(&self) -> Vec<String> {
         let mut found = Vec::new();
         for path in list(self.to) {
@@ -40,7 +40,7 @@ impl Names<'_> {
             if same_content(&at, &new) || same_content(&at, &old) || mixed && !looks_complete(&meta, &new) {
                 continue;
             }
-            // A name that changes while it is looked at is looked at once more.
+            // The run may have renamed a file into place meanwhile: compare again.
             if !at.exists() || same_content(&at, &new) || same_content(&at, &old) {
                 continue;
             }
@@ -50,7 +50,7 @@ impl Names<'_> {
     }
 }
 
-/// Whether a run would take the file for the one that it copies.
+/// Whether the next run would take the file for up to date.
 fn looks_complete(meta: &fs::Metadata, new: &Path) -> bool {
     let facts = |meta: &fs::Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
     fs::symlink_metadata(new).is_ok_and(|new| facts(&new) == facts(meta))
@@ -70,7 +70,7 @@ fn same_content(one: &Path, other: &Path) -> bool {
 /// The differences between two trees in one line; `None` if there are none.
 pub(crate) fn equal(one: &Path, other: &Path, care: &Care) -> Option<String> {
     if !other.is_dir() {
-        return Some(format!("{other:?} is no folder"));
+        return Some(format!("{other:?} is not a directory"));
     }
     let differ = tree_differences(one, other, care);
     let shown = differ.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
@@ -83,7 +83,7 @@ mod tests {
     use haul_testkit::tree::set_time;
 
     #[test]
-    fn a_name_holds_the_new_content_or_the_old_or_is_told() {
+    fn other_content_than_the_new_or_the_old_is_reported() {
         let here = haul_testkit::Scratch::new();
         let (from, old, to) = (here.join("from"), here.join("old"), here.join("to"));
         for dir in [&from, &old, &to] {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn in_place_a_mix_must_not_look_complete() {
+    fn an_in_place_mix_must_not_look_complete() {
         let here = haul_testkit::Scratch::new();
         let (from, old, to) = (here.join("from"), here.join("old"), here.join("to"));
         for (dir, byte) in [(&from, b'n'), (&old, b'o'), (&to, b'x')] {

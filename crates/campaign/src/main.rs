@@ -1,9 +1,9 @@
 //! Runs haul with random faults over random trees, and judges each result without haul.
 //!
-//! Every round follows from its seed: which tree, which command, which fault. What the seed does not decide is the
-//! moment at which a signal arrives, as that depends on the speed of the machine. `--seed N --only KIND --rounds 1`
-//! repeats a round. `scripts/campaign` builds and runs this program in namespaces of its own, so that whatever it starts
-//! or mounts ends with it.
+//! The seed of a round decides its tree, its command and its fault. It does not decide the exact moment at which a signal
+//! arrives, which depends on the speed of the machine. `--seed N --only KIND --rounds 1` repeats a round.
+//! `scripts/campaign` builds this program and runs it in namespaces of its own, so that its processes and mounts end with
+//! it.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "it is a test: it fails by panicking, and prints what it found"
+    reason = "tests fail by panicking and print their results"
 )]
 
 mod args;
@@ -28,12 +28,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use args::Args;
+use job::FAULT_SHELL;
 use kinds::{KINDS, Kind};
 use round::{Round, World};
 use table::Table;
-
-/// The first argument that makes this program the remote shell of a [`haul_testkit::FaultPlan`].
-const FAULT_SHELL: &str = "--fault-shell";
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
@@ -56,7 +54,7 @@ fn main() -> ExitCode {
     let mut table = Table::default();
     let kinds = chosen(&args, &mut table);
     if kinds.is_empty() {
-        eprintln!("haul-campaign: there is nothing to run");
+        eprintln!("haul-campaign: no kind can run on this machine");
         return ExitCode::from(2);
     }
     run(&args, &kinds, &mut table);
@@ -64,26 +62,26 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(table.failed()))
 }
 
-/// The kinds that were asked for and that this machine has what they need for. A kind that is left out is named.
+/// The requested kinds whose requirements this machine meets. The table lists the others as skipped.
 fn chosen(args: &Args, table: &mut Table) -> Vec<&'static Kind> {
-    let asked = KINDS.iter().filter(|kind| args.wants(kind.name));
+    let requested = KINDS.iter().filter(|kind| args.wants(kind.name));
     let able = |kind: &&'static Kind| {
         let missing = kind.needs.iter().find_map(|need| need.missing());
         if let Some(why) = missing {
-            table.leave_out(kind.name, why);
+            table.skip(kind.name, why);
             return false;
         }
         true
     };
-    asked.filter(able).collect()
+    requested.filter(able).collect()
 }
 
 fn run(args: &Args, kinds: &[&'static Kind], table: &mut Table) {
     let world = World::new(&args.haul);
     let order = kinds::order(kinds);
     let begun = Instant::now();
-    let mut said = Instant::now();
-    // Failures of rounds are told in the table; the text of a panic is kept for it.
+    let mut printed = Instant::now();
+    // The table reports failed rounds, with the text of their panics.
     std::panic::set_hook(Box::new(|_| {}));
     for number in 0..args.rounds {
         if begun.elapsed() >= args.time {
@@ -96,7 +94,7 @@ fn run(args: &Args, kinds: &[&'static Kind], table: &mut Table) {
         if let Err(panic) = ended {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            round.lost(text.unwrap_or_else(|| "a check failed without a word".to_owned()));
+            round.lost(text.unwrap_or_else(|| "a check failed without a message".to_owned()));
         }
         let result = round.end();
         for problem in &result.problems {
@@ -104,8 +102,8 @@ fn run(args: &Args, kinds: &[&'static Kind], table: &mut Table) {
             eprintln!("{}: seed {seed}: {text}", kind.name);
         }
         table.add(kind, seed, result);
-        if said.elapsed() > Duration::from_secs(60) {
-            said = Instant::now();
+        if printed.elapsed() > Duration::from_secs(60) {
+            printed = Instant::now();
             println!("\nafter {} s and {} rounds\n{table}", begun.elapsed().as_secs(), number + 1);
         }
     }

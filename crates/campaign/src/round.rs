@@ -1,4 +1,4 @@
-//! One round: a folder, random numbers, and what was found.
+//! One round: its directory, its random numbers and its result.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use haul_testkit::process::assert_all_gone;
 use haul_testkit::{Finished, Random, RandomTrees, Run, Scratch, Shape, Sshd, SshdOptions, duplicate};
 
-/// What all rounds share.
+/// State that all rounds share.
 pub(crate) struct World {
-    // Dropped first: what it started must not write into the folder any more.
+    // Dropped before `scratch`, since its processes write there.
     sshd: OnceCell<Sshd>,
     pub(crate) haul: PathBuf,
     pub(crate) tag: String,
@@ -30,17 +30,17 @@ impl World {
         }
     }
 
-    /// The command that reaches a real sshd on this machine.
+    /// The remote shell command for a real sshd on this machine.
     pub(crate) fn ssh(&self) -> String {
         self.sshd.get_or_init(|| Sshd::start(&self.tag, &SshdOptions::default())).shell()
     }
 }
 
-/// What a round found to be wrong.
+/// A problem that a round has found.
 pub(crate) enum Problem {
-    /// A final name with other content, or exit 0 with a tree that differs.
+    /// A final name with other content, or exit code 0 with different trees.
     Wrong(String),
-    /// Anything else that haul promises and did not do.
+    /// Any other broken promise.
     Lost(String),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Default)]
 pub(crate) struct Result {
     pub(crate) faults: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Result {
     pub(crate) notes: BTreeMap<&'static str, u64>,
 }
 
-/// A round that is going on.
+/// A running round.
 pub(crate) struct Round<'a> {
     pub(crate) world: &'a World,
     pub(crate) random: Random,
@@ -71,7 +71,7 @@ pub(crate) struct Round<'a> {
     keep: bool,
 }
 
-/// A run that takes longer counts as hung.
+/// A run that takes longer has hung.
 const LIMIT: Duration = Duration::from_secs(90);
 
 impl<'a> Round<'a> {
@@ -116,12 +116,12 @@ impl<'a> Round<'a> {
         root
     }
 
-    /// haul, with nothing of this machine's in its environment.
+    /// A run of haul with an empty environment.
     pub(crate) fn haul(&self, word: &str) -> Run {
         self.program(&self.world.haul).arg(word)
     }
 
-    /// Another program, which is to run haul.
+    /// A run of a program that runs haul, with an empty environment.
     pub(crate) fn program(&self, program: &Path) -> Run {
         Run::new(program, &self.world.tag)
             .env("HOME", self.join("home"))
@@ -154,7 +154,7 @@ impl<'a> Round<'a> {
         !self.result.problems.is_empty()
     }
 
-    /// Judges how a run ended that was disturbed: any documented exit code, or the signal that was sent.
+    /// Checks that a disturbed run ended with a documented exit code, or by a signal that was sent.
     pub(crate) fn expect_documented(&mut self, run: &Finished, sent: &[i32]) {
         use std::os::unix::process::ExitStatusExt;
         self.ran();
@@ -162,19 +162,19 @@ impl<'a> Round<'a> {
         let by_signal = run.status.signal().is_some_and(|signal| sent.contains(&signal))
             || run.code().is_some_and(|code| sent.contains(&(code - 128)));
         if !documented && !by_signal {
-            self.lost(format!("ended in a way that no document names: {run}"));
+            self.lost(format!("ended with an undocumented exit code or signal: {run}"));
         }
     }
 
-    /// Waits until all that was started has ended.
+    /// Waits until all processes of the round have ended.
     pub(crate) fn all_gone(&self) {
         assert_all_gone(&self.world.tag, Duration::from_secs(30));
     }
 
-    /// What came of it. Its folder goes, unless it failed and is to stay.
+    /// The result. The directory of the round is removed, unless the round failed and `--keep` was given.
     pub(crate) fn end(self) -> Result {
         if self.keep && self.has_failed() {
-            // Out of the folder of the campaign, which goes with all that is in it.
+            // The directory of the campaign is removed as a whole.
             let path = self.scratch.path();
             let kept = std::env::temp_dir().join(path.file_name().unwrap_or_default());
             match fs::rename(path, &kept) {

@@ -1,4 +1,4 @@
-//! `haul sync` against `rsync -aHAX --delete`, without faults, over random changes of both trees.
+//! Compares `haul sync` with `rsync -aHAX --delete` after random changes of both trees, without faults.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::job::slash;
 use crate::judge::equal;
 use crate::round::Round;
 
-/// Both ends here.
+/// Both trees are local.
 pub(crate) fn local(round: &mut Round) {
     compared(round, Shape::default(), &Care::default(), &[], |round, from, to| {
         round.haul("sync").arg("--force-delete").arg(slash(from)).arg(slash(to))
     });
 }
 
-/// Big files are changed where they are.
+/// Large files are updated in place.
 pub(crate) fn in_place(round: &mut Round) {
     compared(
         round,
@@ -47,7 +47,7 @@ pub(crate) fn ssh(round: &mut Round) {
     });
 }
 
-/// The same with an SFTP server, which keeps whole seconds and neither attributes nor further names.
+/// The same over SFTP, which keeps times in seconds and neither extended attributes nor hard links.
 pub(crate) fn sftp(round: &mut Round) {
     let push = round.one_in(2);
     let care = Care { hard_links: false, link_times: false, ..Care::of_sftp() };
@@ -58,8 +58,8 @@ pub(crate) fn sftp(round: &mut Round) {
     });
 }
 
-/// Changes two trees, brings one to the other by both programs, and compares. Where rsync leaves a difference from the
-/// source (it does not split a group of hard links, for one) haul may do better, and nothing else.
+/// Changes two trees, syncs them with both programs, and compares the results. Where rsync leaves a difference from the
+/// source (it does not split groups of hard links, for example), haul may leave the same or none.
 fn compared(
     round: &mut Round,
     shape: Shape,
@@ -70,26 +70,27 @@ fn compared(
     let from = round.tree("src", shape);
     let (to, other) = (round.join("dst"), round.join("by-rsync"));
     duplicate(&from, &to);
-    // More than one turn: what an earlier sync has made is what the next one finds.
+    // Several turns, so that a sync starts from the result of an earlier one.
     for turn in 0..round.random.between(1, 4) {
-        let (here, there) = (round.random.between(0, 7), round.random.between(0, 7));
+        let (of_source, of_target) = (round.random.between(0, 7), round.random.between(0, 7));
         let seeds = (round.random.next_u64(), round.random.next_u64());
-        let mut done = haul_testkit::RandomTrees::new(seeds.0, shape).mutate(&from, here);
+        let mut done = haul_testkit::RandomTrees::new(seeds.0, shape).mutate(&from, of_source);
         done.push("and at the destination".to_owned());
-        done.extend(haul_testkit::RandomTrees::new(seeds.1, shape).mutate(&to, there));
+        done.extend(haul_testkit::RandomTrees::new(seeds.1, shape).mutate(&to, of_target));
         if other.exists() {
             fs::remove_dir_all(&other).unwrap();
         }
         duplicate(&to, &other);
         if list(&from).is_empty() {
-            // haul refuses an empty source, and rsync does not.
+            // haul refuses an empty source; rsync does not.
             break;
         }
         let run = command(round, &from, &to).finish();
         round.ran();
-        round.fault((here + there).min(1));
+        round.fault((of_source + of_target).min(1));
         if run.code() != Some(0) {
-            return round.lost(format!("turn {turn}: sync did not end with 0 after {done:?}: {run}"));
+            return round
+                .lost(format!("turn {turn}: sync did not end with exit code 0 after {done:?}: {run}"));
         }
         let Some(differ) = equal(&from, &to, care) else { continue };
         let mut rsync = Command::new("rsync");
@@ -103,7 +104,7 @@ fn compared(
     round.all_gone();
 }
 
-/// To a bucket and back into an empty folder, and again after changes of the source and of the copy.
+/// Syncs a tree to a bucket and back to an empty directory, and again after changes of the source and of the copy.
 pub(crate) fn store(round: &mut Round) {
     let shape = Shape { specials: false, ..Shape::default() };
     let care = Care::default();
@@ -124,11 +125,11 @@ pub(crate) fn store(round: &mut Round) {
                 .finish();
             round.ran();
             if run.code() != Some(0) {
-                return round.lost(format!("turn {turn}: sync did not end with 0: {run}"));
+                return round.lost(format!("turn {turn}: sync did not end with exit code 0: {run}"));
             }
         }
         round.fault(1);
-        // The bucket itself, as the root of the tree, has no metadata of its own.
+        // The root of the tree is the bucket, which stores no metadata for it.
         let differ = haul_testkit::tree_differences(&from, &to, &care);
         let differ: Vec<_> = differ.into_iter().filter(|line| !line.starts_with("\"\":")).collect();
         if !differ.is_empty() {
@@ -138,7 +139,7 @@ pub(crate) fn store(round: &mut Round) {
         haul_testkit::RandomTrees::new(seeds.0, shape).mutate(&from, 5);
         haul_testkit::RandomTrees::new(seeds.1, shape).mutate(&to, 3);
     }
-    // The store and the trees share one disk.
+    // Frees the space: the store and the trees share a disk.
     tool(Command::new("curl").args(["-sf", "-X", "DELETE"]).arg(format!("{place}/{bucket}")));
     round.all_gone();
 }
@@ -147,7 +148,7 @@ fn remote(bucket: &str) -> OsString {
     format!("s3://{bucket}/tree/").into()
 }
 
-/// Set-ID bits do not come out of a store unless they are asked for.
+/// Removes set-ID bits, which haul does not restore from a store by default.
 fn without_set_ids(root: &Path) {
     let paths: Vec<PathBuf> = list(root).into_iter().map(|path| root.join(path)).collect();
     for path in paths {

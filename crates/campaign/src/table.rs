@@ -1,4 +1,4 @@
-//! What was found, as a table.
+//! The results as a table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,22 +14,22 @@ struct Line {
     runs: u64,
     wrong: u64,
     lost: u64,
-    /// The seed of each round that failed, with the first words of why.
+    /// The seed of each failed round, with the start of its message.
     failures: Vec<(u64, String)>,
     notes: BTreeMap<&'static str, u64>,
 }
 
-/// The counts of every kind.
+/// The results of every kind.
 #[derive(Default)]
 pub(crate) struct Table {
     lines: BTreeMap<&'static str, Line>,
-    left_out: Vec<(&'static str, String)>,
+    skipped: Vec<(&'static str, String)>,
     time: Duration,
 }
 
 impl Table {
-    pub(crate) fn leave_out(&mut self, kind: &'static str, why: String) {
-        self.left_out.push((kind, why));
+    pub(crate) fn skip(&mut self, kind: &'static str, why: String) {
+        self.skipped.push((kind, why));
     }
 
     pub(crate) fn took(&mut self, time: Duration) {
@@ -54,12 +54,12 @@ impl Table {
         }
     }
 
-    /// Whether a round failed, or none was run; and whether a kind was left out, where tests may not be skipped.
+    /// Whether a round failed, no round ran, or a kind was skipped although `E2E_NO_SKIPS` is set.
     pub(crate) fn failed(&self) -> bool {
         let may_skip = std::env::var_os("E2E_NO_SKIPS").is_none_or(|value| value != "1");
         self.lines.is_empty()
             || self.lines.values().any(|line| !line.failures.is_empty())
-            || !may_skip && !self.left_out.is_empty()
+            || !may_skip && !self.skipped.is_empty()
     }
 }
 
@@ -86,8 +86,8 @@ impl fmt::Display for Table {
                 writeln!(f, "failed: --seed {seed} --only {name} --rounds 1: {why}")?;
             }
         }
-        for (kind, why) in &self.left_out {
-            writeln!(f, "left out: {kind}: {why}")?;
+        for (kind, why) in &self.skipped {
+            writeln!(f, "skipped: {kind}: {why}")?;
         }
         let rounds: u64 = self.lines.values().map(|line| line.rounds).sum();
         let failed = self.lines.values().map(|line| line.failures.len()).sum::<usize>();

@@ -25,7 +25,7 @@ pub fn measure(sample: &[Vec<u8>], compress: bool) -> CpuFigures {
     let steps: Vec<&[u8]> = if with_content {
         steps
     } else {
-        crate::fill_random(&mut random, 1);
+        crate::random::fill_random(&mut random, 1);
         random.chunks(STEP).collect()
     };
     let methods: &[Method] = if compress && with_content { &METHODS } else { &[] };
@@ -69,7 +69,7 @@ fn rate(steps: &[&[u8]], mut work: impl FnMut(&[u8])) -> u64 {
             break;
         }
     }
-    crate::per_second(bytes, begun.elapsed().as_secs_f64()).unwrap_or(0)
+    crate::rate::per_second(bytes, begun.elapsed().as_secs_f64()).unwrap_or(0)
 }
 
 fn aes(steps: &[&[u8]]) -> u64 {
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(figures.compress.len(), METHODS.len());
         assert!(figures.compress.iter().all(|way| way.permille < 600), "{figures:?}");
         let mut noise = vec![0; STEP];
-        crate::fill_random(&mut noise, 3);
+        crate::random::fill_random(&mut noise, 3);
         assert!(measure(&[noise], true).compress.iter().all(|way| way.permille >= 990));
         assert!(measure(&[], true).compress.is_empty(), "random bytes say nothing about the content");
     }

@@ -9,6 +9,8 @@ pub mod cpu;
 pub mod doctor;
 pub mod facts;
 pub mod model;
+mod random;
+mod rate;
 pub mod read;
 pub mod survey;
 pub mod write;
@@ -18,6 +20,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Place, Result, Timestamp};
+
+pub use random::fill_random;
 
 /// Runs a task. `resolve` maps a location to a local path.
 ///
@@ -49,29 +53,6 @@ fn clock() -> Timestamp {
     Timestamp { sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nsec: now.subsec_nanos() }
 }
 
-/// A count per second; `None` if it is 0.
-fn per_second(count: u64, seconds: f64) -> Option<u64> {
-    (count > 0 && seconds > 0.0).then(|| (count as f64 / seconds).round().max(1.0) as u64)
-}
-
-/// Fills `bytes` with incompressible data. The same `seed` gives the same bytes.
-pub fn fill_random(bytes: &mut [u8], seed: u64) {
-    let mut state = seed;
-    for part in bytes.chunks_mut(8) {
-        let next = split_mix(&mut state).to_le_bytes();
-        part.copy_from_slice(&next[..part.len()]);
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,12 +65,5 @@ mod tests {
             assert_eq!(existing_folder(&dir.path().join(name)), dir.path().join("").as_path(), "{name}");
         }
         assert_eq!(existing_folder(Path::new("no/such")), Path::new("."));
-    }
-
-    #[test]
-    fn random_bytes_do_not_compress() {
-        let mut bytes = vec![0; 100_000];
-        fill_random(&mut bytes, 7);
-        assert!(zstd::bulk::compress(&bytes, 1).unwrap().len() > 99_000);
     }
 }

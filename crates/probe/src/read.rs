@@ -19,7 +19,8 @@ use haul_core::probe::{ReadFigures, Sample};
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{cpu, per_second};
+use crate::cpu;
+use crate::rate::per_second;
 
 /// The duration of reading large files, and of reading small ones.
 const TIME: Duration = Duration::from_millis(1500);

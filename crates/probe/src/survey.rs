@@ -6,7 +6,7 @@ use haul_core::entry::EntryKind;
 use haul_core::probe::Sample;
 use haul_core::{Entry, RelPath, ScanBatch};
 
-use crate::split_mix;
+use crate::random::split_mix;
 
 /// The largest small file in bytes: its cost is mostly its name.
 pub const SMALL: u64 = 1024 * 1024;

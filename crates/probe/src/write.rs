@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use haul_core::probe::{Space, WriteFigures};
 use rustix::fs::{Mode, OFlags, fdatasync};
 
-use crate::{cpu, facts, per_second};
+use crate::random::fill_random;
+use crate::rate::per_second;
+use crate::{cpu, facts};
 
 /// The duration of writing content, and of creating small files.
 const TIME: Duration = Duration::from_millis(1500);
@@ -96,7 +98,7 @@ fn staging_name(number: u64) -> String {
 /// Writes and syncs growing groups until the time is up; the larger ones count.
 fn content(file: &File, most: u64) -> io::Result<Option<u64>> {
     let mut piece = vec![0; PIECE];
-    crate::fill_random(&mut piece, 2);
+    fill_random(&mut piece, 2);
     let begun = Instant::now();
     let (mut at, mut group) = (0, 1024 * 1024);
     let (mut bytes, mut seconds) = (0, 0.0);

@@ -1,4 +1,4 @@
-//! Work that is done later: any number of requests wait at the same time, a few threads do what is due.
+//! A timer queue: any number of requests wait at the same time, and a few threads run those that are due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Threads that do what is due.
+/// Threads that run due work.
 const THREADS: usize = 6;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Does work at the time it is due.
+/// Runs work at its due time.
 pub(crate) struct Later {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -19,9 +19,9 @@ pub(crate) struct Later {
 
 struct Shared {
     state: Mutex<State>,
-    /// For the thread that waits for the next due time: there is an earlier one.
+    /// Wakes the thread that waits for the next due time: an earlier job has arrived.
     earlier: Condvar,
-    /// For the others: somebody is needed.
+    /// Wakes one of the other threads: a job is due, or nobody watches the clock.
     needed: Condvar,
 }
 
@@ -29,7 +29,7 @@ struct Shared {
 struct State {
     due: BinaryHeap<Reverse<Job>>,
     number: u64,
-    /// One thread waits for the next due time, the others for their turn to.
+    /// A thread waits for the next due time. The others wait to take its place.
     watched: bool,
     closed: bool,
 }
@@ -77,7 +77,7 @@ impl Later {
         Ok(Self { shared, threads })
     }
 
-    /// Has `work` done at `due`.
+    /// Schedules `work` at `due`.
     pub(crate) fn at(&self, due: Instant, work: Work) {
         let mut state = self.shared.lock();
         state.number += 1;
@@ -140,7 +140,7 @@ impl Drop for Later {
         self.shared.earlier.notify_all();
         self.shared.needed.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic there has been printed.
+            // A panic has been printed already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults to inject, and the requests that they apply to.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,49 +8,49 @@ use rustix::io::Errno;
 
 use crate::op::Op;
 
-/// What becomes of a request that a fault is for.
+/// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is answered with this error, and not done.
+    /// The request fails with this error and has no effect.
     Fail(Errno),
-    /// It is not answered until [`crate::Mount::release`] or the unmount; then it fails with `EIO`.
+    /// The request hangs until [`crate::Mount::release`] or the unmount, then fails with `EIO`.
     Hang,
 }
 
-/// One thing that goes wrong.
+/// A fault, and the requests that it applies to.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The kind of request; `None`: any.
+    /// The kind of request; `None` for any.
     pub op: Option<Op>,
-    /// How the path below the root ends, in whole components; empty: any path.
+    /// The last components of the path; empty for any path.
     pub path: String,
-    /// So many requests that it is for are let through first.
+    /// The number of matching requests that pass first.
     pub skip: u64,
-    /// So many are then hit.
+    /// The number of requests that it then applies to.
     pub times: u64,
-    /// How.
+    /// The effect.
     pub action: Action,
 }
 
 impl Fault {
-    /// Hits the first request of this kind on a path that ends so.
+    /// Applies to the first request of this kind on a path that ends in `path`.
     #[must_use]
     pub fn once(op: Op, path: &str, action: Action) -> Self {
         Self { op: Some(op), path: path.to_owned(), skip: 0, times: 1, action }
     }
 
-    /// Hits every request of this kind on a path that ends so.
+    /// Applies to every request of this kind on a path that ends in `path`.
     #[must_use]
     pub fn always(op: Op, path: &str, action: Action) -> Self {
         Self { times: u64::MAX, ..Self::once(op, path, action) }
     }
 }
 
-/// The faults of a mount, and how often each has hit.
+/// The faults of a mount, each with the number of requests that it has hit.
 #[derive(Default)]
 pub struct Faults {
     list: Mutex<Vec<(Fault, u64)>>,
-    /// Whether there are any: paths are made up only then.
+    /// Whether the list has faults. Without any, the path of a request is not computed.
     any: AtomicBool,
 }
 
@@ -59,19 +59,19 @@ impl Faults {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this goes wrong.
+    /// Adds a fault.
     pub fn add(&self, fault: Fault) {
         self.lock().push((fault, 0));
         self.any.store(true, Ordering::Release);
     }
 
-    /// From now on nothing goes wrong. How often something did.
+    /// Removes all faults. Returns the number of requests that they hit.
     pub fn clear(&self) -> u64 {
         self.any.store(false, Ordering::Release);
         self.lock().drain(..).map(|(_, hits)| hits).sum()
     }
 
-    /// How often something went wrong since the faults were added.
+    /// The number of requests that the faults have hit.
     pub fn hits(&self) -> u64 {
         self.lock().iter().map(|(_, hits)| hits).sum()
     }
@@ -80,7 +80,7 @@ impl Faults {
         self.any.load(Ordering::Acquire)
     }
 
-    /// What becomes of a request.
+    /// The fault that applies to a request.
     pub(crate) fn hit(&self, op: Op, path: &Path) -> Option<Action> {
         for (fault, hits) in self.lock().iter_mut() {
             let is_for = fault.op.is_none_or(|one| one == op)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nth_of_a_kind_on_a_path() {
+    fn a_fault_applies_to_the_nth_request_of_a_kind_on_a_path() {
         let faults = Faults::default();
         assert!(!faults.any());
         let action = Action::Fail(Errno::IO);

@@ -1,4 +1,4 @@
-//! The requests, one by one: what each is to do with the folder behind.
+//! Implements the requests of the FUSE protocol on the directory behind the mount.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::AsFd;
@@ -27,18 +27,18 @@ fn caller(request: &Request) -> Caller {
 impl Filesystem for Slow {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         if self.shared.options.plus {
-            // The kernel asks for attributes with the beginning of a listing, and goes on to if they are wanted.
+            // The kernel requests attributes with the start of a listing, and continues if the process uses them.
             let _ =
                 config.add_capabilities(InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO);
         }
-        // What libfuse asks for by default, as far as it changes what is asked of the file system.
+        // The defaults of libfuse that affect which requests the kernel sends.
         for flag in [
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_AUTO_INVAL_DATA,
         ] {
-            // A kernel without it does without.
+            // Older kernels lack some of them.
             let _ = config.add_capabilities(flag);
         }
         let _ = config.set_max_write(1 << 20);
@@ -112,7 +112,7 @@ impl Filesystem for Slow {
         self.entry(Op::Mknod, parent, name, reply, move |behind, name| {
             behind.make(parent, name, caller, |parent, name| {
                 let (kind, mode) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode & 0o7777));
-                // The kernel's own encoding of device numbers.
+                // The encoding of device numbers in the kernel.
                 let (major, minor) = ((rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00));
                 rustix::fs::mknodat(&parent.fd, name, kind, mode, rustix::fs::makedev(major, minor))
             })
@@ -324,9 +324,9 @@ impl Filesystem for Slow {
                     let found = if itself { nodes.stat(&parent) } else { nodes.look_up(&parent, text) };
                     let attr = match found {
                         Ok(attr) => attr,
-                        // Gone since it was listed, or of another file system.
+                        // Removed since it was listed, or on another file system.
                         Err(Errno::NOENT | Errno::XDEV) => continue,
-                        // What was found so far is told; the kernel comes again.
+                        // The reply is full: the kernel requests the rest.
                         Err(_) if any => break,
                         Err(error) => return Err(error),
                     };
@@ -431,7 +431,7 @@ impl Filesystem for Slow {
         self.go(Op::Lseek, ino, None, move |shared, allowed| {
             let find = |()| -> Result<u64, Errno> {
                 let at = u64::try_from(offset).map_err(|_| Errno::INVAL)?;
-                // SEEK_DATA and SEEK_HOLE of lseek(2); the kernel does the others by itself.
+                // SEEK_DATA and SEEK_HOLE of lseek(2). The kernel handles the others.
                 let from = match whence {
                     3 => SeekFrom::Data(at),
                     4 => SeekFrom::Hole(at),

@@ -1,5 +1,5 @@
-//! Mounts a folder that answers late until a signal ends it; then prints what was asked, as JSON.
-#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+//! Mounts a slow file system until a signal ends it, then prints the number of requests as JSON.
+#![allow(clippy::print_stdout, reason = "its output")]
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,40 +10,42 @@ use haul_slowfs::{Action, Fault, Mount, Op, Options};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// A folder behind a file system that answers late, counts what it is asked, and fails when told to.
+/// FUSE passthrough with injected latency and faults, which counts requests.
 ///
-/// SIGUSR1 prints the requests since the last time, SIGUSR2 answers what hangs, SIGINT and SIGTERM unmount.
+/// SIGUSR1 prints the number of requests since the last print, SIGUSR2 answers hanging requests, SIGINT and SIGTERM
+/// unmount.
 #[derive(Parser)]
 struct Cli {
-    /// The folder that is shown.
+    /// The directory to pass requests to.
     behind: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     at: PathBuf,
-    /// Milliseconds that each request waits.
+    /// Delay of each request in milliseconds.
     #[arg(long, default_value_t = 2.0)]
     meta: f64,
-    /// Milliseconds that requests for content wait [default: as --meta].
+    /// Delay of reads, writes and syncs in milliseconds [default: as --meta].
     #[arg(long)]
     data: Option<f64>,
-    /// Milliseconds that the kernel may remember names and attributes.
+    /// How long the kernel may cache names and attributes, in milliseconds.
     #[arg(long, default_value_t = 0.0)]
     cache: f64,
-    /// Listings bring attributes, as NFS's do.
+    /// Return attributes with listings, as NFS does.
     #[arg(long)]
     plus: bool,
-    /// Has no extended attributes, as NFS before version 4.2.
+    /// No extended attributes, as NFS before version 4.2.
     #[arg(long)]
     no_xattrs: bool,
-    /// What goes wrong: OP[:END-OF-PATH[:NTH]]=EIO|ESTALE|EAGAIN|ENOSPC|EDQUOT|EACCES|hang; OP may be `any`.
-    /// With NTH only that one, else all.
+    /// Inject a fault: OP[:END-OF-PATH[:NTH]]=EIO|ESTALE|EAGAIN|ENOSPC|EDQUOT|EACCES|hang; OP may be `any`.
+    /// NTH selects one request, counted from 1 [default: all].
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let time =
-        |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).context("a delay is no number of milliseconds");
+    let time = |ms: f64| {
+        Duration::try_from_secs_f64(ms / 1000.0).context("a delay must be a number of milliseconds")
+    };
     let options = Options {
         meta: time(cli.meta)?,
         data: time(cli.data.unwrap_or(cli.meta))?,
@@ -57,18 +59,18 @@ fn main() -> Result<()> {
     let mount = Mount::new(&cli.behind, &cli.at, options)
         .with_context(|| format!("cannot mount {} at {}", cli.behind.display(), cli.at.display()))?;
     faults.into_iter().for_each(|fault| mount.faults().add(fault));
-    let mut told = mount.counts();
+    let mut printed = mount.counts();
     for signal in signals.forever() {
         let now = mount.counts();
         match signal {
-            SIGUSR1 => println!("{}", now.since(&told).json()),
+            SIGUSR1 => println!("{}", now.since(&printed).json()),
             SIGUSR2 => println!("{{\"released\":{}}}", mount.release()),
             _ => {
                 println!("{}", now.json());
                 break;
             }
         }
-        told = now;
+        printed = now;
     }
     Ok(())
 }
@@ -83,18 +85,18 @@ fn fault(text: &str) -> Result<Fault> {
         "ENOSPC" => Action::Fail(Errno::NOSPC),
         "EDQUOT" => Action::Fail(Errno::DQUOT),
         "EACCES" => Action::Fail(Errno::ACCESS),
-        other => bail!("{other} is no fault; see --help"),
+        other => bail!("unknown fault {other}; see --help"),
     };
     let mut parts = what.splitn(3, ':');
     let op = match parts.next().unwrap_or_default() {
         "any" => None,
-        name => Some(Op::named(name).with_context(|| format!("{name} is no kind of request"))?),
+        name => Some(Op::named(name).with_context(|| format!("unknown kind of request {name}"))?),
     };
     let path = parts.next().unwrap_or_default().to_owned();
     let (skip, times) = match parts.next() {
         None => (0, u64::MAX),
         Some(nth) => {
-            (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH is from 1")?, 1)
+            (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH starts at 1")?, 1)
         }
     };
     Ok(Fault { op, path, skip, times, action })

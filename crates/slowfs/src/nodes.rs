@@ -1,4 +1,4 @@
-//! The inodes that the kernel knows, each held open so that it stays what it is.
+//! The inodes that the kernel knows. Each is held open, so that its number stays valid.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,19 +12,19 @@ use fuser::{FileAttr, FileType, INodeNo};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// The kernel's number of the root.
+/// The inode number of the root in the FUSE protocol.
 const ROOT: u64 = 1;
 
-/// An inode of the folder behind.
+/// An inode of the directory behind the mount.
 pub(crate) struct Node {
-    /// A handle without rights of its own (`O_PATH`).
+    /// A handle without access to content (`O_PATH`).
     pub(crate) fd: OwnedFd,
-    /// Where it was when it was last looked up, for faults.
+    /// The path of the last lookup. Faults are matched by it.
     path: Mutex<PathBuf>,
 }
 
 impl Node {
-    /// A path that leads to exactly this inode.
+    /// The path of this inode in `/proc/self/fd`.
     pub(crate) fn proc_path(&self) -> String {
         format!("/proc/self/fd/{}", self.fd.as_raw_fd())
     }
@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// All of them, with how often the kernel was told of each.
+/// All known inodes, each with its number of lookups.
 pub(crate) struct Nodes {
     known: Mutex<HashMap<u64, (Arc<Node>, u64)>>,
     root_ino: u64,
@@ -59,17 +59,17 @@ impl Nodes {
         self.lock().get(&ino.0).map(|(node, _)| node.clone()).ok_or(Errno::STALE)
     }
 
-    /// The kernel's number of an inode: its own, but for the root's.
+    /// The number of an inode in the protocol: its real number, except for the root.
     pub(crate) fn number(&self, ino: u64) -> INodeNo {
         INodeNo(match ino {
             ino if ino == self.root_ino => ROOT,
-            // The top of a file system of which this is a part.
+            // The directory behind may be below the root of its file system, whose inode has the number 1.
             ROOT => u64::MAX,
             ino => ino,
         })
     }
 
-    /// The name as the folder has it: where case is not told apart, that may be another one.
+    /// The stored spelling of a name. In a case-insensitive mount it may differ from `name`.
     pub(crate) fn spelled(&self, parent: &Node, name: &OsStr) -> OsString {
         let stored = || -> rustix::io::Result<Option<OsString>> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -88,37 +88,37 @@ impl Nodes {
         stored().ok().flatten().unwrap_or_else(|| name.to_owned())
     }
 
-    /// The inode of that name, told to the kernel once more.
+    /// Looks up a name, and counts one more lookup of its inode.
     pub(crate) fn look_up(&self, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = self.spelled(parent, name);
         let fd = rustix::fs::openat(&parent.fd, &name, flags, Mode::empty())?;
-        self.tell(fd, parent, &name)
+        self.add_lookup(fd, parent, &name)
     }
 
-    /// The inode that `fd` holds, which was found under that name, told to the kernel once more.
-    pub(crate) fn tell(&self, fd: OwnedFd, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
+    /// Counts one more lookup of the inode that `fd` holds, found under this name.
+    pub(crate) fn add_lookup(&self, fd: OwnedFd, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
         let stat = rustix::fs::fstat(&fd)?;
         if stat.st_dev != self.dev {
-            // Numbers of inodes of another file system could be the same.
+            // An inode of another file system could have the same number.
             return Err(Errno::XDEV);
         }
         let attr = self.attr(&stat);
         let path = parent.path().join(name);
         let mut known = self.lock();
-        let (node, told) =
+        let (node, lookups) =
             known.entry(attr.ino.0).or_insert_with(|| (Arc::new(Node { fd, path: Mutex::default() }), 0));
-        *told += 1;
+        *lookups += 1;
         *node.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
         Ok(attr)
     }
 
-    /// The kernel has forgotten it so often.
+    /// Takes back `times` lookups of an inode.
     pub(crate) fn forget(&self, ino: INodeNo, times: u64) {
         let mut known = self.lock();
-        if let Some((_, told)) = known.get_mut(&ino.0) {
-            *told = told.saturating_sub(times);
-            if *told == 0 && ino.0 != ROOT {
+        if let Some((_, lookups)) = known.get_mut(&ino.0) {
+            *lookups = lookups.saturating_sub(times);
+            if *lookups == 0 && ino.0 != ROOT {
                 known.remove(&ino.0);
             }
         }
@@ -145,7 +145,7 @@ impl Nodes {
             nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
             uid: stat.st_uid,
             gid: stat.st_gid,
-            // The kernel's own encoding of device numbers.
+            // The encoding of device numbers in the kernel.
             rdev: (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12),
             blksize: 4096,
             flags: 0,
@@ -153,7 +153,7 @@ impl Nodes {
     }
 }
 
-/// The kind of an inode in the words of the protocol.
+/// The file type in the protocol.
 pub(crate) fn kind(kind: rustix::fs::FileType) -> FileType {
     match kind {
         rustix::fs::FileType::Directory => FileType::Directory,

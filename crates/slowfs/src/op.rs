@@ -1,20 +1,19 @@
-//! The kinds of requests, and how many of each there were.
+//! Kinds of requests, and their counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the delay of a request is taken from.
+/// The class of a request decides its delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Names, attributes, opening and closing.
     Meta,
-    /// Content that is read or written.
+    /// Reading, writing and syncing content.
     Data,
 }
 
 macro_rules! ops {
     ($($op:ident $name:literal $class:ident),+ $(,)?) => {
-        /// A kind of request that the kernel sends. What it sends to be let know only (forgetting, interrupting) is
-        /// none.
+        /// A kind of request. Notifications of the kernel (`FORGET`, `INTERRUPT`) are not requests.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "they are named as in the protocol")]
         pub enum Op { $($op),+ }
@@ -29,7 +28,7 @@ macro_rules! ops {
                 match self { $(Self::$op => $name),+ }
             }
 
-            /// What it is counted as for delays.
+            /// Its class.
             #[must_use]
             pub fn class(self) -> Class {
                 match self { $(Self::$op => Class::$class),+ }
@@ -72,14 +71,14 @@ ops! {
 }
 
 impl Op {
-    /// The kind of that name.
+    /// The kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|op| op.name() == name)
     }
 }
 
-/// Counts requests as they come in.
+/// Counts requests as they arrive.
 pub(crate) struct Counter {
     counts: Vec<AtomicU64>,
 }
@@ -101,35 +100,35 @@ impl Counter {
     }
 }
 
-/// How many requests of each kind there were.
+/// The number of requests of each kind.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Counts(Vec<(Op, u64)>);
 
 impl Counts {
-    /// Those of one kind.
+    /// The number of one kind.
     #[must_use]
     pub fn of(&self, op: Op) -> u64 {
         self.0.iter().find(|(one, _)| *one == op).map_or(0, |(_, count)| *count)
     }
 
-    /// All of them.
+    /// The total number.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// The kinds that there were, and how many.
+    /// The kinds with at least one request, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Op, u64)> {
         self.0.iter().copied().filter(|(_, count)| *count > 0)
     }
 
-    /// What came after `before` was read.
+    /// The requests since `before` was read.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(self.0.iter().map(|(op, count)| (*op, count.saturating_sub(before.of(*op)))).collect())
     }
 
-    /// One JSON object: the kinds, then `total`.
+    /// A JSON object: the number of each kind, then `total`.
     #[must_use]
     pub fn json(&self) -> String {
         let mut text = String::from("{");

@@ -1,4 +1,4 @@
-//! What is done with the folder behind: one function for each kind of request that needs more than one call.
+//! Operations on the directory behind the mount: a function for each request that takes more than one system call.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::nodes::{Node, Nodes};
 
-/// Flags of an open that are the kernel's business, or that would bend where content goes.
+/// Flags of open(2) that the kernel handles, or that would change where content is written.
 const NOT_PASSED: OFlags = OFlags::CREATE
     .union(OFlags::EXCL)
     .union(OFlags::TRUNC)
@@ -22,7 +22,7 @@ const NOT_PASSED: OFlags = OFlags::CREATE
     .union(OFlags::DIRECT)
     .union(OFlags::NOFOLLOW);
 
-/// What is to be set of an inode.
+/// Attributes to set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted {
     pub(crate) mode: Option<u32>,
@@ -32,11 +32,11 @@ pub(crate) struct Wanted {
     pub(crate) atime: Option<TimeOrNow>,
     pub(crate) mtime: Option<TimeOrNow>,
     pub(crate) fh: Option<FileHandle>,
-    /// Who asks.
+    /// The caller.
     pub(crate) caller: u32,
 }
 
-/// The folder behind, with what is open of it.
+/// The directory behind the mount, with its open files.
 pub(crate) struct Behind {
     pub(crate) nodes: Nodes,
     open: Mutex<HashMap<u64, Arc<File>>>,
@@ -44,7 +44,7 @@ pub(crate) struct Behind {
     time_unit: u64,
 }
 
-/// Who makes something.
+/// The user and group of the process that sends a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
@@ -97,11 +97,11 @@ impl Behind {
         let file = File::from(file);
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let attr = self.nodes.tell(held, &parent, name)?;
+        let attr = self.nodes.add_lookup(held, &parent, name)?;
         Ok((attr, self.keep(file)))
     }
 
-    /// Makes something that is no regular file and needs no handle.
+    /// Creates an entry that is not a regular file.
     pub(crate) fn make(
         &self,
         parent: INodeNo,
@@ -155,7 +155,7 @@ impl Behind {
         self.nodes.stat(&node)
     }
 
-    /// A time that is set, as far as it is kept.
+    /// Rounds a time down to the resolution of the mount.
     fn kept(&self, time: Option<TimeOrNow>) -> Timespec {
         let time = timespec(time);
         let is_set = time.tv_nsec != UTIME_NOW && time.tv_nsec != UTIME_OMIT;
@@ -171,7 +171,7 @@ impl Behind {
         }
     }
 
-    /// Writes; `foreign` says that the writer may not keep set-ID bits.
+    /// Writes all of `data`. With `foreign`, set-ID bits are removed.
     pub(crate) fn write(
         &self,
         ino: INodeNo,
@@ -188,7 +188,7 @@ impl Behind {
         u32::try_from(data.len()).map_err(|_| Errno::INVAL)
     }
 
-    /// Reads; less only at the end of the file.
+    /// Reads `size` bytes, fewer only at the end of the file.
     pub(crate) fn read(&self, fh: FileHandle, offset: u64, size: u32) -> Result<Vec<u8>, Errno> {
         let file = self.file(fh)?;
         let mut data = vec![0; size as usize];
@@ -204,7 +204,7 @@ impl Behind {
     }
 }
 
-/// What root makes for somebody is his. A folder whose group is handed down keeps it.
+/// Gives an entry that root created to the caller. The group of a set-group-ID directory is inherited.
 fn own(
     parent: &Node,
     caller: Caller,
@@ -218,7 +218,7 @@ fn own(
     chown(Some(Uid::from_raw(caller.uid)), gid)
 }
 
-/// Content that somebody else has written is not run with the owner's rights.
+/// Removes set-ID bits after a write by another user, as the kernel does.
 fn drop_set_id(node: &Node) -> Result<(), Errno> {
     let mode = rustix::fs::fstat(&node.fd)?.st_mode & 0o7777;
     let gone = if mode & 0o010 == 0 { 0o4000 } else { 0o6000 };
@@ -242,8 +242,8 @@ fn since_epoch(time: SystemTime) -> Timespec {
             tv_sec: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: after.subsec_nanos().into(),
         },
-        // fuser 0.18 takes seconds and nanoseconds of such a time off 1970, each by itself (`time.rs`): so it is put
-        // together again.
+        // fuser 0.18 subtracts seconds and nanoseconds of such a time from 1970 separately (`time.rs`). This restores
+        // both.
         Err(before) => Timespec {
             tv_sec: -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
             tv_nsec: before.duration().subsec_nanos().into(),

@@ -1,4 +1,4 @@
-//! What every request goes through: it is counted, delayed, and fails or hangs if it is told to.
+//! The path of every request: count it, delay it, and inject its fault.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use fuser::{Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::Options;
 use crate::delay::Later;
 use crate::fault::{Action, Faults};
 use crate::op::{Class, Counter, Op};
+use crate::options::Options;
 use crate::passthrough::Behind;
 
-/// What a value or all names may take, in bytes (`XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of Linux).
+/// Maximum length in bytes of one value, and of the list of names (`XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of Linux).
 const XATTR_MAX: usize = 64 * 1024;
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) counter: Counter,
@@ -38,7 +38,7 @@ impl Shared {
         Self { options, counter: Counter::new(), faults: Faults::default(), behind, hung: Mutex::default() }
     }
 
-    /// Answers what hangs with `EIO`; `for_good` says that nothing may hang from now on.
+    /// Answers all hanging requests with `EIO`. With `for_good`, later requests do not hang either.
     pub(crate) fn release(&self, for_good: bool) -> usize {
         let mut hung = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         hung.ended |= for_good;
@@ -49,19 +49,19 @@ impl Shared {
         count
     }
 
-    /// How many requests hang.
+    /// The number of requests that hang.
     pub(crate) fn hanging(&self) -> usize {
         self.hung.lock().unwrap_or_else(PoisonError::into_inner).waiting.len()
     }
 }
 
-/// The file system as the kernel's messages see it.
+/// The file system. `fs.rs` implements the requests of the kernel.
 pub(crate) struct Slow {
     pub(crate) shared: Arc<Shared>,
     later: Later,
 }
 
-/// Says what came out, or the error.
+/// Replies with the result, or with its error.
 macro_rules! answer {
     ($reply:ident, $result:expr, $value:pat => $good:expr) => {
         match $result {
@@ -78,7 +78,7 @@ impl Slow {
         Ok(Self { shared, later: Later::start(own_umask)? })
     }
 
-    /// Counts a request and has it done when it is due. `work` gets `Err` if it is to fail.
+    /// Counts a request and schedules `work` after its delay. `work` receives `Err` if a fault was injected.
     pub(crate) fn go(
         &self,
         op: Op,
@@ -119,7 +119,7 @@ impl Slow {
         }
     }
 
-    /// A request whose answer is an entry.
+    /// Schedules a request whose reply is an entry.
     pub(crate) fn entry(
         &self,
         op: Op,
@@ -135,7 +135,7 @@ impl Slow {
         });
     }
 
-    /// A request that is answered by success alone.
+    /// Schedules a request whose reply is empty.
     pub(crate) fn plain(
         &self,
         op: Op,
@@ -149,6 +149,7 @@ impl Slow {
         });
     }
 
+    /// Schedules a request whose reply is the value of an attribute, or the list of their names.
     pub(crate) fn xattr(
         &self,
         op: Op,
@@ -158,14 +159,14 @@ impl Slow {
         read: impl FnOnce(&str, &mut [u8]) -> rustix::io::Result<usize> + Send + 'static,
     ) {
         if !self.shared.options.xattrs {
-            // The kernel takes this as a word for good, and asks no more.
+            // After this answer the kernel sends no more requests of this kind.
             self.shared.counter.add(op);
             return reply.error(fuser::Errno::ENOSYS);
         }
         self.go(op, ino, None, move |shared, allowed| {
-            // Who asks with no room wants to know how long it is.
-            let room = if size == 0 { XATTR_MAX } else { size as usize };
-            let mut data = vec![0; room];
+            // A request of size 0 asks for the length.
+            let capacity = if size == 0 { XATTR_MAX } else { size as usize };
+            let mut data = vec![0; capacity];
             let result = allowed
                 .and_then(|()| shared.behind.nodes.get(ino))
                 .and_then(|node| read(&node.proc_path(), &mut data));
@@ -177,10 +178,10 @@ impl Slow {
     }
 }
 
-/// What is made has the mode that the kernel says: the caller's own mask has been applied.
+/// Clears the umask of this thread: the kernel has already applied the caller's.
 fn own_umask() {
-    // SAFETY: only the mask, the root and the working directory become this thread's own; no thread here relies on
-    // sharing them, and file handles stay shared.
+    // SAFETY: `FS` gives this thread an umask, a root and a working directory of its own. No thread here relies on sharing
+    // them, and file descriptors stay shared.
     #[allow(unsafe_code)]
     let unshared = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
     if unshared.is_ok() {

@@ -1,8 +1,8 @@
-//! The file system, mounted. Takes root and `/dev/fuse`; without them the tests say so and do nothing.
+//! Tests of a mount. They need root and `/dev/fuse`, and are skipped with a message without them.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test fails by panicking and says what it does"
+    reason = "tests fail by panicking and print why they are skipped"
 )]
 
 use std::fs;
@@ -13,7 +13,7 @@ use haul_slowfs::{Action, Fault, Mount, Op, Options};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-/// A mounted folder and what is behind it; `None` where that cannot be.
+/// A mount, with the directory of its files; `None` if the test must be skipped.
 fn mounted(options: Options) -> Option<(Mount, TempDir)> {
     if !rustix::process::geteuid().is_root() || !fs::exists("/dev/fuse").unwrap() {
         eprintln!("skipped: needs root and /dev/fuse");
@@ -28,7 +28,7 @@ fn mounted(options: Options) -> Option<(Mount, TempDir)> {
 }
 
 #[test]
-fn what_is_done_here_is_done_behind_and_counted() {
+fn operations_reach_the_directory_behind_and_are_counted() {
     let Some((mount, dir)) = mounted(Options::default()) else { return };
     let behind = dir.path().join("behind");
     fs::create_dir(mount.join("d")).unwrap();
@@ -59,7 +59,7 @@ fn what_is_done_here_is_done_behind_and_counted() {
 }
 
 #[test]
-fn a_listing_brings_attributes_that_count_for_a_while() {
+fn a_listing_returns_attributes_that_are_cached() {
     let Some((mount, dir)) = mounted(Options { xattrs: true, ..Options::nfs(Duration::ZERO) }) else {
         return;
     };
@@ -81,7 +81,7 @@ fn a_listing_brings_attributes_that_count_for_a_while() {
 }
 
 #[test]
-fn many_requests_wait_at_once_and_those_that_fail_are_not_done() {
+fn requests_hang_at_once_and_failed_ones_have_no_effect() {
     let Some((mount, dir)) = mounted(Options { meta: Duration::from_millis(1), ..Options::default() }) else {
         return;
     };
@@ -99,7 +99,7 @@ fn many_requests_wait_at_once_and_those_that_fail_are_not_done() {
         while mount.hanging() < 40 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Others are answered meanwhile.
+        // Other requests are answered meanwhile.
         assert!(fs::symlink_metadata(mount.join("3")).is_ok());
         assert_eq!(mount.release(), 40);
         for reader in readers {

@@ -1,4 +1,4 @@
-//! Whether two trees are the same, told by other programs than the one under test.
+//! Compares two trees by other programs than the one under test.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,13 +11,13 @@ use std::process::Command;
 use crate::needs::tool;
 use crate::tree::list;
 
-/// Blocks that a sparse copy may have beyond those of the original: file systems differ in how they lay out
-/// extents.
+/// Blocks that a sparse copy may have in addition to those of the original, since file systems lay out extents
+/// differently.
 const SPARSE_SLACK: u64 = 128 * 1024;
 
-/// The lines that rsync prints for what it would change to make `copy` the same as `original`: content by
-/// checksum, types, owners, modes, times to the nanosecond, links, devices, attributes, ACLs, and what is too much.
-/// Then the sparse files that are not sparse in the copy.
+/// The changes that rsync would make to turn `copy` into `original`, one per line: content by checksum, types, owners,
+/// modes, times to the nanosecond, links, devices, attributes, ACLs, and deletions. Then the sparse files that are not
+/// sparse in the copy.
 #[must_use]
 pub fn differences(original: &Path, copy: &Path) -> Vec<String> {
     let slash = |path: &Path| {
@@ -28,7 +28,7 @@ pub fn differences(original: &Path, copy: &Path) -> Vec<String> {
     assert!(original.is_dir() && copy.is_dir(), "both are folders: {original:?}, {copy:?}");
     let mut rsync = Command::new("rsync");
     rsync.args(["-naHAXic", "--delete", "--numeric-ids", "--modify-window=-1"]);
-    // XFS shows its ACLs a second time, as attributes of its own; -A compares them.
+    // XFS also presents ACLs as attributes of its own; -A compares the ACLs.
     rsync.args(["--filter=-x system.*", "--filter=-x trusted.SGI_ACL_*"]);
     let printed = tool(rsync.arg(slash(original)).arg(slash(copy)));
     let mut found: Vec<String> = printed.lines().map(str::to_owned).collect();
@@ -46,7 +46,7 @@ pub fn differences(original: &Path, copy: &Path) -> Vec<String> {
     found
 }
 
-/// Fails unless `copy` is the same as `original` and nothing of haul's own is left in or beside it.
+/// Fails unless `copy` equals `original` and no staging file is in or beside it.
 pub fn assert_same_tree(original: &Path, copy: &Path) {
     let found = differences(original, copy);
     let short = |line: &String| line.chars().take(200).collect::<String>();
@@ -57,15 +57,15 @@ pub fn assert_same_tree(original: &Path, copy: &Path) {
     }
 }
 
-/// Fails if a name of haul's own staging is in `dir`.
+/// Fails if `dir` contains a staging name of haul.
 pub fn assert_no_debris(dir: &Path) {
     let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
     let debris: Vec<_> = names.filter(|name| name.as_bytes().starts_with(b".haul")).collect();
     assert!(debris.is_empty(), "left over in {dir:?}: {debris:?}");
 }
 
-/// Fails if a file of `copy` that bears the name of a file of `original` does not hold the same or has another
-/// modification time. Every other file must bear a name of staging. Works while a copy is still going on.
+/// Fails if a file of `copy` differs in content or modification time from the file of this name in `original`, or if
+/// another file has a name that is not a staging name. Can be used while a copy is running.
 pub fn assert_no_half_files(original: &Path, copy: &Path) {
     for path in list(copy) {
         let Ok(meta) = fs::symlink_metadata(copy.join(&path)) else { continue };
@@ -99,8 +99,8 @@ fn same_bytes(mut one: File, mut other: File) -> bool {
     }
 }
 
-/// What tells that an entry was touched: inode, change time and modification time of everything below `root` and
-/// of `root` itself.
+/// Inode, change time and modification time of `root` and of every entry below it, which show whether an entry was
+/// touched.
 #[must_use]
 pub fn fingerprint(root: &Path) -> BTreeMap<std::path::PathBuf, [i64; 5]> {
     let of = |path: &Path| {

@@ -1,10 +1,10 @@
-//! Bytes and numbers that look random and are the same for the same seed.
+//! Pseudo-random bytes and numbers that a seed determines.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014): every input gives another, well mixed output.
+/// One step of `SplitMix64` (Steele, Lea, Flood 2014): a bijection with well mixed output.
 #[must_use]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -13,13 +13,13 @@ pub fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key of the content of one file: a function of the seed of the tree and the name of the file.
+/// The key of the content of a file, from the seed of its tree and its name.
 #[must_use]
 pub fn key(seed: u64, name: &[u8]) -> u64 {
     name.iter().fold(mix(seed), |key, byte| mix(key ^ u64::from(*byte)))
 }
 
-/// Fills `buffer` with what the file with this `key` holds from `offset` on.
+/// Fills `buffer` with the content from `offset` of the file with this `key`.
 pub fn fill(key: u64, offset: u64, buffer: &mut [u8]) {
     let (mut at, mut done) = (offset, 0);
     while done < buffer.len() {
@@ -41,18 +41,18 @@ fn unmix(value: u64) -> u64 {
     (z ^ (z >> 30) ^ (z >> 60)).wrapping_sub(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Whether these bytes are what [`fill`] makes of some file from an offset on that is a multiple of 16.
+/// Whether these bytes are content of [`fill`], for any key, from an offset that is a multiple of 16.
 #[must_use]
 pub fn is_filled(bytes: &[u8]) -> bool {
-    // Two words in a row, that differ in the lowest bit of their number.
+    // Two consecutive words, whose numbers differ only in the lowest bit.
     let word = |at: usize| Some(unmix(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)));
     word(0).zip(word(8)).is_some_and(|(first, second)| first ^ second == 1)
 }
 
-/// Writes `len` bytes of the content with this `key`, from `offset` on, to `out`.
+/// Writes `len` bytes of the content with this `key`, from `offset`, to `out`.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write(key: u64, offset: u64, len: u64, out: &mut dyn Write) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     let (mut at, end) = (offset, offset + len);
@@ -65,7 +65,7 @@ pub fn write(key: u64, offset: u64, len: u64, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// Makes a file of `len` bytes at `path`.
+/// Creates a file of `len` bytes at `path`.
 pub fn write_file(path: &Path, key: u64, len: u64) {
     let mut file = File::create(path).unwrap_or_else(|error| panic!("cannot make {path:?}: {error}"));
     write(key, 0, len, &mut file).unwrap_or_else(|error| panic!("cannot fill {path:?}: {error}"));
@@ -78,13 +78,13 @@ pub struct Random {
 }
 
 impl Random {
-    /// The numbers that follow from `seed`.
+    /// The sequence of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: mix(seed) }
     }
 
-    /// A seed from the environment variable `TEST_SEED`, else from the clock. Print it, so that a run can be
+    /// The seed in the environment variable `TEST_SEED`, or one from the clock. Print it, so that a run can be
     /// repeated.
     #[must_use]
     pub fn any_seed() -> u64 {
@@ -101,7 +101,7 @@ impl Random {
         mix(self.state)
     }
 
-    /// A number of `low..high`; `low` where there is none between.
+    /// A number in `low..high`; `low` if that range is empty.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next_u64().checked_rem(high.saturating_sub(low)).unwrap_or(0)
     }

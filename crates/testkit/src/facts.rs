@@ -1,4 +1,4 @@
-//! What two trees hold, told by a walk of its own: no program under test and no rsync is asked.
+//! Compares two trees by a walk of its own, without the program under test and without rsync.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 
 use crate::tree::list;
 
-/// What of a tree is compared.
+/// The properties to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one thing that is compared or not")]
 pub struct Care {
     /// Owner and group.
     pub owners: bool,
-    /// Permission bits with set-ID and sticky bits.
+    /// Permission bits, with set-ID and sticky bits.
     pub modes: bool,
-    /// Modification times of what is no folder.
+    /// Modification times of entries other than directories and links.
     pub times: bool,
-    /// Modification times of folders.
+    /// Modification times of directories.
     pub folder_times: bool,
     /// Modification times of symbolic links.
     pub link_times: bool,
-    /// Times in nanoseconds; else in whole seconds.
+    /// Compare times in nanoseconds instead of seconds.
     pub nanoseconds: bool,
-    /// Extended attributes with ACLs.
+    /// Extended attributes and ACLs.
     pub attributes: bool,
-    /// Which names are one file.
+    /// Hard links.
     pub hard_links: bool,
 }
 
@@ -46,14 +46,14 @@ impl Default for Care {
 }
 
 impl Care {
-    /// What arrives over SFTP.
+    /// The properties that SFTP transfers.
     #[must_use]
     pub fn of_sftp() -> Self {
         Self { nanoseconds: false, attributes: false, ..Self::default() }
     }
 }
 
-/// One line for each difference between two trees, their roots' own metadata included: at most one for each path.
+/// The differences between two trees, including the metadata of their roots: at most one line for each path.
 #[must_use]
 pub fn tree_differences(one: &Path, other: &Path, care: &Care) -> Vec<String> {
     let names =
@@ -76,7 +76,7 @@ pub fn tree_differences(one: &Path, other: &Path, care: &Care) -> Vec<String> {
     found
 }
 
-/// For each name of a file of several names in the tree, the first of them.
+/// For each name of a file with several names in the tree, the first of these names.
 fn groups(root: &Path, names: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, PathBuf> {
     let mut all: HashMap<(u64, u64), Vec<&PathBuf>> = HashMap::new();
     for path in names {
@@ -143,7 +143,7 @@ fn target(path: &Path) -> String {
     fs::read_link(path).map_or_else(|error| error.to_string(), |to| format!("{to:?}"))
 }
 
-/// Where the content of two files differs first.
+/// The offset of the first difference between two files.
 fn content_difference(one: &Path, other: &Path) -> Option<String> {
     let open = |path: &Path| File::open(path).unwrap_or_else(|error| panic!("cannot open {path:?}: {error}"));
     let (mut one, mut other) = (open(one), open(other));
@@ -173,7 +173,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> usize {
     len
 }
 
-/// The attributes and ACLs of an entry, sorted, as text. Labels of a security module belong to the machine.
+/// The attributes and ACLs of an entry as sorted text, without the labels of security modules.
 fn attributes(path: &Path) -> String {
     let mut names = vec![0; 1 << 16];
     let len = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);

@@ -1,13 +1,12 @@
-//! What a run must not do, whatever the other end says.
+//! Checks for harm that a hostile end must not cause.
 
 use crate::process::Finished;
 
-/// What a process may take beside what `--max-memory` says, in bytes.
+/// Bytes that a process may use in addition to `--max-memory`.
 const BESIDES: u64 = 64 << 20;
 
-/// The harm that is seen in what a run printed and in its `peak` of memory in bytes: a panic, a character that a terminal
-/// acts on, a line that the other end forged (the liars' lines begin with `forged`), more memory than `max_memory` and
-/// 64 MiB.
+/// The harm in the output of a run and in its `peak` memory in bytes: a panic, a control character, a line that the
+/// other end forged (such lines begin with `forged`), or more memory than `max_memory` and 64 MiB.
 #[must_use]
 pub fn harm(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
     let mut found = Vec::new();

@@ -1,16 +1,15 @@
-//! What the tests need of a machine: trees with every kind of entry, an independent comparison of two trees, a
-//! real sshd, small file systems on loop devices, a disk that fails and loses power, a remote shell that damages
-//! what passes through it, and processes that are watched, killed and never left over.
+//! Helpers of tests: trees with every kind of entry, an independent comparison of two trees, a real sshd, small file
+//! systems on loop devices, a disk that fails and loses power, a remote shell with faults, hostile servers, and
+//! processes with time limits.
 //!
-//! Nothing here knows how haul works inside; only [`lying_haul`] knows its messages. Everything here panics, with what the
-//! system said, when the machine refuses: a test has no use for an error that it cannot assert on. What a machine may
-//! lack is asked for first, through [`needs`].
+//! Helpers panic with the message of the system when an operation fails, since a test cannot continue then. A test
+//! declares its requirements of the machine through [`needs`].
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a helper of tests fails by panicking"
+    reason = "helpers of tests fail by panicking"
 )]
 
 pub mod compare;
@@ -33,6 +32,7 @@ pub mod scratch;
 pub mod sshd;
 pub mod store;
 pub mod terminal;
+mod tools;
 pub mod tree;
 
 pub use compare::{assert_no_half_files, assert_same_tree, differences};

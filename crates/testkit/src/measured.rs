@@ -1,4 +1,4 @@
-//! The peak memory of a process, exactly, as the kernel keeps it: also of one that lives for a moment only.
+//! Measures the peak memory of a process as the kernel counts it, even of a short-lived one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,23 +8,23 @@ use std::process::{Command, ExitCode};
 
 use crate::process::Run;
 
-/// The first argument that makes a test program run another one and note its peak memory.
+/// The first argument that makes a test program run another program and record its peak memory.
 pub const MEASURE: &str = "--measure";
 
-/// A program whose peak memory is noted in the file `note`, where `this` calls [`measure`] for [`MEASURE`]. A process
-/// between the test and the program is needed: what a process took before it became another program counts as well.
+/// Runs a program through `this`, which calls [`measure`] for [`MEASURE`] and records the peak memory in the file
+/// `note`. A process between the test and the program is needed, since the peak includes memory from before exec(2).
 #[must_use]
 pub fn measured(this: &Path, note: &Path, program: &Path, tag: &str) -> Run {
     Run::new(this, tag).arg(MEASURE).arg(note).arg(program)
 }
 
-/// The peak in bytes that was noted; 0 where there is none.
+/// The recorded peak in bytes; 0 without one.
 #[must_use]
 pub fn peak(note: &Path) -> u64 {
     fs::read_to_string(note).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Runs `NOTE PROGRAM ARGUMENT…` and ends as that does; ended by a signal, with 200 and its number.
+/// Runs `NOTE PROGRAM ARGUMENT…` and returns its exit code; 200 plus the number of the signal that ended it.
 #[must_use]
 pub fn measure(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
@@ -35,9 +35,9 @@ pub fn measure(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
 }
 
-/// The highest peak of the children that have ended, and of theirs, in bytes.
+/// The highest peak of all ended descendants, in bytes.
 fn children_peak() -> u64 {
-    // SAFETY: `usage` is a C struct of numbers, for which zeros are good, and the call writes only into it.
+    // SAFETY: `usage` is a C struct of integers, for which zero is valid, and the call writes only to it.
     #[allow(unsafe_code)]
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

@@ -1,4 +1,4 @@
-//! Small file systems of a test's own: on loop devices, or in memory.
+//! Small file systems for a test, on loop devices or in memory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 use crate::needs::tool;
 use crate::scratch::Scratch;
 
-/// What is mounted.
+/// The kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// ext4 on a loop device.
     Ext4,
-    /// ext4 with inodes of 128 bytes, as ext3 has them: times in whole seconds, from 1901 to 2038.
+    /// ext4 with inodes of 128 bytes, as in ext3: times in seconds, from 1901 to 2038.
     Ext4Seconds,
     /// XFS, with reflinks, on a loop device.
     Xfs,
     /// Btrfs on a loop device.
     Btrfs,
-    /// Memory.
+    /// tmpfs.
     Tmpfs,
 }
 
@@ -31,7 +31,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Makes a file system of `bytes` and mounts it in a folder of its own. XFS takes no less than 300 MiB.
+    /// Creates a file system of `bytes` and mounts it in a directory of its own. XFS needs at least 300 MiB.
     #[must_use]
     pub fn new(kind: FileSystem, bytes: u64) -> Self {
         let scratch = Scratch::new();
@@ -48,8 +48,8 @@ impl Mount {
         Self { at, _scratch: Some(scratch) }
     }
 
-    /// FAT: by the kernel, or where that has none by fusefat, which takes small files only. Times in units of 2 s, and
-    /// names without their case.
+    /// FAT, by the kernel or by fusefat, which supports small files only. Times in units of 2 s, case-insensitive
+    /// names.
     #[must_use]
     pub fn fat(bytes: u64) -> Self {
         let by_kernel = fs::read_to_string("/proc/filesystems").is_ok_and(|known| known.contains("\tvfat\n"));
@@ -57,7 +57,7 @@ impl Mount {
         Self::without_case(&["mkfs.vfat", "-F", "32"], mount, bytes)
     }
 
-    /// NTFS, by lowntfs-3g: times in units of 100 ns, and names without their case.
+    /// NTFS, by lowntfs-3g. Times in units of 100 ns, case-insensitive names.
     #[must_use]
     pub fn ntfs(bytes: u64) -> Self {
         Self::without_case(&["mkfs.ntfs", "-q", "-F"], &["lowntfs-3g", "-o", "ignore_case"], bytes)
@@ -73,31 +73,31 @@ impl Mount {
         Self { at, _scratch: Some(scratch) }
     }
 
-    /// Mounts a tmpfs of `bytes` over the folder `at`.
+    /// Mounts a tmpfs of `bytes` at the directory `at`.
     #[must_use]
     pub fn tmpfs_at(at: &Path, bytes: u64) -> Self {
         mount_tmpfs(at, bytes);
         Self { at: at.to_owned(), _scratch: None }
     }
 
-    /// Gives a tmpfs another size.
+    /// Resizes a tmpfs.
     pub fn resize_tmpfs(&self, bytes: u64) {
         tool(Command::new("mount").args(["-o", &format!("remount,size={bytes}")]).arg(&self.at));
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.at
     }
 
-    /// The path of `name` in it.
+    /// The path of `name` below the mount point.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.at.join(name)
     }
 
-    /// Bytes in use on it.
+    /// The number of used bytes.
     #[must_use]
     pub fn used(&self) -> u64 {
         tool(Command::new("sync").arg("-f").arg(&self.at));
@@ -106,7 +106,7 @@ impl Mount {
     }
 }
 
-/// Makes a file system in the file `image`, as large as that is.
+/// Creates a file system in the file `image`, with the size of the file.
 pub(crate) fn make(kind: FileSystem, image: &Path) {
     let (make, options): (&str, &[&str]) = match kind {
         FileSystem::Xfs => ("mkfs.xfs", &["-q", "-m", "reflink=1"]),
@@ -132,7 +132,7 @@ impl Drop for Mount {
             let status = command.arg(&self.at).stdin(Stdio::null()).stderr(Stdio::null()).status();
             status.is_ok_and(|status| status.success())
         };
-        // Busy only if a failed test left something open; then it goes when that ends.
+        // Busy only if a failed test left a file open. A detached mount ends with that process.
         if !umount(false) {
             umount(true);
         }

@@ -1,29 +1,30 @@
-//! What a test needs of the machine. A test whose needs are not met is skipped loudly, never passed.
+//! Requirements of tests. A test whose requirements are not met is skipped with a message.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-/// One thing that a machine may lack.
+pub use crate::tools::{is_root, tool};
+
+/// A requirement that a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// The rights of root: owners, devices, `trusted.` attributes.
+    /// Root, for owners, devices and `trusted.` attributes.
     Root,
-    /// Loop devices and the right to mount.
+    /// Loop devices, and the permission to mount them.
     LoopMounts,
-    /// The right to mount a tmpfs.
+    /// The permission to mount a tmpfs.
     Tmpfs,
-    /// The right to mount a file system in user space.
+    /// FUSE.
     Fuse,
     /// The programs of a PostgreSQL server.
     Postgres,
-    /// PAM, with a module that lets a program of the test judge passwords.
+    /// PAM, with a module that runs a program of the test to check passwords.
     Pam,
-    /// A program on the `PATH`.
+    /// A program in `PATH`.
     Program(&'static str),
 }
 
 impl Need {
-    /// Why it is not met here; `None` if it is.
+    /// Why this machine does not meet the requirement; `None` if it does.
     #[must_use]
     pub fn missing(self) -> Option<String> {
         match self {
@@ -42,13 +43,7 @@ impl Need {
     }
 }
 
-/// Whether this process has the rights of root.
-#[must_use]
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Whether a shell finds the program, also where only root looks for it.
+/// Whether the program is in `PATH` or in the directories of system programs.
 #[must_use]
 pub fn on_path(name: &str) -> bool {
     let found = |dir: &Path| dir.join(name).is_file();
@@ -57,7 +52,7 @@ pub fn on_path(name: &str) -> bool {
         || ["/usr/sbin", "/sbin"].iter().any(|dir| found(Path::new(dir)))
 }
 
-/// Where the newest PostgreSQL has its programs: Debian keeps those of a server off the `PATH`.
+/// The directory of the newest PostgreSQL programs. Debian does not put server programs in `PATH`.
 #[must_use]
 pub fn postgres_bin() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
@@ -65,20 +60,4 @@ pub fn postgres_bin() -> Option<PathBuf> {
     found.retain(|bin| bin.join("initdb").is_file() && bin.join("pg_basebackup").is_file());
     found.sort();
     found.pop()
-}
-
-/// Runs a tool to its end and gives what it printed.
-///
-/// # Panics
-/// If it cannot be run or fails.
-pub fn tool(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?} failed: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,33 +1,34 @@
-//! Passwords and codes that an sshd of a test asks for. PAM judges them by a service file that only this sshd sees, so
-//! the accounts of the machine do not matter and nothing on it is changed.
+//! Passwords and one-time codes for an sshd of a test. PAM checks them by a service file that only this sshd sees, so
+//! the test neither depends on the accounts of the machine nor changes them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::needs::tool;
+use crate::tools::{is_root, tool};
 
-/// The service file of sshd, in whose place the one of the test is mounted.
+/// The service file of sshd. The file of the test is mounted over it.
 pub(crate) const SERVICE: &str = "/etc/pam.d/sshd";
-/// What the person is told above the question for the code.
+/// The message above the prompt for the code.
 pub const CODE_WORDS: &str = "Verification code of your device, please.";
 
-/// What a server asks for, and what it takes.
+/// The credentials that a server requests and accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Secrets {
-    /// The ways to log in, as `AuthenticationMethods` names them.
+    /// The value of `AuthenticationMethods`.
     pub methods: &'static str,
     /// The password.
     pub password: &'static str,
-    /// The code that is asked for by keyboard-interactive once the password was right. Empty: none is.
+    /// The code that keyboard-interactive requests after the correct password. Empty: no code.
     pub code: &'static str,
 }
 
 impl Secrets {
-    /// Writes the service file and its judge into a folder; gives the path of the service file. Neither holds a secret.
+    /// Writes the service file and its program to a directory and returns the path of the service file. Neither
+    /// contains a secret.
     pub(crate) fn write(&self, dir: &Path) -> PathBuf {
-        // sshd tells what has been proved already in SSH_AUTH_INFO_0.
+        // SSH_AUTH_INFO_0 lists the methods that have succeeded.
         let script = |name: &str, text: &str| {
             let path = dir.join(name);
             fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -55,7 +56,7 @@ impl Secrets {
         service
     }
 
-    /// The lines of the server's configuration for it.
+    /// The lines for the configuration of sshd.
     pub(crate) fn config(&self) -> String {
         format!(
             "UsePAM yes\nAuthenticationMethods {}\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes\n",
@@ -64,19 +65,19 @@ impl Secrets {
     }
 }
 
-/// What `sha256sum` says of it.
+/// The SHA-256 digest in hexadecimal, by `sha256sum`.
 fn digest(secret: &str) -> String {
     let mut command = Command::new("sh");
     tool(command.args(["-c", "printf %s \"$0\" | sha256sum", secret])).trim_end().to_owned()
 }
 
-/// Why no sshd can be judged so here; `None` if it can.
+/// Why this machine cannot run such an sshd; `None` if it can.
 pub(crate) fn missing() -> Option<String> {
     let below = |dir: &str| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let found = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].into_iter().any(|dir| {
         let kinds = below(dir).map(|kind| kind.join("security"));
         kinds.chain([Path::new(dir).join("security")]).any(|dir| dir.join("pam_exec.so").exists())
     });
-    (!crate::needs::is_root() || !found || !Path::new(SERVICE).exists())
+    (!is_root() || !found || !Path::new(SERVICE).exists())
         .then(|| format!("needs root, pam_exec.so and {SERVICE} for logins by password"))
 }

@@ -1,7 +1,7 @@
-//! Processes that are watched: run with a bound on the time, killed by their id, never left over.
+//! Runs processes with a time limit, signals them by their id, and finds those that do not end.
 //!
-//! Every process that a test starts carries a tag in its environment, and so does what it starts in turn: that is
-//! how the remote ends of a run are found, and nothing else on the machine is ever signalled.
+//! Every process of a test, and each of its descendants, has a tag in its environment. The remote ends of a run are
+//! found by this tag, and no other process of the machine is ever signalled.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The environment variable that holds the tag.
+/// The environment variable with the tag.
 pub const TAG: &str = "TESTKIT_TAG";
 
-/// Asks until `done` says so. Fails, with `what` was waited for, when that takes longer than `limit`.
+/// Polls until `done` returns true. Fails with `what` in the message after `limit`.
 pub fn wait_until(what: &str, limit: Duration, done: impl FnMut() -> bool) {
     assert!(comes_true(limit, done), "waited for {limit:?} until {what}");
 }
 
-/// Asks until `done` says so, and says whether it did before `limit` was over.
+/// Polls until `done` returns true. Returns whether it did within `limit`.
 #[must_use]
 pub fn comes_true(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
@@ -41,7 +41,7 @@ pub fn comes_true(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The processes that carry this tag and have not ended.
+/// The running processes with this tag.
 #[must_use]
 pub fn tagged(tag: &str) -> Vec<u32> {
     let wanted = format!("{TAG}={tag}").into_bytes();
@@ -67,7 +67,7 @@ fn processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// The processes below `root`, children and their children.
+/// The descendants of the process `root`.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<u32> {
     let parent = |pid: u32| -> Option<u32> {
@@ -85,7 +85,7 @@ pub fn descendants(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Sends a signal to one process. That it has ended already is no failure.
+/// Sends a signal to a process. It is no failure if the process has ended already.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     match kill_process(pid, signal) {
@@ -94,12 +94,12 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Ends one process as `kill -9` does.
+/// Ends a process like `kill -9`.
 pub fn kill(pid: u32) {
     signal(pid, Signal::KILL);
 }
 
-/// Fails if processes with this tag are still there after `limit`.
+/// Fails if processes with this tag are still running after `limit`.
 pub fn assert_all_gone(tag: &str, limit: Duration) {
     let begun = Instant::now();
     loop {
@@ -116,7 +116,7 @@ pub fn assert_all_gone(tag: &str, limit: Duration) {
     }
 }
 
-/// What a process is and what its threads wait for.
+/// Describes a process and the system calls in which its threads wait.
 fn describe(pid: u32) -> String {
     let read = |name: String| fs::read(name).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
     let mut text = format!("{pid}: {}", read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
@@ -131,7 +131,7 @@ fn describe(pid: u32) -> String {
     text
 }
 
-/// A program that is to be run.
+/// A program to run.
 #[derive(Debug)]
 pub struct Run {
     command: Command,
@@ -179,35 +179,35 @@ impl Run {
         self
     }
 
-    /// Runs it in this folder.
+    /// Sets its working directory.
     #[must_use]
     pub fn in_dir(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);
         self
     }
 
-    /// What it reads from its standard input; nothing without this.
+    /// Sets its standard input [default: empty].
     #[must_use]
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// The time after which it counts as hung; two minutes without this.
+    /// Sets the time after which it counts as hung [default: two minutes].
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Measures the peak memory of it and of its remote ends.
+    /// Measures its peak memory and that of its remote ends.
     #[must_use]
     pub fn watch_memory(mut self) -> Self {
         self.watch_memory = true;
         self
     }
 
-    /// Measures the peak memory of it alone.
+    /// Measures only its own peak memory.
     #[must_use]
     pub fn watch_own_memory(mut self) -> Self {
         self.watch_memory = true;
@@ -215,14 +215,14 @@ impl Run {
         self
     }
 
-    /// Starts it.
+    /// Starts the program.
     #[must_use]
     pub fn start(mut self) -> Running {
         let text = format!("{:?}", self.command).replace(&format!("{TAG}=\"{}\" ", self.tag), "");
         let file = || tempfile::tempfile().expect("a temporary file can be made");
         let (mut input, stdout, stderr) = (file(), file(), file());
         input.write_all(&self.input).and_then(|()| input.rewind()).expect("a temporary file can be written");
-        // Files, not pipes: whatever is left running can neither block nor be waited for.
+        // Files, not pipes: a process that keeps running cannot block the test.
         let copy = |file: &File| Stdio::from(file.try_clone().expect("a file can be duplicated"));
         self.command.stdin(copy(&input)).stdout(copy(&stdout)).stderr(copy(&stderr));
         let child = self.command.spawn().unwrap_or_else(|error| panic!("cannot run {text}: {error}"));
@@ -240,14 +240,14 @@ impl Run {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the program and waits for its end.
     #[must_use]
     pub fn finish(self) -> Finished {
         self.start().finish()
     }
 }
 
-/// A program that is running. Killed on drop, with all that carries its tag.
+/// A running program. On drop it is killed, with all processes of its tag.
 #[derive(Debug)]
 pub struct Running {
     child: Option<Child>,
@@ -261,35 +261,35 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("it is there until it is finished").id()
     }
 
-    /// Whether it has not ended yet.
+    /// Whether the program is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     pub fn signal(&self, which: Signal) {
         signal(self.pid(), which);
     }
 
-    /// The remote ends that it has started and that still run.
+    /// Its running remote ends.
     #[must_use]
     pub fn agents(&self) -> Vec<u32> {
         agents(&self.tag)
     }
 
-    /// What it has printed so far.
+    /// Its standard output so far.
     #[must_use]
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&contents(&self.stdout)).into_owned()
     }
 
-    /// Waits until `done` says so. Fails if that takes longer than the limit, or the program ends before it.
+    /// Waits until `done` returns true. Fails after the limit, or if the program ends earlier.
     pub fn wait_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
         while !done() {
             if !self.is_running() {
@@ -307,7 +307,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end and tells how it went. Fails if it does not end in time.
+    /// Waits for its end. Fails if it does not end in time.
     #[must_use]
     pub fn finish(mut self) -> Finished {
         while self.is_running() {
@@ -350,27 +350,27 @@ fn contents(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// How a program ended.
+/// The result of a program.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// What the system says of it.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// The standard output.
     pub stdout: Vec<u8>,
-    /// What it said on its standard error.
+    /// The standard error.
     pub stderr: Vec<u8>,
     /// The command line.
     pub text: String,
-    /// How long it took.
+    /// The elapsed time.
     pub took: Duration,
-    /// Peak memory of the process itself, in bytes; 0 where it was not watched.
+    /// Peak memory of the process in bytes; 0 if it was not measured.
     pub local_peak: u64,
-    /// The highest peak memory of one of its remote ends, in bytes; 0 where it was not watched.
+    /// The highest peak memory of its remote ends in bytes; 0 if it was not measured.
     pub remote_peak: u64,
 }
 
 impl Finished {
-    /// The exit code; `None` if a signal ended it.
+    /// The exit code; `None` if a signal ended the program.
     #[must_use]
     pub fn code(&self) -> Option<i32> {
         self.status.code()
@@ -382,32 +382,32 @@ impl Finished {
         self.status.signal() == Some(Signal::KILL.as_raw())
     }
 
-    /// What it printed, as text.
+    /// The standard output as text.
     #[must_use]
     pub fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What it said on its standard error, as text.
+    /// The standard error as text.
     #[must_use]
     pub fn err(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// All that it printed and said, as text.
+    /// Standard output and standard error as text.
     #[must_use]
     pub fn said(&self) -> String {
         self.err() + &self.out()
     }
 
-    /// Fails unless it exited with this code.
+    /// Fails unless the exit code is `code`.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert!(self.code() == Some(code), "expected exit code {code}: {self}");
         self
     }
 
-    /// Fails unless it exited with 0.
+    /// Fails unless the exit code is 0.
     #[track_caller]
     pub fn expect_success(self) -> Self {
         self.expect_code(0)
@@ -425,8 +425,8 @@ impl std::fmt::Display for Finished {
     }
 }
 
-/// Reads the peak memory of processes while they run: the kernel keeps the peak, so that only what grows in the
-/// last moments before the end is missed.
+/// Reads the peak memory of running processes. The kernel records the peak, so only growth in the last moments before
+/// the end is missed.
 #[derive(Debug)]
 struct MemoryWatch {
     stop: Arc<AtomicBool>,
@@ -436,7 +436,7 @@ struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Of the remote ends too, if their `tag` is told.
+    /// With `tag`, also measures the remote ends.
     fn start(local_pid: u32, tag: Option<&String>) -> Self {
         let (stop, local, remote) = (Arc::default(), Arc::default(), Arc::default());
         let watch = (Arc::clone(&stop), Arc::clone(&local), Arc::clone(&remote), tag.cloned());
@@ -472,7 +472,7 @@ fn peak(pid: u32) -> u64 {
     status.lines().find(|line| line.starts_with("VmHWM:")).and_then(kib).unwrap_or(0) * 1024
 }
 
-/// Joins words of a command line that may hold any byte.
+/// Joins parts of an argument that may contain any byte.
 #[must_use]
 pub fn joined(parts: &[&[u8]]) -> OsString {
     OsStr::from_bytes(&parts.concat()).to_owned()

@@ -1,4 +1,4 @@
-//! Folders that are gone when the test is over, whatever it put into them.
+//! Temporary directories of tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A folder of its own for one test. Removed on drop, folders without permissions included.
+/// A temporary directory. Removed on drop, including directories without permissions.
 #[derive(Debug)]
 pub struct Scratch {
     dir: Option<TempDir>,
@@ -14,30 +14,30 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new empty folder where temporary files go (`TMPDIR`).
+    /// A new empty directory in `TMPDIR`.
     #[must_use]
     pub fn new() -> Self {
         Self::inside(&std::env::temp_dir())
     }
 
-    /// A new empty folder in `parent`.
+    /// A new empty directory in `parent`.
     #[must_use]
     pub fn inside(parent: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("haul-test-").tempdir_in(parent);
         let dir = dir.unwrap_or_else(|error| panic!("cannot make a folder in {parent:?}: {error}"));
-        // Unprivileged remote ends and servers must get through.
+        // Unprivileged remote ends and servers need access.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let path = fs::canonicalize(dir.path()).unwrap();
         Self { dir: Some(dir), path }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of `name` in it.
+    /// The path of `name` in the directory.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)
@@ -54,13 +54,13 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         open_up(&self.path);
         if let Some(dir) = self.dir.take() {
-            // A folder that stays behind must not hide why a test failed.
+            // A failed removal must not hide why a test failed.
             let _ = dir.close();
         }
     }
 }
 
-/// Gives every folder below `dir` the rights that removing it takes.
+/// Sets permissions on every directory below `dir` that allow its removal.
 pub fn open_up(dir: &Path) {
     let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o755));
     let Ok(list) = fs::read_dir(dir) else { return };

@@ -1,4 +1,4 @@
-//! A real sshd with keys and a configuration of its own.
+//! Starts a real sshd with its own keys and configuration.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,16 +13,16 @@ use crate::pam::{SERVICE, Secrets};
 use crate::process::{TAG, descendants, kill, wait_until};
 use crate::scratch::Scratch;
 
-/// How a server differs from the default one.
+/// Differences from the default configuration.
 #[derive(Clone, Debug, Default)]
 pub struct SshdOptions {
     /// Lines added to its configuration.
     pub lines: Vec<String>,
-    /// A command that is run instead of what the client asks for (`SSH_ORIGINAL_COMMAND` holds that).
+    /// A command to run instead of the one that the client requests (`SSH_ORIGINAL_COMMAND`).
     pub force_command: Option<String>,
 }
 
-/// A running server on a free port of 127.0.0.1. Killed on drop, with everything that it started.
+/// A running server on a free port of 127.0.0.1. Killed on drop, with all its sessions.
 #[derive(Debug)]
 pub struct Sshd {
     child: Child,
@@ -31,13 +31,13 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts one whose sessions carry `tag`, and waits until it answers.
+    /// Starts a server whose sessions have the tag `tag`, and waits until it accepts connections.
     #[must_use]
     pub fn start(tag: &str, options: &SshdOptions) -> Self {
         Self::begin(tag, options, None)
     }
 
-    /// The same for one that takes these secrets and no key. PAM judges them, which takes root.
+    /// Starts a server that accepts these secrets and no key. PAM checks them, which needs root.
     #[must_use]
     pub fn start_asking(tag: &str, secrets: &Secrets) -> Self {
         Self::begin(tag, &SshdOptions::default(), Some(secrets))
@@ -54,10 +54,10 @@ impl Sshd {
         }
         fs::copy(scratch.join("client_key.pub"), scratch.join("authorized_keys")).unwrap();
         if crate::needs::is_root() {
-            // Compiled into sshd; the system's own service makes it at boot.
+            // The path is compiled into sshd. The service of the system creates it at boot.
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        // Between choosing a free port and taking it, somebody else may.
+        // Another process may take the free port before sshd does.
         for _ in 0..5 {
             let port = free_port();
             let mut child = spawn(&scratch, port, tag, options, secrets);
@@ -76,13 +76,13 @@ impl Sshd {
         panic!("sshd does not start: {}", fs::read_to_string(scratch.join("log")).unwrap_or_default());
     }
 
-    /// The host that the client is to name.
+    /// The host name for the client.
     #[must_use]
     pub fn host(&self) -> &'static str {
         "127.0.0.1"
     }
 
-    /// The command for `-e`: an ssh that knows this server and nothing else.
+    /// The command for `-e`: ssh with the key and the known host of this server only.
     #[must_use]
     pub fn shell(&self) -> String {
         let at = |name: &str| self.scratch.join(name).display().to_string();
@@ -101,26 +101,26 @@ impl Sshd {
         self.port
     }
 
-    /// The file with the key that it lets in.
+    /// The file with the accepted key.
     #[must_use]
     pub fn client_key(&self) -> PathBuf {
         self.scratch.join("client_key")
     }
 
-    /// The file of known hosts in which it is.
+    /// The file of known hosts with its host key.
     #[must_use]
     pub fn known_hosts(&self) -> PathBuf {
         self.scratch.join("known_hosts")
     }
 
-    /// Lets in the owner of another key, too.
+    /// Accepts another key, too.
     pub fn authorize(&self, public_key: &Path) {
         let mut keys = fs::read_to_string(self.scratch.join("authorized_keys")).unwrap();
         keys.push_str(&fs::read_to_string(public_key).unwrap());
         fs::write(self.scratch.join("authorized_keys"), keys).unwrap();
     }
 
-    /// A configuration file for ssh in which this server bears the name `alias`.
+    /// A configuration file for ssh in which this server has the name `alias`.
     #[must_use]
     pub fn client_config(&self, alias: &str) -> PathBuf {
         let at = |name: &str| self.scratch.join(name).display().to_string();
@@ -136,19 +136,19 @@ impl Sshd {
         path
     }
 
-    /// What it has logged.
+    /// Its log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.scratch.join("log")).unwrap_or_default()
     }
 
-    /// How many logins with a key it has accepted.
+    /// The number of accepted logins with a key.
     #[must_use]
     pub fn logins(&self) -> usize {
         self.logged("Accepted publickey")
     }
 
-    /// How many lines of its log hold these words.
+    /// The number of lines in its log that contain these words.
     #[must_use]
     pub fn logged(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
@@ -171,7 +171,7 @@ fn free_port() -> u16 {
 
 fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions, secrets: Option<&Secrets>) -> Child {
     let at = |name: &str| scratch.join(name).display().to_string();
-    // First of a kind wins, so the lines of the test come first. The rest is the default.
+    // sshd uses the first value of an option, so the lines of the test come first.
     let mut config: String = options.lines.iter().map(|line| format!("{line}\n")).collect();
     config.extend(secrets.map(Secrets::config));
     let _ = writeln!(
@@ -197,7 +197,7 @@ fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions, secrets
     command.spawn().unwrap_or_else(|error| panic!("cannot start sshd: {error}"))
 }
 
-/// sshd with this file as PAM's service file for it, in a mount namespace of its own: nobody else sees it there.
+/// Runs sshd with this PAM service file, which is mounted in a namespace of its own.
 fn with_service(file: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c"]);
@@ -205,7 +205,7 @@ fn with_service(file: &Path) -> Command {
     command
 }
 
-/// The SFTP server that comes with sshd.
+/// The SFTP server of the system.
 #[must_use]
 pub fn sftp_server() -> PathBuf {
     let places =
@@ -213,7 +213,7 @@ pub fn sftp_server() -> PathBuf {
     places.iter().map(Path::new).find(|path| path.exists()).expect("an SFTP server is installed").to_owned()
 }
 
-/// sshd wants to be called by its full path.
+/// sshd must be started by its full path.
 fn program() -> PathBuf {
     let places = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"];
     places.iter().map(Path::new).find(|path| path.exists()).expect("sshd is installed").to_owned()

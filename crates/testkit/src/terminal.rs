@@ -1,4 +1,4 @@
-//! A terminal of a test's own: a program runs on it, its screen is read, and answers are typed.
+//! Runs a program on a terminal, reads its screen, and types input.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::process::{TAG, kill, tagged};
 
-/// Its size.
+/// The size of the terminal.
 const ROWS: usize = 40;
 const COLUMNS: usize = 120;
-/// After so long a program counts as hung.
+/// The time after which a program counts as hung.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A program on a terminal, by means of script(1). It is ended on drop, with all that carries its tag.
+/// A program on a terminal of script(1). Killed on drop, with all processes of its tag.
 #[derive(Debug)]
 pub struct Terminal {
     child: Child,
@@ -22,12 +22,12 @@ pub struct Terminal {
     screen: Arc<Mutex<Screen>>,
     reader: Option<JoinHandle<()>>,
     tag: String,
-    /// What was typed and must never be seen.
+    /// Typed input that must never be shown.
     secrets: Vec<String>,
 }
 
 impl Terminal {
-    /// Runs a line of the shell on a new terminal.
+    /// Runs a shell command on a new terminal.
     #[must_use]
     pub fn run(line: &str, tag: &str) -> Self {
         let line = format!("stty rows {ROWS} cols {COLUMNS}; {line}");
@@ -48,7 +48,7 @@ impl Terminal {
         Self { child, keyboard, screen, reader: Some(reader), tag: tag.to_owned(), secrets: Vec::new() }
     }
 
-    /// What is on the screen: lines without the blanks at their ends.
+    /// The lines of the screen, without trailing blanks.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).lines()
@@ -60,13 +60,13 @@ impl Terminal {
         self.lines().into_iter().rfind(|line| !line.is_empty()).unwrap_or_default()
     }
 
-    /// Waits until the last line that is not empty holds `words`.
+    /// Waits until the last line that is not empty contains `words`.
     #[track_caller]
     pub fn wait_for(&mut self, words: &str) {
         self.wait_for_lines(words, 1);
     }
 
-    /// The same, once so many lines on the screen hold them.
+    /// Waits until the last line contains `words`, and at least this many lines on the screen do.
     #[track_caller]
     pub fn wait_for_lines(&mut self, words: &str, count: usize) {
         let begun = Instant::now();
@@ -82,7 +82,7 @@ impl Terminal {
         }
     }
 
-    /// Fails unless the last line that is not empty goes on to hold `words` for a while.
+    /// Fails unless the last line that is not empty contains `words` for a while.
     #[track_caller]
     pub fn assert_stays(&self, words: &str) {
         for _ in 0..10 {
@@ -96,13 +96,13 @@ impl Terminal {
         self.keyboard.write_all(format!("{line}\r").as_bytes()).and_then(|()| self.keyboard.flush()).unwrap();
     }
 
-    /// Types an answer that nobody may see: [`Self::finish`] fails if it was ever shown.
+    /// Types a secret: [`Self::finish`] fails if it was ever shown.
     pub fn type_secret(&mut self, line: &str) {
         self.secrets.push(line.to_owned());
         self.type_line(line);
     }
 
-    /// Waits for the end of the program; gives its exit code and the screen.
+    /// Waits for the end of the program. Returns its exit code and the screen.
     #[must_use]
     pub fn finish(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
@@ -134,15 +134,15 @@ impl Drop for Terminal {
     }
 }
 
-/// What a terminal shows, as far as the programs of the tests use one.
+/// A screen with the control sequences that the tested programs use.
 #[derive(Debug, Default)]
 struct Screen {
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// A sequence or a character that has not come in full.
+    /// The start of an incomplete sequence or character.
     partial: Vec<u8>,
-    /// Every byte that came, whatever has become of it.
+    /// All received bytes.
     seen: Vec<u8>,
 }
 
@@ -170,7 +170,7 @@ impl Screen {
         }
     }
 
-    /// Takes the first character or sequence; how many bytes that was, 0 if more must come.
+    /// Processes the first character or sequence. Returns its length; 0 if it is incomplete.
     fn step(&mut self) -> usize {
         let bytes = std::mem::take(&mut self.partial);
         let used = self.take(&bytes);
@@ -242,7 +242,7 @@ impl Screen {
                 let row = self.row;
                 self.rows.truncate(row + 1);
             }
-            // Colours, and whether the cursor is seen.
+            // Colours and visibility of the cursor.
             _ => {}
         }
     }

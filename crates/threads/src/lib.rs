@@ -1,9 +1,8 @@
-//! Threads of a run: a system that has no more threads to give slows a run down, and a thread that panics ends it with an
-//! error. Neither may leave other threads waiting.
+//! Starts threads, and reports refused threads and panics as errors.
 //!
-//! The standard library's `thread::scope` and `spawn` panic where the system refuses a thread (`ulimit -u`, a container's
-//! limit, no memory for a stack), and nobody sees the panic of a thread that nobody joins. Here a refused thread is an
-//! [`Error`], and so is a panic.
+//! The standard library's `thread::scope` and `spawn` panic if the system refuses a thread (`ulimit -u`, the limit of a
+//! container, no memory for a stack), and the panic of a thread that is never joined is lost. Here both are an [`Error`].
+//! If the system refuses further threads, a run continues with fewer. No other thread is left waiting.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,13 +13,13 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use haul_core::{Error, ErrorKind, Result, Side};
 
 thread_local! {
-    /// Calls of [`caught`] that this thread is in.
+    /// The depth of nested calls of [`caught`] on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// What the hook saw of the panic that [`caught`] is about to return.
+    /// Message and location of the panic that [`caught`] is about to return.
     static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps panics that [`caught`] turns into errors off standard error, and remembers where they happened.
+/// Installs a panic hook that hides panics inside [`caught`] from standard error, and records their location.
 pub fn install_hook() {
     let usual = take_hook();
     set_hook(Box::new(move |info| {
@@ -28,33 +27,33 @@ pub fn install_hook() {
             return usual(info);
         }
         let place = info.location().map(|at| format!("{}:{}: ", at.file(), at.line())).unwrap_or_default();
-        let words = format!("{place}{}", words_of(info.payload()));
+        let words = format!("{place}{}", message_of(info.payload()));
         SEEN.with_borrow_mut(|seen| *seen = Some(words));
     }));
 }
 
-fn words_of(payload: &(dyn std::any::Any + Send)) -> &str {
+fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Does `work`; a panic in it is an error.
+/// Runs `work` and catches a panic.
 ///
 /// # Errors
-/// If `work` panics.
+/// [`ErrorKind::Io`] if `work` panics.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
     DEPTH.set(DEPTH.get() - 1);
     done.map_err(|payload| {
         let seen = SEEN.with_borrow_mut(Option::take);
-        let cause = seen.unwrap_or_else(|| words_of(&*payload).to_owned());
+        let cause = seen.unwrap_or_else(|| message_of(&*payload).to_owned());
         Error::new(ErrorKind::Io, Side::Local, "go on", format!("a thread panicked ({cause})"))
             .with_hint("this is a fault of haul: please report it")
     })
 }
 
-/// The error for a thread that the system refused.
+/// The error of a refused thread.
 #[must_use]
 pub fn refused(error: &io::Error) -> Error {
     Error::io(Side::Local, "start a thread", error)
@@ -64,7 +63,7 @@ pub fn refused(error: &io::Error) -> Error {
 /// Starts a thread in `scope`.
 ///
 /// # Errors
-/// If the system refuses it.
+/// The error of clone(2) if the system refuses the thread.
 pub fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -74,18 +73,18 @@ pub fn spawn<'scope, T: Send + 'scope>(
     Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|error| refused(&error))
 }
 
-/// Waits for a thread of [`spawn`].
+/// Waits for a thread that [`spawn`] has started.
 ///
 /// # Errors
-/// If it panicked.
+/// [`ErrorKind::Io`] if it panicked.
 pub fn join<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|payload| caught(|| std::panic::resume_unwind(payload)))
 }
 
-/// Does `work` on up to `threads` threads at once, one of which is the caller's. What each of them came to.
+/// Runs `work` on up to `threads` threads, one of which is the caller's. Returns the result of each.
 ///
 /// # Errors
-/// If one panicked.
+/// [`ErrorKind::Io`] if one panicked.
 pub fn together<T: Send>(threads: usize, name: &str, work: impl Fn() -> T + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let work = &work;
@@ -97,10 +96,10 @@ pub fn together<T: Send>(threads: usize, name: &str, work: impl Fn() -> T + Sync
     })
 }
 
-/// Does `work` with each item, on a thread for each as far as the system gives them. What came out, in order.
+/// Runs `work` with each item, each on its own thread if the system allows. Returns the results in the order of the items.
 ///
 /// # Errors
-/// If one panicked.
+/// [`ErrorKind::Io`] if one panicked.
 pub fn each<T: Send, R: Send>(items: Vec<T>, name: &str, work: impl Fn(T) -> R + Sync) -> Result<Vec<R>> {
     let count = items.len();
     let items = Mutex::new(items.into_iter().enumerate());
@@ -108,26 +107,26 @@ pub fn each<T: Send, R: Send>(items: Vec<T>, name: &str, work: impl Fn(T) -> R +
     let take = || std::iter::from_fn(|| next().map(|(at, item)| (at, work(item)))).collect::<Vec<_>>();
     let mut done: Vec<(usize, R)> = together(count, name, take)?.into_iter().flatten().collect();
     done.sort_by_key(|(at, _)| *at);
-    Ok(done.into_iter().map(|(_, came)| came).collect())
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Does both, at once if a thread can be had, else one after the other.
+/// Runs `other` on a thread of its own and `own` on the caller's; one after the other if the system refuses the thread.
 ///
 /// # Errors
-/// If one panicked.
+/// [`ErrorKind::Io`] if one panicked.
 pub fn both<A: Send, B>(
     name: &str,
-    there: impl FnOnce() -> A + Send,
-    here: impl FnOnce() -> B,
+    other: impl FnOnce() -> A + Send,
+    own: impl FnOnce() -> B,
 ) -> Result<(A, B)> {
-    let there = Mutex::new(Some(there));
-    let taken = || there.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let other = Mutex::new(Some(other));
+    let taken = || other.lock().unwrap_or_else(PoisonError::into_inner).take();
     let take = || taken().map(|work| work());
     let (first, second) = std::thread::scope(|scope| {
         let take = &take;
         let thread = spawn(scope, name, take).ok();
-        let second = caught(here);
-        // Without a thread it is still to be done.
+        let second = caught(own);
+        // Without a thread, `other` has not run yet.
         let first = thread.map_or_else(|| caught(take), join);
         (first, second)
     });
@@ -135,7 +134,7 @@ pub fn both<A: Send, B>(
     Ok((first?.ok_or_else(lost)?, second?))
 }
 
-/// Threads of one kind that are started as they are wanted.
+/// Threads of one kind in a scope, started on demand.
 pub struct ThreadPool<'scope, 'env, W> {
     scope: &'scope Scope<'scope, 'env>,
     name: &'static str,
@@ -145,16 +144,15 @@ pub struct ThreadPool<'scope, 'env, W> {
 }
 
 impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> ThreadPool<'scope, 'env, W> {
-    /// None yet. `work` gets the number of its thread, counted from 0.
+    /// Starts no thread yet. `work` receives the number of its thread, counted from 0.
     pub fn new(scope: &'scope Scope<'scope, 'env>, name: &'static str, work: W) -> Self {
         Self { scope, name, work, started: Cell::new(0), refused: Cell::new(false) }
     }
 
-    /// Starts threads until there are `wanted`. Where the system refuses one that is not the first, those that there are
-    /// have to do, and no more are asked for.
+    /// Starts threads until there are `wanted`. If the system refuses one, the pool stays at its size.
     ///
     /// # Errors
-    /// If there is none.
+    /// The error of clone(2) if the system refuses the first thread.
     pub fn grow(&self, wanted: usize) -> Result<()> {
         while self.started() < wanted && !self.refused.get() {
             let (work, number) = (self.work.clone(), self.started());
@@ -167,7 +165,7 @@ impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> ThreadPool<'scope, 
         Ok(())
     }
 
-    /// How many were started.
+    /// The number of threads that were started.
     pub fn started(&self) -> usize {
         self.started.get()
     }
@@ -180,17 +178,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_with_its_words() {
+    fn a_panic_is_an_error_with_its_message() {
         let error = caught(|| panic!("no {}", "way")).unwrap_err();
         assert!(error.cause().contains("no way"), "{error}");
         assert_eq!(caught(|| 5), Ok(5));
         let failed = together(3, "test", || panic!("all of them")).unwrap_err();
         assert!(failed.cause().contains("all of them"), "{failed}");
-        assert!(both("test", || panic!("there"), || 1).is_err());
+        assert!(both("test", || panic!("other"), || 1).is_err());
     }
 
     #[test]
-    fn work_is_shared_and_all_of_it_is_done() {
+    fn work_is_shared_and_completed() {
         let next = AtomicUsize::new(0);
         let take = || (0..).take_while(|_| next.fetch_add(1, Ordering::Relaxed) < 1000).count();
         assert_eq!(together(4, "test", take).unwrap().into_iter().sum::<usize>(), 1000);
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threads_grows_to_what_is_wanted() {
+    fn scoped_threads_grow_to_the_wanted_number() {
         let seen = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             let threads = ThreadPool::new(scope, "test", |number| {

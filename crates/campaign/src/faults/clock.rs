@@ -1,4 +1,4 @@
-//! Clocks that jump, and times of long ago or of the future.
+//! Clocks that jump, and times in the past or the future.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use haul_testkit::tree::{list, set_time};
 use crate::job::{Job, Wanted};
 use crate::round::Round;
 
-/// Where Debian has the library.
+/// The library in Debian.
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 const DAY: i64 = 86_400;
 
-/// The clock of haul's processes jumps by up to two days either way, again and again; sources have times of 1970, of the
-/// future, or of a moment ago. The clock that only goes forward is left alone, as no administrator can set it.
+/// The clock of haul's processes jumps back and forth by days or decades; source files have times in 1970, in the future,
+/// or just now. The monotonic clock does not jump, since no administrator can set it.
 pub(crate) fn jumps(round: &mut Round) {
     let job = Job::new(round, &Wanted::default());
     old_and_new(round, &job.from);
@@ -31,7 +31,7 @@ pub(crate) fn jumps(round: &mut Round) {
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     } else {
-        round.note("rounds without libfaketime: only the times of sources were odd", 1);
+        round.note("rounds without libfaketime: only unusual times of source files", 1);
     }
     let mut run = run.start();
     while run.is_running() {
@@ -42,7 +42,7 @@ pub(crate) fn jumps(round: &mut Round) {
     let end = run.finish();
     round.expect_documented(&end, &[]);
     round.all_gone();
-    job.check_names(round, "with a clock that jumps");
+    job.check_names(round, "with a jumping clock");
     job.check_success(round, &end);
     job.check_rerun(round);
 }

@@ -10,15 +10,15 @@ use crate::round::Round;
 const BYTES: u64 = 192 << 20;
 
 fn wanted() -> Wanted {
-    // Between machines the remote end would outlive the disk.
+    // A remote end would outlive the power cut.
     Wanted { ways: &[Way::Local], inplace: false, ..Wanted::default() }
 }
 
-/// The power goes at some write or flush. What is on the disk then is judged, and the same command completes it.
+/// Power is lost at a random write or flush. The round judges what is on the disk, and the same command completes it.
 pub(crate) fn power(round: &mut Round) {
     let mut disk = CrashDisk::new(FileSystem::Ext4, BYTES);
     let job = Job::into(round, &wanted(), disk.join("dst"));
-    // What was there before is durable.
+    // Makes the old content durable.
     disk.remount();
     for _ in 0..2 {
         let keep = Keep::any(round.random.next_u64());
@@ -33,7 +33,7 @@ pub(crate) fn power(round: &mut Round) {
         while run.is_running() && !disk.is_cut() {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // A machine without power runs nothing.
+        // Nothing runs without power.
         haul_testkit::process::kill(run.pid());
         let end = run.finish();
         round.expect_documented(&end, &[9]);
@@ -52,7 +52,7 @@ pub(crate) fn power(round: &mut Round) {
     job.check_rerun(round);
 }
 
-/// Some writes of content fail once; the same command follows on the same mount.
+/// Some writes of content fail; the same command follows on the same mount.
 pub(crate) fn write_errors(round: &mut Round) {
     let mut disk = CrashDisk::new(FileSystem::Ext4, BYTES);
     let job = Job::into(round, &wanted(), disk.join("dst"));
@@ -65,14 +65,14 @@ pub(crate) fn write_errors(round: &mut Round) {
     disk.heal();
     round.fault(1);
     if end.code() != Some(0) {
-        round.note("runs that told of an error", 1);
+        round.note("runs that reported an error", 1);
     }
     let again = job.run(round).finish();
     round.expect_documented(&again, &[]);
     round.all_gone();
-    // Only what is on the disk counts.
+    // Drops the page cache: only content on the disk counts.
     disk.remount();
-    job.check_names(round, "after errors of the disk");
+    job.check_names(round, "after disk errors");
     job.check_success(round, &again);
     job.check_rerun(round);
 }

@@ -1,13 +1,13 @@
-//! A remote haul that says what is not so.
+//! A remote haul that lies.
 
 use haul_testkit::lying_haul::{Lie, SCENES, Stage};
 
 use crate::round::Round;
 
-/// Lies in a round: about one command, as what can be said of it is recorded once.
+/// Lies in a round. All are about one command, whose messages are recorded once.
 const LIES: usize = 12;
 
-/// Random lies about a random command. Those that nobody could find may end with exit 0 and another tree.
+/// Random lies in the messages of a random command. Undetectable lies may end with exit code 0 and other trees.
 pub(crate) fn lies(round: &mut Round) {
     let this = std::env::current_exe().unwrap();
     let stage = Stage::new(round.path(), &round.world.tag, &round.world.haul, &this);
@@ -26,7 +26,7 @@ pub(crate) fn lies(round: &mut Round) {
     for ((scene, lie), ended) in all.iter().zip(stage.tell(&all)) {
         round.ran();
         round.fault(u64::from(ended.told));
-        round.note("lies that only the far end could know, and that were believed", u64::from(ended.fooled));
+        round.note("undetectable lies that were believed", u64::from(ended.fooled));
         for problem in &ended.problems {
             let text = format!("{} {lie}: {problem}: {}", scene.name, ended.run);
             if problem.starts_with("exit 0") { round.wrong(text) } else { round.lost(text) }

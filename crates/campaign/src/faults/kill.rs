@@ -1,4 +1,4 @@
-//! Ends that are killed, stopped or told to end, and runs that meet.
+//! Killed, stopped and signalled ends, and simultaneous runs.
 
 use std::thread;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use rustix::process::Signal;
 use crate::job::{Job, Wanted};
 use crate::round::Round;
 
-/// Runs of one job that are to be killed before it is let through.
+/// Killed runs of a job before it may complete.
 const TIMES: u64 = 12;
 
-/// A moment in a run: most are early, as most runs are short.
+/// A random moment in a run. Most are early, since most runs are short.
 fn moment(round: &mut Round) -> Duration {
     let longest = round.pick(&[30, 60, 120, 300]);
     Duration::from_micros(round.random.between(500, longest * 1000))
 }
 
-/// `kill -9` of the local end, of remote ends, or of all.
+/// `kill -9` of the local end, of the remote ends, or of all.
 pub(crate) fn killed(round: &mut Round) {
     let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
     for _ in 0..TIMES {
@@ -28,7 +28,7 @@ pub(crate) fn killed(round: &mut Round) {
         thread::sleep(moment);
         if run.is_running() {
             let agents = if victim == 0 { Vec::new() } else { run.agents() };
-            // A run without a remote end has only itself.
+            // Without a remote end, only the local end can be killed.
             if victim < 2 || agents.is_empty() {
                 kill(run.pid());
             }
@@ -63,7 +63,7 @@ pub(crate) fn signalled(round: &mut Round) {
             round.fault(1);
         }
         let end = run.finish();
-        // A second SIGINT, or what a signal does by itself, ends it with that signal.
+        // A second SIGINT, or the default action of a signal, ends the run by that signal.
         round.expect_documented(&end, &[which.as_raw()]);
         round.all_gone();
         if !job.check_names(round, "after a signal") {
@@ -75,7 +75,7 @@ pub(crate) fn signalled(round: &mut Round) {
 }
 
 fn signal(round: &mut Round, run: &Running, which: Signal) {
-    // A terminal signals all of its group; `kill` one process.
+    // A terminal signals its whole process group; `kill` signals one process.
     let agents = if round.one_in(2) { run.agents() } else { Vec::new() };
     let send = |which: Signal| {
         run.signal(which);
@@ -90,7 +90,7 @@ fn signal(round: &mut Round, run: &Running, which: Signal) {
     }
 }
 
-/// Two or three runs of the same command at once.
+/// Two or three simultaneous runs of the same command.
 pub(crate) fn two_at_once(round: &mut Round) {
     let job = Job::new(round, &Wanted { inplace: false, server: true, ..Wanted::default() });
     let count = round.random.between(2, 4);

@@ -1,4 +1,4 @@
-//! Too little of what a process needs.
+//! Low resource limits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use crate::job::{Job, Wanted};
 use crate::round::Round;
 
-/// A run under a limit, then one without.
+/// Runs a job under a limit, then without.
 fn limited(round: &mut Round, program: &str, words: &[&str], signals: &[i32]) {
     let job = Job::new(round, &Wanted::default());
     let end = job.run_by(round, program, words).finish();
     round.expect_documented(&end, signals);
     round.fault(1);
     if end.code() != Some(0) {
-        round.note("runs that did not end with 0", 1);
+        round.note("runs that did not end with exit code 0", 1);
     }
     round.all_gone();
     job.check_names(round, "under a limit");
@@ -21,30 +21,30 @@ fn limited(round: &mut Round, program: &str, words: &[&str], signals: &[i32]) {
     job.check_rerun(round);
 }
 
-/// Few descriptors, at both ends.
+/// Few file descriptors at both ends.
 pub(crate) fn files(round: &mut Round) {
     let most = round.pick(&[40, 100, 256]);
     let number = round.random.between(24, most);
     limited(round, "prlimit", &[&format!("--nofile={number}:{number}"), "--"], &[]);
 }
 
-/// Little address space, at both ends.
+/// Little address space at both ends.
 pub(crate) fn address_space(round: &mut Round) {
     let bytes = round.random.between(900, 2000) << 20;
     limited(round, "prlimit", &[&format!("--as={bytes}"), "--"], &[]);
 }
 
-/// A cgroup in which the kernel kills who takes too much. What is written to a tmpfs counts.
+/// A memory cgroup, whose limit includes the content of a tmpfs. The kernel kills processes that exceed it.
 pub(crate) fn out_of_memory(round: &mut Round) {
     let Some(group) = Group::new(round) else {
-        round.note("rounds without a cgroup for memory", 1);
+        round.note("rounds without a memory cgroup", 1);
         return;
     };
     let script = format!("echo $$ >'{}/cgroup.procs' && exec \"$@\"", group.0.display());
     limited(round, "sh", &["-c", &script, "sh"], &[9]);
 }
 
-/// A cgroup. Removed on drop, once nobody is in it.
+/// A cgroup. Removed on drop, when its last process has ended.
 struct Group(PathBuf);
 
 impl Group {
@@ -68,7 +68,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel takes a moment to notice that the last process has ended.
+        // The kernel needs a moment after the last process has ended.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;

@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! The faults.
 
 pub(crate) mod clock;
 pub(crate) mod disk;

@@ -1,4 +1,4 @@
-//! Destinations without room, and file systems that answer with errors.
+//! Full destinations, and file systems that return errors.
 
 use std::fs;
 use std::process::Command;
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use crate::job::{Job, Wanted, Way};
 use crate::round::Round;
 
-/// Room for everything that a round may bring.
+/// Enough space for everything that a round writes.
 const ENOUGH: u64 = 96 << 20;
 
-/// A tmpfs that is too small in bytes or in inodes; later it is large enough.
+/// A tmpfs with too few bytes or inodes, which is enlarged later.
 pub(crate) fn full(round: &mut Round) {
     let at = round.join("disk");
     fs::create_dir(&at).unwrap();
@@ -46,8 +46,8 @@ pub(crate) fn full(round: &mut Round) {
     job.check_rerun(round);
 }
 
-/// A file system on which requests fail from some moment on, or one of them does. It is one in user space, so the way for
-/// network file systems is taken.
+/// A file system on which all requests fail from some moment on, or one request does. haul takes FUSE for a network file
+/// system.
 pub(crate) fn errors(round: &mut Round) {
     let (behind, at) = (round.join("behind"), round.join("disk"));
     for dir in [&behind, &at] {
@@ -64,7 +64,7 @@ pub(crate) fn errors(round: &mut Round) {
     let mount = haul_slowfs::Mount::new(&behind, &at, options)
         .unwrap_or_else(|error| panic!("cannot mount: {error}"));
     let wanted = Wanted { ways: &[Way::Local, Way::Push], inplace: false, ..Wanted::default() };
-    // Alone, `--atomic` has the promise that a name is never seen half done.
+    // Only `--atomic` promises complete files under final names here.
     let job = Job::into(round, &wanted, at.join("dst")).with(&["--on-full", "fail", "--atomic"]);
     for _ in 0..2 {
         let errno = round.pick(&[Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::ROFS]);
@@ -83,7 +83,7 @@ pub(crate) fn errors(round: &mut Round) {
         round.fault(hits.min(1));
         round.note("requests that failed", hits);
         round.all_gone();
-        if !job.check_names(round, "after errors of the file system") {
+        if !job.check_names(round, "after file system errors") {
             return;
         }
         job.check_success(round, &end);

@@ -1,4 +1,4 @@
-//! Staged files and journals that change between two runs.
+//! Staged files and journals that are damaged between two runs.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use haul_testkit::tree::list;
 use crate::job::{Job, Wanted};
 use crate::round::Round;
 
-/// Staged files, and journals where `journals`.
+/// The staged files in a tree, or their journals.
 fn staged(root: &Path, journals: bool) -> Vec<PathBuf> {
     let ending: &[u8] = if journals { b".journal" } else { b".part" };
     let wanted = |path: &PathBuf| {
@@ -23,8 +23,8 @@ fn staged(root: &Path, journals: bool) -> Vec<PathBuf> {
     list(root).into_iter().filter(wanted).map(|path| root.join(path)).collect()
 }
 
-/// A run is killed once its journal records something; then bytes are inverted, and the same command must either find
-/// them or not need them.
+/// Kills a run after the first records of its journal and flips bytes. The same command must detect them, unless it does
+/// not use them.
 pub(crate) fn flipped(round: &mut Round) {
     let wanted = Wanted {
         shape: Shape { entries: 6, big: 0, ..Shape::default() },
@@ -32,7 +32,7 @@ pub(crate) fn flipped(round: &mut Round) {
         old: false,
         ..Wanted::default()
     };
-    // So slow that the journal records slices before the end.
+    // Slow enough that the journal records slices before the end.
     let job = Job::new(round, &wanted).with(&["--bwlimit", "16M"]);
     let mut run = job.run(round).start();
     let begun = Instant::now();
@@ -49,7 +49,7 @@ pub(crate) fn flipped(round: &mut Round) {
     round.expect_documented(&end, &[9]);
     round.all_gone();
     if end.code() == Some(0) || staged(&job.to, true).is_empty() {
-        round.note("rounds that had nothing staged", 1);
+        round.note("rounds without staged files", 1);
     }
     let in_journal = round.one_in(4);
     let files = staged(&job.to, in_journal);
@@ -64,7 +64,7 @@ pub(crate) fn flipped(round: &mut Round) {
     job.check_rerun(round);
 }
 
-/// Inverts one byte where the file has some, and leaves its times as they were.
+/// Flips one byte of a file that is not empty, and keeps its times.
 fn flip(round: &mut Round, path: &Path) -> bool {
     let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let meta = file.metadata().unwrap();

@@ -1,4 +1,4 @@
-//! Connections that damage, end or stand still.
+//! Damaged, cut and stalled connections.
 
 use haul_testkit::{Direction, Fault, FaultPlan, Which};
 
@@ -23,12 +23,12 @@ const REMOTE: Wanted = Wanted {
     server: false,
 };
 
-/// The direction in which content goes.
+/// The direction of content.
 fn content(way: Way) -> Direction {
     if way == Way::Pull { Direction::Down } else { Direction::Up }
 }
 
-/// Offsets spread over some orders of magnitude: the beginning of a connection has all kinds of messages.
+/// Offsets over several orders of magnitude, since all kinds of messages are sent at the start of a connection.
 fn offset(round: &mut Round) -> u64 {
     let most = round.pick(&[300, 5_000, 100_000, 3_000_000, 15_000_000]);
     round.below(most)
@@ -50,7 +50,7 @@ fn any_connection(round: &mut Round) -> Which {
     }
 }
 
-/// Runs it with `faults`, and judges what came of it. Whether the round goes on.
+/// Runs the job with `faults` and judges the result. Returns whether the round continues.
 fn disturbed(round: &mut Round, job: &mut Job, faults: &[(Which, Direction, Fault)]) -> bool {
     let dir = round.join("plan");
     std::fs::remove_dir_all(&dir).unwrap();
@@ -68,13 +68,13 @@ fn disturbed(round: &mut Round, job: &mut Job, faults: &[(Which, Direction, Faul
     !round.has_failed()
 }
 
-/// Bytes are inverted: many in content, some in the headers of frames, some at the beginning of a connection.
+/// Flips bytes: many in content, some in frame headers, some at the start of a connection.
 pub(crate) fn flipped(round: &mut Round) {
     let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
     let (way, each) = (job.way, job.each_connection());
     for _ in 0..5 {
         let mut faults = Vec::new();
-        // Few, and the run gets through by sending again; many, and it cannot.
+        // With few flips the run succeeds by retransmission; with many it cannot.
         let count = round.pick(&[1, 5, 25, 120]);
         let spread = round.one_in(2);
         for _ in 0..count {
@@ -95,7 +95,7 @@ pub(crate) fn flipped(round: &mut Round) {
     job.check_rerun(round);
 }
 
-/// Connections end at some byte.
+/// Cuts connections at a random byte.
 pub(crate) fn cut(round: &mut Round) {
     let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
     let way = job.way;
@@ -111,12 +111,12 @@ pub(crate) fn cut(round: &mut Round) {
     job.check_rerun(round);
 }
 
-/// Nothing moves any more after some byte.
+/// Stalls connections after a random byte.
 pub(crate) fn stalled(round: &mut Round) {
     let mut job = Job::new(round, &REMOTE).with(&["--timeout", "1"]);
     let way = job.way;
     let stall = (any_connection(round), any_direction(round, way), Fault::Stall(offset(round)));
-    // Else each new connection stands still again.
+    // Otherwise each new connection would stall again.
     let refuse = (Which::From(6), Direction::Up, Fault::Refuse);
     round.fault(1);
     if disturbed(round, &mut job, &[stall, refuse]) {

@@ -2,7 +2,7 @@
 
 use haul_core::probe::{Facts, Mount};
 
-use super::{Finding, size};
+use super::finding::{Finding, size};
 
 /// The role of an end in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

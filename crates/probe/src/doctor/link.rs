@@ -2,7 +2,7 @@
 
 use haul_core::probe::{Facts, Route};
 
-use super::{Finding, size};
+use super::finding::{Finding, size};
 use crate::facts::number;
 
 /// Below this round trip time buffers are always large enough.

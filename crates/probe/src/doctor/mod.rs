@@ -1,77 +1,11 @@
 //! Diagnoses common problems from facts: each finding with its fix.
 
 mod end;
+mod finding;
 mod link;
 mod space;
 
 pub use end::{Role, examine_end};
+pub use finding::{Finding, Level};
 pub use link::{LinkFacts, examine_link};
 pub use space::examine_space;
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// No problem.
-    Ok,
-    /// It costs time, or may surprise.
-    Warn,
-    /// It breaks the copy.
-    Bad,
-}
-
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Severity.
-    pub level: Level,
-    /// What was checked.
-    pub what: &'static str,
-    /// What was found.
-    pub found: String,
-    /// What to do about it.
-    pub fix: Option<String>,
-}
-
-impl Finding {
-    fn ok(what: &'static str, found: impl Into<String>) -> Self {
-        Self { level: Level::Ok, what, found: found.into(), fix: None }
-    }
-
-    fn warn(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { level: Level::Warn, what, found: found.into(), fix: Some(fix.into()) }
-    }
-
-    fn bad(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { level: Level::Bad, what, found: found.into(), fix: Some(fix.into()) }
-    }
-}
-
-/// Formats a number of bytes.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64;
-    let mut unit = "";
-    for name in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, name);
-    }
-    format!("{value:.1} {unit}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_readable() {
-        assert_eq!(size(1000), "1000 B");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(9 << 40), "9.0 TiB");
-        assert_eq!(size(u64::MAX), "16.0 EiB");
-    }
-}

@@ -2,7 +2,7 @@
 
 use haul_core::probe::Space;
 
-use super::{Finding, size};
+use super::finding::{Finding, size};
 use crate::survey::Counts;
 
 /// Compares the needs of a tree with the free space. `there` is what exists under the destination's root: it is

@@ -1,4 +1,4 @@
-//! The program behind `-e`: the far command as a child, and a thread each way.
+//! The program behind `-e`: runs the remote command as a child, and relays with one thread for each direction.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Direction, FLIPS, FRAME_MARK, Fault, FaultPlan};
+use super::plan::{Direction, FLIPS, FRAME_MARK, Fault, FaultPlan};
 
-/// What ssh exits with when there is no connection.
+/// The exit code of ssh without a connection.
 const NO_CONNECTION: u8 = 255;
 
-/// Options of ssh that are followed by a value.
+/// Options of ssh that take a value.
 const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
 
-/// What the command line of an ssh says.
+/// The command line of ssh.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Asks about a control master, or only for one.
+    /// Queries or starts a control master only.
     control: bool,
     /// The command is the name of a subsystem.
     subsystem: bool,
@@ -63,13 +63,13 @@ impl Call {
         call
     }
 
-    /// Whether it is a command on a host.
+    /// Whether it runs a command on a host.
     pub(crate) fn is_command(&self) -> bool {
         !self.control && !self.host.is_empty() && !self.command.is_empty()
     }
 }
 
-/// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
+/// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends with the remote command.
 #[must_use]
 pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
@@ -95,12 +95,12 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 pub(crate) fn complain(why: &str) -> ExitCode {
-    // Nobody is left to tell if even this cannot be written.
+    // An error of this write cannot be reported.
     let _ = writeln!(io::stderr(), "fault shell: {why}");
     ExitCode::from(NO_CONNECTION)
 }
 
-/// The number of this connection and the file that stands for it.
+/// The number of this connection and its file.
 fn take_number(dir: &Path) -> Option<(u32, File)> {
     (1..10_000).find_map(|number| {
         let path = dir.join(format!("connection-{number}"));
@@ -143,10 +143,10 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
     thread::scope(|scope| {
         let at_end = ended.clone();
         let up = up.to_vec();
-        // Detached: a thread that waits for bytes from the local end must not hold up the end of the process.
+        // Detached: a thread that waits for bytes of the local end must not delay the exit.
         thread::spawn(move || {
             let how = pump(&mut io::stdin(), remote_in, &up, up_flips);
-            // A far command that does not listen any more ends by itself, and with a status of its own.
+            // A remote command that no longer reads ends by itself, with its own status.
             let _ = at_end.send(if how == End::Cut { End::Cut } else { End::LocalIsDone });
         });
         scope.spawn(move || {
@@ -157,7 +157,7 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
             match end.recv() {
                 Ok(End::LocalIsDone) => {}
                 Ok(End::Done) => break,
-                // Leaving at once closes both pipes, as a lost connection does.
+                // Exiting closes both pipes, like a lost connection.
                 Ok(End::Cut | End::Deaf) | Err(_) => leave(),
             }
         }
@@ -173,21 +173,20 @@ pub(crate) fn leave() -> ! {
     std::process::exit(i32::from(NO_CONNECTION))
 }
 
-/// How a direction came to its end.
+/// Why a direction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The local end has nothing more to say.
+    /// End of input from the local end.
     LocalIsDone,
-    /// The remote end has nothing more to say.
+    /// End of output of the remote end.
     Done,
-    /// The connection is to be cut.
+    /// A fault cuts the connection.
     Cut,
-    /// Nobody takes the bytes any more.
+    /// The reader has gone.
     Deaf,
 }
 
-/// Moves bytes until there are no more or a fault says so. Dropping `to` closes it. `flips` gets a byte for each one
-/// that is inverted.
+/// Relays bytes until their end or a fault. Dropping `to` closes it. Writes a byte to `flips` for each flipped byte.
 fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut flips: File) -> End {
     let mut block = vec![0; 64 * 1024];
     let mut offset = 0u64;
@@ -202,7 +201,7 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut f
                     return End::Cut;
                 }
                 Fault::Cut(at) | Fault::Stall(at) => want = want.min(at - offset),
-                // At least fifty blocks each second, so that the flow is even.
+                // At least fifty blocks per second, for an even flow.
                 Fault::Rate(bytes) => want = want.min(bytes.div_ceil(50)),
                 Fault::Flip(_) | Fault::FlipHeader(_) | Fault::Delay(_) | Fault::Refuse => {}
             }
@@ -236,19 +235,19 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut f
     }
 }
 
-/// Finds the headers of frames in a stream that comes in blocks.
+/// Finds the headers of frames in a stream of blocks.
 #[derive(Default)]
 struct Headers {
-    /// How many marks have passed.
+    /// The number of marks so far.
     seen: u64,
-    /// How many bytes of a mark have passed just now.
+    /// The number of bytes of a mark that have just passed.
     matched: usize,
-    /// Whether the next byte is the one to damage.
+    /// Whether to flip the next byte.
     armed: bool,
 }
 
 impl Headers {
-    /// Damages the byte after the mark of frame `number`. Whether it was in this block.
+    /// Flips the byte after the mark of frame `number`. Returns whether it was in this block.
     fn flip(&mut self, number: u64, block: &mut [u8]) -> bool {
         let mut flipped = false;
         for byte in block {
@@ -270,7 +269,7 @@ impl Headers {
     }
 }
 
-/// Waits until one of the outer ends has gone: both of the local end, and where the bytes would have gone.
+/// Waits until the local end or the receiver has hung up.
 pub(crate) fn until_hung_up(to: &impl AsFd) {
     let (local_in, local_out) = (io::stdin(), io::stdout());
     let mut watched = [

@@ -1,6 +1,6 @@
 //! The packets of SFTP version 3, as far as it takes to lie in them.
 
-use super::{Field, Lie};
+use super::lie::{Field, Lie};
 
 pub(super) const STATUS: u8 = 101;
 const HANDLE: u8 = 102;

@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use super::lie::{Field, Lie};
 use super::packet::{self, Before};
-use super::{Field, Lie};
 
 /// What ssh exits with when there is no connection.
 const NO_CONNECTION: u8 = 255;

@@ -11,7 +11,8 @@ use std::process::Command;
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat};
 
 use super::Tree;
-use crate::needs::{is_root, on_path, tool};
+use crate::needs::on_path;
+use crate::tools::{is_root, tool};
 
 const MIB: u64 = 1 << 20;
 
@@ -61,7 +62,17 @@ const NAMES: [&[u8]; 42] = [
     "\u{202e}txt".as_bytes(),
 ];
 
-pub(super) fn make(tree: &Tree) {
+impl Tree {
+    /// A tree with everything that a tree can contain, as far as this user may create it: see the source.
+    #[must_use]
+    pub fn hard(root: impl Into<PathBuf>, seed: u64) -> Self {
+        let tree = Self::new(root, seed);
+        make(&tree);
+        tree
+    }
+}
+
+fn make(tree: &Tree) {
     names(tree);
     empties(tree);
     depth(tree);

@@ -29,14 +29,6 @@ impl Tree {
         Self { root, seed }
     }
 
-    /// Everything that a tree can hold, as far as this user may make it. See the source for what that is.
-    #[must_use]
-    pub fn hard(root: impl Into<PathBuf>, seed: u64) -> Self {
-        let tree = Self::new(root, seed);
-        hard::make(&tree);
-        tree
-    }
-
     /// A tree that keeps a copy busy for a while: a few big files and `small` small ones.
     #[must_use]
     pub fn mixed(root: impl Into<PathBuf>, seed: u64, big: &[u64], small: u32) -> Self {

@@ -1,0 +1,69 @@
+//! A finding and its words.
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// It costs time, or may surprise.
+    Warn,
+    /// It spoils the copy.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How grave it is.
+    pub level: Level,
+    /// What was looked at.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(what: &'static str, found: impl Into<String>) -> Self {
+        Self { level: Level::Ok, what, found: found.into(), fix: None }
+    }
+
+    pub(super) fn warn(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { level: Level::Warn, what, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    pub(super) fn bad(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { level: Level::Bad, what, found: found.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Bytes in words.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64;
+    let mut unit = "";
+    for name in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, name);
+    }
+    format!("{value:.1} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(size(1000), "1000 B");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(9 << 40), "9.0 TiB");
+        assert_eq!(size(u64::MAX), "16.0 EiB");
+    }
+}

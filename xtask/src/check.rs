@@ -1,0 +1,62 @@
+//! `cargo xtask check`: the checks that take two minutes on two processors once everything is built, without root.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::command::{cargo, step};
+use crate::layout;
+
+/// Integration tests that are not part of the quick check: they need root, servers and half an hour.
+const SLOW: [&str; 1] = ["e2e"];
+
+/// Runs the checks; the first that fails ends it. `Ok(false)`: the layout has problems, which were printed.
+///
+/// # Errors
+/// If another check fails.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    step("format", cargo(&["fmt", "--all", "--check"]).current_dir(root))?;
+    println!("== layout");
+    let layout = layout::run(root, &[]).map_err(|error| format!("layout: {error}"))?;
+    let lints = ["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step("lints", cargo(&lints).current_dir(root))?;
+    step("unit tests", unit_tests(root, &[])?.current_dir(root))?;
+    Ok(layout)
+}
+
+/// The command for all tests but the slow ones. The whole workspace is always built, since a choice of packages is a
+/// choice of their libraries' features, and each choice would build those libraries again.
+///
+/// # Errors
+/// If a directory of tests cannot be read.
+pub(crate) fn unit_tests(root: &Path, words: &[&str]) -> Result<Command, String> {
+    let mut command = cargo(&["test", "--locked", "--quiet", "--workspace", "--lib", "--bins"]);
+    for name in integration_tests(root).map_err(|error| format!("list the tests: {error}"))? {
+        command.args(["--test", &name]);
+    }
+    command.args(words);
+    Ok(command)
+}
+
+/// The names of the integration tests of all crates, without the slow ones.
+fn integration_tests(root: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for parent in ["crates", "crates/ends"] {
+        for krate in fs::read_dir(root.join(parent))? {
+            let Ok(tests) = fs::read_dir(krate?.path().join("tests")) else { continue };
+            for test in tests {
+                let path = test?.path();
+                let is_test = path.extension().is_some_and(|extension| extension == "rs")
+                    || path.join("main.rs").exists();
+                let name =
+                    path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                if is_test && !SLOW.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}

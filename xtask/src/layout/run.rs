@@ -1,0 +1,54 @@
+//! Runs the checks and prints what they found.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::cycles::cycles;
+use super::modules::Crate;
+use super::tree::Tree;
+use super::{layers, sizes, words};
+
+/// The checks, each with its rule.
+pub(crate) const CHECKS: [(&str, &str); 5] = [
+    ("cycles", "no cycle in the graph of `use` between the files of a crate"),
+    ("files", "no source file over 500 lines"),
+    ("functions", "at most 10 functions over 60 lines"),
+    ("words", "no word that docs/GLOSSARY.md has retired"),
+    ("layers", "each crate depends on crates of lower layers only"),
+];
+
+/// Runs the checks of the names `chosen`, or all. `Ok(false)`: one has failed.
+///
+/// # Errors
+/// If a source file cannot be read.
+pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
+    let tree = Tree::read(root)?;
+    let crates = crates(root, &tree)?;
+    let mut passed = true;
+    for (name, rule) in CHECKS {
+        if !chosen.is_empty() && !chosen.contains(&name) {
+            continue;
+        }
+        let found = match name {
+            "cycles" => crates.iter().flat_map(|krate| cycles(krate, root)).collect(),
+            "files" => sizes::files(&tree),
+            "functions" => sizes::functions(&crates, root),
+            "words" => words::words(&tree),
+            _ => layers::layers(&tree),
+        };
+        println!("{name}: {}: {rule}", if found.is_empty() { "ok" } else { "FAILED" });
+        found.iter().for_each(|problem| println!("{problem}"));
+        passed &= found.is_empty();
+    }
+    Ok(passed)
+}
+
+/// Every library and program of the repository.
+fn crates(root: &Path, tree: &Tree) -> io::Result<Vec<Crate>> {
+    let manifests = tree.texts("toml").filter(|(path, _)| path.ends_with("Cargo.toml"));
+    let roots = manifests.flat_map(|(path, _)| {
+        let source = root.join(path.with_file_name("src"));
+        [source.join("lib.rs"), source.join("main.rs")]
+    });
+    roots.filter(|path: &PathBuf| path.exists()).map(|path| Crate::read(&path)).collect()
+}
