@@ -199,13 +199,14 @@ impl MemorySink {
     fn write_slice(&self, entry: &Entry, index: u32, data: Result<SliceData>) -> Result<Outcome> {
         data?;
         self.faults.meet(Call::Write, &entry.path)?;
+        // Locked in the order of `answer`.
+        let mut tree = self.tree.lock();
         let mut staged = self.staged.lock();
         let slices = staged.entry(entry.path.clone()).or_default();
         slices.insert(index);
         if slices.len() < slice_count(entry.len) as usize {
             return Ok(Outcome::Stored);
         }
-        let mut tree = self.tree.lock();
         if has_children(&tree, &entry.path) {
             return Err(Error::not_empty(Side::Destination));
         }
