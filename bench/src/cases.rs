@@ -30,7 +30,7 @@ pub(crate) enum Store {
     Disk,
 }
 
-/// What is at the far end of the link.
+/// What is at the remote end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Far {
     /// A machine with an sshd.
@@ -313,7 +313,7 @@ pub(crate) static CASES: &[Case] = &[
     },
     Case { name: "hundred-thousand", about: "100,000 of them", data: &HUNDRED_THOUSAND, ..ENTRIES },
     Case { name: "million", about: "1,000,000 of them", data: &MILLION, ..ENTRIES },
-    Case { name: "giant-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
+    Case { name: "huge-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
     Case {
         name: "small-slow",
         about: "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",

@@ -104,7 +104,7 @@ pub(crate) const DB_QUICK: Dataset = Dataset {
         group("tables", 20, 10, (4 * KB, 128 * KB), Content::Pages),
     ],
 };
-/// One giant file beside many small ones.
+/// One large file beside many small ones.
 pub(crate) const MIXED: Dataset = Dataset {
     name: "mixed",
     groups: &[

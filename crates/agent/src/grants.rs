@@ -54,7 +54,7 @@ pub(crate) struct ThirdParties(Mutex<HashMap<PairId, ThirdParty>>);
 /// The error of a number that was never introduced.
 pub(crate) fn unknown() -> Error {
     let cause = "the two were not introduced to each other";
-    Error::new(ErrorKind::Unreachable, Side::Wire, "reach the other far end", cause)
+    Error::new(ErrorKind::Unreachable, Side::Wire, "reach the other remote end", cause)
 }
 
 impl ThirdParties {

@@ -29,13 +29,13 @@ pub(crate) fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
     let mut reader = FrameReader::new(input, liveness);
     let (header, body) = reader.head().map_err(|error| match error {
         LinkError::Closed => {
-            let why = "standard input ended before haul at the near end said anything; haul starts `haul agent` \
+            let why = "standard input ended before haul at the local end said anything; haul starts `haul agent` \
                        by itself, over ssh";
-            Error::new(ErrorKind::Unreachable, Side::Wire, "talk to the near end", why)
+            Error::new(ErrorKind::Unreachable, Side::Wire, "talk to the local end", why)
         }
         error => error.into_error(),
     })?;
-    let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the near end", why);
+    let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the local end", why);
     let Some((version, release)) = peek_version(&body).filter(|_| header.kind == Kind::Hello) else {
         return Err(bad("it did not greet".to_owned()));
     };

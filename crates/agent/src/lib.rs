@@ -50,10 +50,10 @@ const STREAM_LEN: usize = 1024 * 1024;
 /// If the greeting fails, or a user started it by hand.
 pub fn run(restriction: Option<&Restriction>) -> Result<()> {
     if io::stdin().is_terminal() {
-        let why = "it is what haul starts at the far end, over ssh; there is nothing to type here";
+        let why = "it is what haul starts at the remote end, over ssh; there is nothing to type here";
         return Err(Error::new(ErrorKind::Usage, Side::Local, "run `haul agent` by hand", why));
     }
-    let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
+    let system = |error: &io::Error| Error::io(Side::Local, "set up the remote end", error);
     let (input, output) = take_streams().map_err(|error| system(&error))?;
     match restriction {
         None => serve(input, output, Box::new(LocalEnds::default())),
@@ -69,7 +69,7 @@ pub fn run(restriction: Option<&Restriction>) -> Result<()> {
 /// # Errors
 /// If the greeting failed.
 pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()> {
-    let system = |error: &io::Error| Error::io(Side::Local, "set up the far end", error);
+    let system = |error: &io::Error| Error::io(Side::Local, "set up the remote end", error);
     let fd = input.try_clone().and_then(Receive::exact).map_err(|error| system(&error))?;
     let mut greeting = read_hello(fd)?.0;
     let hello = match &greeting.hello {

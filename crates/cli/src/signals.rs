@@ -16,7 +16,7 @@ use crate::exit_code::Exit;
 use crate::render::Console;
 
 /// Maximum time of an orderly end after an interruption.
-const PATIENCE: Duration = Duration::from_millis(4900);
+const TIMEOUT: Duration = Duration::from_millis(4900);
 
 /// Handles signals until the program ends.
 ///
@@ -47,8 +47,8 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
                     draining = true;
                     console.note("stopping after the blocks in flight; press Ctrl-C again to quit now");
                     // A hung file system must not delay the end: the next run resumes from durable data.
-                    let late = thread::Builder::new().name("patience".to_owned()).spawn(|| {
-                        thread::sleep(PATIENCE);
+                    let late = thread::Builder::new().name("timeout".to_owned()).spawn(|| {
+                        thread::sleep(TIMEOUT);
                         end();
                     });
                     if late.is_err() {

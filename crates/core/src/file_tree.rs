@@ -9,7 +9,7 @@ use crate::digest::{ChainingValue, Digest, slice_count};
 
 /// Collects the chaining values of a file's slices, in any order, into the file's digest.
 ///
-/// It stores one value for each complete subtree, not for each slice: two neighbours of the same size merge into their
+/// It stores one value for each complete subtree, not for each slice: two adjacent subtrees of the same size merge into their
 /// parent as soon as both are known. Its memory depends on the gaps between the known slices, and not on the claimed
 /// length of the file: slices in order take a few dozen values.
 ///

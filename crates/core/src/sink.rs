@@ -129,8 +129,8 @@ pub trait Sink: Send + Sync {
     /// flight. Called repeatedly until the run ends.
     fn flush(&self);
 
-    /// Operations that have been in flight for at least `patience`: the file system may never answer them.
-    fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
+    /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
+    fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 

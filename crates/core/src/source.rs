@@ -107,8 +107,8 @@ pub trait Source: Send + Sync {
     /// If the whole call fails.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
 
-    /// Operations that have been in flight for at least `patience`: the file system may never answer them.
-    fn hung(&self, _patience: Duration) -> Vec<HungOperation> {
+    /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
+    fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {
         Vec::new()
     }
 

@@ -8,27 +8,27 @@ use haul_local::Nice;
 
 use super::ends::{Ends, Note};
 
-/// Moves the governor into `ends`, so that it lives until they are dropped. With `nice`, lowers the priority of this
-/// process, and that of each remote haul when its session opens, and lets the governor watch their hosts.
+/// Moves the rate controller into `ends`, so that it lives until they are dropped. With `nice`, lowers the priority of this
+/// process, and that of each remote haul when its session opens, and lets the rate controller watch their hosts.
 ///
 /// # Errors
 /// If a thread cannot be started.
-pub(crate) fn watch(mut governor: RateController, nice: bool, note: Note, ends: &mut Ends) -> Result<()> {
+pub(crate) fn watch(mut controller: RateController, nice: bool, note: Note, ends: &mut Ends) -> Result<()> {
     if nice {
         // Before any ssh starts, because it inherits the priority of this process.
         let mut local = Nice::begin();
         let mut host = WatchedHost::new("this host".to_owned(), &note);
-        governor.watch(Box::new(move || host.checked(local.pressure())))?;
+        controller.watch(Box::new(move || host.checked(local.pressure())))?;
     }
     ends.on_session(Box::new(move |host, peer| {
         if !nice {
             return Ok(());
         }
-        // The governor must not keep the session open.
+        // The rate controller must not keep the session open.
         let peer = Arc::downgrade(peer);
         let mut host = WatchedHost::new(host.to_string(), &note);
         // Without a connection the pressure is unknown.
-        governor.watch(Box::new(move || host.checked(peer.upgrade()?.nice().ok()?)))
+        controller.watch(Box::new(move || host.checked(peer.upgrade()?.nice().ok()?)))
     }));
     Ok(())
 }

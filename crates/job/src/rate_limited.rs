@@ -71,8 +71,8 @@ impl Source for RateLimited {
         self.source.digest(paths)
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.source.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.source.hung(timeout)
     }
 
     fn has_parts(&self) -> bool {

@@ -54,8 +54,8 @@ impl Source for Rootless {
         self.0.digest(paths)
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.0.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.0.hung(timeout)
     }
 
     fn has_parts(&self) -> bool {

@@ -106,10 +106,10 @@ impl CopyJob {
         for ops in [&config.ops.source, &config.ops.destination] {
             ops.until(cancel.flag());
         }
-        // The connections with remote hauls keep this limit; the governor adapts it.
+        // The connections with remote hauls keep this limit; the rate controller adapts it.
         let pace = config.peer.pace.clone();
-        let governor = RateController::start(pace.clone(), rate)?;
-        with_handle(governor.handle());
+        let controller = RateController::start(pace.clone(), rate)?;
+        with_handle(controller.handle());
         let delta = DeltaPlan::of(&self.request.sink, self.is_local());
         let Self { request, index, mounted } = self;
         let timeout = Duration::from_secs(config.peer.ssh.timeout.into());
@@ -119,7 +119,7 @@ impl CopyJob {
         let mut ends = Ends::new(config, Arc::clone(&note), cancel.flag());
         let opened = index.as_ref().map(|index| index.open(&**observer));
         ends.use_index(opened.clone());
-        nice::watch(governor, request.nice, note, &mut ends)?;
+        nice::watch(controller, request.nice, note, &mut ends)?;
         let sink = SinkOptions { delta: delta.mode, ..request.sink.clone() };
         let mut runner = Runner {
             ends,

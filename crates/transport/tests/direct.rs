@@ -13,7 +13,7 @@ use haul_transport::{
 };
 use haul_wire::{Kind, encode, encode_ping};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 struct End {
@@ -48,13 +48,13 @@ impl End {
     }
 
     fn connect(&self) -> Streams {
-        let socket = tcp::connect_any(&[self.address()], None, PATIENCE).unwrap();
-        self.other.connect(socket, PATIENCE).unwrap()
+        let socket = tcp::connect_any(&[self.address()], None, TIMEOUT).unwrap();
+        self.other.connect(socket, TIMEOUT).unwrap()
     }
 
     fn pair(&self) -> (Streams, Streams) {
         let local = self.connect();
-        (local, self.connections.recv_timeout(PATIENCE).expect("the listener hands over who proved to be it"))
+        (local, self.connections.recv_timeout(TIMEOUT).expect("the listener hands over who proved to be it"))
     }
 }
 
@@ -109,7 +109,7 @@ fn what_is_said_together_with_the_handshake_arrives() {
         // At once, so that it comes in one packet with the end of the handshake.
         let (_from, mut to) = reader(end.connect());
         send(&mut to, &[100]);
-        let (mut remote_in, _to) = reader(end.connections.recv_timeout(PATIENCE).unwrap());
+        let (mut remote_in, _to) = reader(end.connections.recv_timeout(TIMEOUT).unwrap());
         check(&mut remote_in, &[100]);
     }
 }
@@ -126,9 +126,9 @@ fn a_stranger_gets_nothing_and_stops_nothing() {
         Credentials { identity: stranger.clone(), ..end.other.clone() },
         Credentials { peer: stranger.public_key().clone(), ..end.other.clone() },
     ] {
-        let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+        let socket = tcp::connect_any(&[end.address()], None, TIMEOUT).unwrap();
         // A client is through before the server has looked at its key: what counts is that nothing comes of it.
-        if let Ok(streams) = wrong.connect(socket, PATIENCE) {
+        if let Ok(streams) = wrong.connect(socket, TIMEOUT) {
             let (mut from, mut to) = reader(streams);
             let _ = to.write(&encode_ping(), &[]);
             assert!(from.head().is_err());
@@ -141,7 +141,7 @@ fn a_stranger_gets_nothing_and_stops_nothing() {
     check(&mut remote_in, &[10]);
     drop(silent);
     let mut said = Vec::new();
-    rude.set_read_timeout(Some(PATIENCE)).unwrap();
+    rude.set_read_timeout(Some(TIMEOUT)).unwrap();
     let _ = rude.read_to_end(&mut said);
     assert!(said.len() < 64, "at most an alert");
 }
@@ -151,8 +151,8 @@ fn a_damaged_record_ends_the_connection() {
     let end = end();
     let socket = TcpStream::connect(end.address()).unwrap();
     let raw = socket.try_clone().unwrap();
-    let local = end.other.connect(socket, PATIENCE).unwrap();
-    let (mut remote_in, _) = reader(end.connections.recv_timeout(PATIENCE).unwrap());
+    let local = end.other.connect(socket, TIMEOUT).unwrap();
+    let (mut remote_in, _) = reader(end.connections.recv_timeout(TIMEOUT).unwrap());
     let mut record = vec![23, 3, 3, 0, 64];
     record.extend([7; 64]);
     (&raw).write_all(&record).unwrap();
@@ -185,7 +185,7 @@ fn a_port_of_those_that_may_be_used() {
 fn flood(to: SocketAddr, sources: std::ops::Range<u8>, each: usize) -> Vec<TcpStream> {
     let from = |last| Some(IpAddr::from([127, 0, 1, last]));
     let sources = sources.flat_map(|last| std::iter::repeat_n(from(last), each));
-    sources.map(|from| tcp::connect_any(&[to], from, PATIENCE).unwrap()).collect()
+    sources.map(|from| tcp::connect_any(&[to], from, TIMEOUT).unwrap()).collect()
 }
 
 /// A proof takes two round trips. Over a distance many may come meanwhile.
@@ -193,11 +193,11 @@ fn flood(to: SocketAddr, sources: std::ops::Range<u8>, each: usize) -> Vec<TcpSt
 fn strangers_do_not_push_out_who_is_expected_from_where_it_comes() {
     let end = end_for(&[HERE]);
     for _ in 0..3 {
-        let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+        let socket = tcp::connect_any(&[end.address()], None, TIMEOUT).unwrap();
         // As many as two floods of 550 a second bring within a proof at 60 ms, each from a place of its own.
         let held = flood(end.address(), 1..141, 1);
-        let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
-        let remote = end.connections.recv_timeout(PATIENCE).expect("and is taken");
+        let proved = end.other.connect(socket, TIMEOUT).expect("the other end may prove itself");
+        let remote = end.connections.recv_timeout(TIMEOUT).expect("and is taken");
         let ((_, mut local_out), (mut remote_in, _)) = (reader(proved), reader(remote));
         send(&mut local_out, &[10]);
         check(&mut remote_in, &[10]);
@@ -208,9 +208,9 @@ fn strangers_do_not_push_out_who_is_expected_from_where_it_comes() {
 #[test]
 fn strangers_of_a_few_places_do_not_push_out_one_of_another() {
     let end = end();
-    let socket = tcp::connect_any(&[end.address()], None, PATIENCE).unwrap();
+    let socket = tcp::connect_any(&[end.address()], None, TIMEOUT).unwrap();
     let _held = flood(end.address(), 1..21, 15);
-    let proved = end.other.connect(socket, PATIENCE).expect("the other end may prove itself");
+    let proved = end.other.connect(socket, TIMEOUT).expect("the other end may prove itself");
     drop(proved);
-    let _ = end.connections.recv_timeout(PATIENCE).expect("and is taken");
+    let _ = end.connections.recv_timeout(TIMEOUT).expect("and is taken");
 }

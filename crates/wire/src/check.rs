@@ -79,7 +79,7 @@ pub fn response(
         (Response::Fetched { wire_bytes, matched_bytes, streams, .. }, None)
             if (*wire_bytes).max(*matched_bytes) > MAX_PAYLOAD as u64 || *streams > MAX_CONNECTIONS =>
         {
-            Err(FrameError::Rule("more content than a batch has, or more lanes than there can be"))
+            Err(FrameError::Rule("more content than a batch has, or more connections than there can be"))
         }
         (Response::HungOperation(hung), None) if hung.len() > MAX_STUCK => {
             Err(FrameError::Rule("too many operations"))

@@ -53,7 +53,7 @@ fn a_connection_that_dies_with_a_write_gives_it_back() {
         })
         .collect();
     remote.cable(1).cut();
-    eventually("one lane fewer, or replaced", || remote.count() > 3 || sink.streams() == 2);
+    eventually("one connection fewer, or replaced", || remote.count() > 3 || sink.streams() == 2);
     remote.world.hold.store(false, Ordering::Relaxed);
     let (mut stored, mut lost) = (0, 0);
     for got in gets {
@@ -68,7 +68,7 @@ fn a_connection_that_dies_with_a_write_gives_it_back() {
     }
     assert!(stored >= 3 && lost >= 1, "{stored} stored, {lost} lost");
     assert!(source.root().is_ok());
-    eventually("the lane is replaced", || {
+    eventually("the connection is replaced", || {
         let _ = write(&*sink, data_of(&pool, &Arc::new(entry("again", 1 << 20)), 0, &bytes));
         sink.streams() == 3
     });
@@ -120,7 +120,7 @@ fn a_stalled_connection_is_given_up_and_an_idle_one_is_not() {
     remote.cable(0).stall(true);
     remote.cable(1).stall(true);
     let begun = Instant::now();
-    assert!(source.root().is_ok(), "on a lane that was opened anew");
+    assert!(source.root().is_ok(), "on a connection that was opened anew");
     let took = begun.elapsed();
     assert!(took > Duration::from_secs(1) && took < Duration::from_secs(10), "{took:?}");
 }

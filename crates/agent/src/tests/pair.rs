@@ -64,18 +64,18 @@ fn every_call() {
 
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(9_000_000, 3);
-    let large = Arc::new(entry("giant", bytes.len() as u64));
+    let large = Arc::new(entry("huge", bytes.len() as u64));
     let written: Vec<_> =
         [2, 0, 1].map(|index| write(&*sink, data_of(&pool, &large, index, &bytes))).into_iter().collect();
     sink.flush();
     let outcomes: Vec<_> = written.iter().flat_map(|got| got.recv().unwrap()).map(Result::unwrap).collect();
     assert_eq!(outcomes.iter().filter(|o| **o == Outcome::Stored).count(), 2);
     assert!(outcomes.contains(&Outcome::Committed(Some(Digest::of(&bytes)))));
-    assert_eq!(remote.world.content("giant").unwrap(), bytes);
+    assert_eq!(remote.world.content("huge").unwrap(), bytes);
     assert!(remote.world.flushed.load(Ordering::Relaxed) > 0);
 
     sink.discard(&[path("a")]).unwrap();
-    let link = HardLink { entry: Arc::new(entry("b", 1)), to: path("giant") };
+    let link = HardLink { entry: Arc::new(entry("b", 1)), to: path("huge") };
     assert_eq!(sink.link(&[link]).unwrap(), [Ok(Answer::Made)]);
     assert_eq!(sink.remove(&[path("c"), path("d")]).unwrap(), [Ok(()), Ok(())]);
     assert_eq!(*remote.world.discarded.lock(), [path("a")]);
@@ -125,7 +125,7 @@ fn more_connections_are_opened_when_content_waits() {
     let (source, sink) = open(&peer);
     source.lookup(&[path("x")]).unwrap();
     thread::sleep(Duration::from_millis(200));
-    assert_eq!(remote.count(), 1, "nothing to carry, no further lane");
+    assert_eq!(remote.count(), 1, "nothing to carry, no further connection");
     let pool = BufferPool::new(64 * MIB);
     let bytes = bytes_of(4 << 20, 1);
     thread::scope(|scope| {
@@ -140,7 +140,7 @@ fn more_connections_are_opened_when_content_waits() {
             });
         }
     });
-    eventually("five lanes", || sink.streams() == 5);
+    eventually("five connections", || sink.streams() == 5);
     assert_eq!(remote.world.opened.load(Ordering::Relaxed), 2, "one far process has all of them");
     drop((source, sink));
     drop(peer);

@@ -24,7 +24,7 @@ fn a_link_is_measured_both_ways() {
         let all = peer.throughput(direction, TIME, one.bytes_per_second).unwrap();
         assert!(all.bytes_per_second > 0.0 && (1..=3).contains(&all.connections), "{all:?}");
     }
-    assert!(remote.count() > 1, "further lanes were opened under the load");
+    assert!(remote.count() > 1, "further connections were opened under the load");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::settings::Timetable;
 /// Maximum size of a request or a reply, in bytes.
 const MAX_LEN: u64 = 16 * 1024;
 /// Timeout of each side.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request to a run.
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ enum Answer {
 ///
 /// # Errors
 /// If the socket cannot be created.
-pub(super) fn listen(folder: &Folder, id: u64, governor: RateHandle) -> io::Result<()> {
+pub(super) fn listen(folder: &Folder, id: u64, controller: RateHandle) -> io::Result<()> {
     let (held, path) = folder.socket(id)?;
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
@@ -49,13 +49,13 @@ pub(super) fn listen(folder: &Folder, id: u64, governor: RateHandle) -> io::Resu
     std::thread::Builder::new().name("haul-control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
             // Errors concern the client only.
-            let _ = serve(&stream, &governor);
+            let _ = serve(&stream, &controller);
         }
     })?;
     Ok(())
 }
 
-fn serve(stream: &UnixStream, governor: &RateHandle) -> io::Result<()> {
+fn serve(stream: &UnixStream, controller: &RateHandle) -> io::Result<()> {
     let asking = socket_peercred(stream)?.uid;
     if !asking.is_root() && asking != rustix::process::geteuid() {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -63,7 +63,7 @@ fn serve(stream: &UnixStream, governor: &RateHandle) -> io::Result<()> {
     let answer = match receive(stream)? {
         Request::Limit(text) => match text.parse::<Timetable>() {
             Ok(table) => {
-                governor.set(Box::new(move || table.rate_now()));
+                controller.set(Box::new(move || table.rate_now()));
                 Answer::Done
             }
             Err(why) => Answer::Refused(why),
@@ -87,14 +87,14 @@ pub(crate) fn limit(folder: &Folder, id: u64, table: &Timetable) -> io::Result<(
 }
 
 fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
 fn receive<T: for<'a> Deserialize<'a>>(stream: &UnixStream) -> io::Result<T> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let mut line = Vec::new();
     BufReader::new(stream.take(MAX_LEN)).read_until(b'\n', &mut line)?;
     Ok(serde_json::from_slice(&line)?)

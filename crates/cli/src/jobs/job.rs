@@ -57,8 +57,8 @@ impl Job {
     ///
     /// # Errors
     /// If the socket cannot be created.
-    pub(crate) fn listen(&self, governor: RateHandle) -> io::Result<()> {
-        control::listen(&self.folder, self.id, governor)
+    pub(crate) fn listen(&self, controller: RateHandle) -> io::Result<()> {
+        control::listen(&self.folder, self.id, controller)
     }
 
     /// Updates the progress.

@@ -47,15 +47,15 @@ fn there_and_back(one: &[&str], all: &[&str], below: &str) {
         assert!(bucket.haul("get").arg(&theirs).finish().expect_success().stdout == bytes, "{name}");
     }
     let tree = bucket.scene.tree("src");
-    for path in ["a", "b/c", "b/d/e f", "giant"] {
-        tree.file(path, if path == "giant" { 20 << 20 } else { 5000 });
+    for path in ["a", "b/c", "b/d/e f", "huge"] {
+        tree.file(path, if path == "huge" { 20 << 20 } else { 5000 });
     }
     let (taken, back) = (bucket.scene.join("taken"), bucket.scene.join("back"));
     let _ = bucket.haul("copy").arg(slash(tree.path())).arg(bucket.at("tree/")).finish().expect_success();
     run(&bucket, all, &bucket.at(&format!("tree/{below}")), &slash(&taken).to_string_lossy());
     run(&bucket, all, &slash(tree.path()).to_string_lossy(), &bucket.at("their tree/"));
     let _ = bucket.haul("copy").arg(bucket.at("their tree/")).arg(slash(&back)).finish().expect_success();
-    for path in ["a", "b/c", "b/d/e f", "giant"] {
+    for path in ["a", "b/c", "b/d/e f", "huge"] {
         let bytes = fs::read(tree.join(path)).unwrap();
         assert!(
             fs::read(taken.join(path)).unwrap() == bytes && fs::read(back.join(path)).unwrap() == bytes,

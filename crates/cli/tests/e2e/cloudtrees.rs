@@ -93,13 +93,13 @@ fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
             hung.then_some(Trouble::Slow(1000))
         });
         let source = at.bucket.scene.tree("src");
-        source.file("giant", 33 << 20);
-        source.time("giant", 1_600_000_000, 123_456_789);
+        source.file("huge", 33 << 20);
+        source.time("huge", 1_600_000_000, 123_456_789);
         let mut run = copy(at.haul("copy"), slash(source.path()), at.at("t/")).start();
         run.wait_until("all other parts were sent", || at.proxy.done(is_part) == 4);
         kill(run.pid());
         let _ = run.finish();
-        assert!(!at.names().contains(&"t/giant".to_owned()), "{provider:?}");
+        assert!(!at.names().contains(&"t/huge".to_owned()), "{provider:?}");
         let through = At::again(&at);
         let again = push(&through, source.path(), "t/");
         assert_eq!(through.proxy.count(is_part), 1, "only the part that was missing, {provider:?}");
@@ -231,9 +231,9 @@ fn a_dry_run_tells_the_requests_of_the_run_itself() {
         let at = At::made(provider, nothing);
         let source = at.bucket.scene.tree("src");
         (1..30).for_each(|number| drop(source.file(format!("small{number}"), number * 50)));
-        source.file("giant", 21 << 20);
+        source.file("huge", 21 << 20);
         source.file("empty", 0);
-        source.link("link", "giant");
+        source.link("link", "huge");
         let back = at.bucket.scene.join("dst");
         let same = |from: &std::ffi::OsStr, to: &std::ffi::OsStr| {
             let plan = ends(copy(at.haul("copy"), from, to).arg("-n"));

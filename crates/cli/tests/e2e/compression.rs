@@ -40,7 +40,7 @@ fn log(len: usize, seed: u64) -> Vec<u8> {
 /// A large file, a hundred small files and something with holes, all of text.
 fn texts(scene: &Scene) -> Tree {
     let tree = scene.tree("src");
-    tree.text("giant.log", log((21 << 20) + 77, 1));
+    tree.text("huge.log", log((21 << 20) + 77, 1));
     for number in 0..100 {
         tree.text(format!("small/{number}.log"), log(number * 300, number as u64));
     }
@@ -123,7 +123,7 @@ fn a_flipped_byte_of_packed_content_is_sent_again() {
         for how in ["lz4", "zstd"] {
             let scene = Scene::new();
             let source = scene.tree("src");
-            source.text("giant.log", log(33 << 20, 3));
+            source.text("huge.log", log(33 << 20, 3));
             let target = scene.join("dst");
             // Each packed slice is more than 400,000 bytes.
             let plan =
@@ -144,7 +144,7 @@ fn packing_stays_within_the_memory_that_was_declared() {
     const MIB: u64 = 1 << 20;
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.text("giant.log", log(32 << 20, 4));
+    source.text("huge.log", log(32 << 20, 4));
     for (budget, how) in [(32, "zstd:9"), (32, "auto"), (128, "zstd:19")] {
         for way in [Way::Push, Way::Pull] {
             let target = scene.join(format!("{way:?}-{how}-{budget}"));

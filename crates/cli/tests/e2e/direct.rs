@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         without_a_port_it_goes_through_ssh_or_not_at_all,
         strangers_at_the_port_get_nothing_and_stop_nothing,
         strangers_do_not_push_out_who_takes_long_to_prove_himself,
-        the_near_end_listens_where_ssh_goes_out,
+        the_local_end_listens_where_ssh_goes_out,
         a_remote_end_that_sshd_told_nothing_listens_where_ssh_came_to,
         where_it_is_not_known_who_is_reached_nobody_listens,
         words_that_cannot_be_obeyed_are_refused,
@@ -247,7 +247,7 @@ fn small_tree(scene: &Scene) -> Tree {
     Tree::mixed(scene.join("src"), 9, &[9 << 20], 50)
 }
 
-fn the_near_end_listens_where_ssh_goes_out() {
+fn the_local_end_listens_where_ssh_goes_out() {
     let lines = vec!["ListenAddress 127.0.0.2".to_owned()];
     let scene = Scene::with_sshd(SshdOptions { lines, ..SshdOptions::default() });
     let source = small_tree(&scene);

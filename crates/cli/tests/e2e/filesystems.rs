@@ -75,7 +75,7 @@ fn shares(kind: FileSystem) {
     let scene = Scene::new();
     let disk = Mount::new(kind, DISK);
     let source = Tree::hard(disk.join("src"), 1);
-    source.file("giant", 150 << 20);
+    source.file("huge", 150 << 20);
     let before = disk.used();
     let run = scene.copy(Way::Local, source.path(), &disk.join("dst")).finish().expect_success();
     let summary = summary(&run);

@@ -130,7 +130,7 @@ fn a_large_file_goes_on_where_it_was() {
         let scene = Scene::new();
         let source = scene.tree("src");
         let len = 96 << 20;
-        source.file("giant", len);
+        source.file("huge", len);
         let copy = scene.join("dst");
         let plan = FaultPlan::new(scene.join("plan")).slow(10_000_000);
         let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "4"]).start();
@@ -138,7 +138,7 @@ fn a_large_file_goes_on_where_it_was() {
         kill(run.pid());
         assert!(run.finish().was_killed());
         scene.assert_all_gone();
-        assert!(!copy.join("giant").exists(), "the final name is for what is whole");
+        assert!(!copy.join("huge").exists(), "the final name is for what is whole");
         let again = scene.haul_fault("copy", &FaultPlan::new(scene.join("fast"))).arg("--json");
         let (from, to) = ends(way, source.path(), &copy);
         let again = summary(&again.arg(from).arg(to).finish().expect_success());
@@ -213,11 +213,11 @@ fn a_damaged_journal_costs_time_and_never_correctness() {
     for damage in damages {
         let scene = Scene::new();
         let source = scene.tree("src");
-        source.file("giant", 60 << 20);
+        source.file("huge", 60 << 20);
         let copy = scene.join("dst");
         half_way(&scene, &source, &copy, 30 << 20);
         let journals = staged(&copy, ".journal");
-        assert!(!journals.is_empty(), "an interrupted giant file has a journal");
+        assert!(!journals.is_empty(), "an interrupted large file has a journal");
         for journal in journals {
             let mut bytes = fs::read(&journal).unwrap();
             damage(&mut bytes);
@@ -233,18 +233,18 @@ fn a_damaged_journal_costs_time_and_never_correctness() {
 fn staging_of_a_changed_source_is_not_used() {
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.file("giant", 60 << 20);
+    source.file("huge", 60 << 20);
     let copy = scene.join("dst");
     half_way(&scene, &source, &copy, 30 << 20);
     // Same name, same length, another file.
     let other = Tree::new(scene.join("other"), 77);
-    other.file("giant", 60 << 20);
+    other.file("huge", 60 << 20);
     let run = summary(&scene.copy(Way::Push, other.path(), &copy).finish().expect_success());
     assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
     assert_same_tree(other.path(), &copy);
     // The same file, changed in place and back in time by its size only.
     half_way(&scene, &source, &copy, 30 << 20);
-    source.text("giant", vec![b'x'; 60 << 20]);
+    source.text("huge", vec![b'x'; 60 << 20]);
     let run = summary(&scene.copy(Way::Push, source.path(), &copy).finish().expect_success());
     assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
     assert_same_tree(source.path(), &copy);

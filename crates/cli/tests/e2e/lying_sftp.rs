@@ -89,7 +89,7 @@ fn source(scene: &Scene) -> Tree {
     tree.file("b", 300_000);
     tree.file("dir/c", 10);
     tree.file("dir/sub/d", 70_000);
-    tree.file("giant", (4 << 20) + 5000);
+    tree.file("huge", (4 << 20) + 5000);
     tree.file("suid", 20);
     tree.dir("void");
     tree.link("link", "a");

@@ -119,8 +119,8 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
 fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
     let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
-    source.file("giant", (80 << 20) + 3);
-    source.time("giant", 1_600_000_000, 123_456_789);
+    source.file("huge", (80 << 20) + 3);
+    source.time("huge", 1_600_000_000, 123_456_789);
     // One part stands still, so that the run cannot end.
     let hung = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
     let run = copy(bucket.through(&hung, "copy"), slash(source.path()), bucket.at("t/"));
@@ -129,7 +129,7 @@ fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
     run.wait_until("all other parts were sent", || sent() == 10);
     kill(run.pid());
     let _ = run.finish();
-    assert!(!bucket.names().contains(&"t/giant".to_owned()));
+    assert!(!bucket.names().contains(&"t/huge".to_owned()));
     let through = proxy(|_, _| None);
     let run = copy(bucket.through(&through, "copy"), slash(source.path()), bucket.at("t/"));
     let again = ends(run);
@@ -177,7 +177,7 @@ fn what_was_flipped_in_the_store_is_not_taken() {
     let bucket = Bucket::made();
     let source = bucket.scene.tree("src");
     source.file("small", 5000);
-    source.file("giant", 10 << 20);
+    source.file("huge", 10 << 20);
     source.file("good", 100);
     let _ = ends(push(&bucket, source.path(), "t/"));
     let flip = proxy(|request, _| {
@@ -187,7 +187,7 @@ fn what_was_flipped_in_the_store_is_not_taken() {
     let back = bucket.scene.join("dst");
     let run = copy(bucket.through(&flip, "copy"), bucket.at("t/"), slash(&back)).finish().expect_code(3);
     assert!(run.said().contains("was recorded"), "{run}");
-    assert!(back.join("good").exists() && !back.join("small").exists() && !back.join("giant").exists());
+    assert!(back.join("good").exists() && !back.join("small").exists() && !back.join("huge").exists());
 }
 
 fn other_clients_read_the_tree_and_theirs_is_read() {
@@ -275,7 +275,7 @@ fn sync_removes_what_is_too_much_on_both_sides() {
     let bucket = Bucket::made();
     let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
     source.many("gone/below", 20, 0..100);
-    source.file("gone/giant", 9 << 20);
+    source.file("gone/huge", 9 << 20);
     let back = bucket.scene.join("dst");
     let sync = |from: OsString, to: OsString| copy(bucket.haul("sync"), from, to);
     let there = OsString::from(bucket.at("t/"));

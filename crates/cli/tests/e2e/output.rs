@@ -144,7 +144,7 @@ fn every_command_has_help() {
         assert!(run.out().lines().all(|line| line.chars().count() <= 120), "{run}");
     }
     let help = Run::new(HAUL, scene.tag()).arg("--help").finish().out();
-    assert!(!help.contains("agent"), "the far end is no command for people");
+    assert!(!help.contains("agent"), "the remote end is no command for people");
 }
 
 fn completions_and_manual_pages_are_made() {

@@ -41,13 +41,13 @@ fn what_is_copied_or_hashed_does_not_stay_in_memory_and_what_was_there_does() {
     let scene = Scene::new();
     let disk = Mount::new(FileSystem::Ext4, 400 * MIB);
     let source = Tree::mixed(disk.join("src"), 70, &[40 * MIB + 5, 9 * MIB], 300);
-    source.file("in use/giant", 12 * MIB);
+    source.file("in use/huge", 12 * MIB);
     source.file("in use/small", 100_000);
     for way in [Way::Local, Way::Push] {
         forget(source.path());
         let cold = in_memory(source.path());
         assert!(cold < MIB / 4, "the test has emptied the cache: {cold}");
-        for name in ["in use/giant", "in use/small"] {
+        for name in ["in use/huge", "in use/small"] {
             let _ = fs::read(source.join(name)).unwrap();
         }
         let used = in_memory(&source.join("in use"));

@@ -90,7 +90,7 @@ impl Server {
         let of = |table: &str| {
             self.query(&format!("select count(*), md5(string_agg(t::text, ',' order by id)) from {table} t"))
         };
-        ["giant", "small"].map(of).concat()
+        ["huge", "small"].map(of).concat()
     }
 
     fn stop(mut self) {
@@ -125,7 +125,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     tool(program("initdb").args(["--no-sync", "-A", "trust", "-U", "postgres", "-D"]).arg(&data));
     let server = Server::start(&data);
     server.query(
-        "create table giant as select g as id, md5(g::text) as digest, repeat(md5((g * 7)::text), 10) as filler \
+        "create table huge as select g as id, md5(g::text) as digest, repeat(md5((g * 7)::text), 10) as filler \
          from generate_series(1, 100000) g",
     );
     server.query("create table small as select g as id, g::text as name from generate_series(1, 500) g");

@@ -206,7 +206,7 @@ fn the_remote_end_that_lost_its_network_ends_by_itself() {
         relays.into_iter().filter(|pid| *pid != run.pid() && !remote.contains(pid)).collect();
     relays.iter().for_each(|pid| signal(*pid, rustix::process::Signal::STOP));
     let end = run.finish();
-    wait_until("the far ends are gone", std::time::Duration::from_secs(60), || {
+    wait_until("the remote ends are gone", std::time::Duration::from_secs(60), || {
         agents(scene.tag()).is_empty()
     });
     relays.iter().for_each(|pid| kill(*pid));

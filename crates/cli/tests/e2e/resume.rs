@@ -39,7 +39,7 @@ impl Half {
     fn new() -> Self {
         let scene = Scene::new();
         let source = scene.tree("src");
-        source.file("giant", LEN);
+        source.file("huge", LEN);
         let copy = scene.join("dst");
         half_way(&scene, &source, &copy, LEN / 2);
         Self { scene, source, copy }
@@ -72,7 +72,7 @@ impl Half {
         let run = self.scene.copy(Way::Local, self.source.path(), &self.copy).finish().expect_success();
         assert_same_tree(self.source.path(), &self.copy);
         assert!(staged(&self.copy, ".part").is_empty() && staged(&self.copy, ".journal").is_empty());
-        assert!(key(&self.copy.join("giant")).is_none(), "the key is gone with the staging name");
+        assert!(key(&self.copy.join("huge")).is_none(), "the key is gone with the staging name");
         summary(&run).of("resumed_bytes")
     }
 }
@@ -102,13 +102,13 @@ fn a_byte_that_is_damaged_in_a_staged_file_does_not_reach_its_name() {
     let run = half.scene.copy(Way::Local, half.source.path(), &half.copy).arg("--no-recheck");
     run.finish().expect_success();
     let same =
-        fs::read(half.copy.join("giant")).unwrap() == fs::read(half.source.path().join("giant")).unwrap();
+        fs::read(half.copy.join("huge")).unwrap() == fs::read(half.source.path().join("huge")).unwrap();
     assert!(!same, "nothing was read back");
 }
 
 fn a_source_that_was_changed_and_set_back_in_time_is_copied_anew() {
     let half = Half::new();
-    let large = half.source.path().join("giant");
+    let large = half.source.path().join("huge");
     let time = fs::metadata(&large).unwrap().modified().unwrap();
     damage(&large, u64::from(half.slices()[0]) * (4 << 20) + 99);
     File::options().write(true).open(&large).unwrap().set_modified(time).unwrap();

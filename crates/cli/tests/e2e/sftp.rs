@@ -319,11 +319,11 @@ fn a_large_file_goes_on_where_it_was() {
     let scene = Scene::new();
     let source = scene.tree("src");
     let len = 64 << 20;
-    source.file("giant", len);
+    source.file("huge", len);
     whole_seconds(&source);
     let copy = scene.join("dst");
     half_way(&scene, &source, &copy, len / 2);
-    assert!(!copy.join("giant").exists(), "the final name is for what is whole");
+    assert!(!copy.join("huge").exists(), "the final name is for what is whole");
     let again = summary(&push(&scene, source.path(), &copy).finish().expect_success());
     assert!(again.of("resumed_bytes") > len / 5, "{again:?}");
     assert_eq!(again.of("resumed_bytes") + again.of("sent_bytes"), len, "{again:?}");
@@ -338,8 +338,8 @@ fn a_large_file_goes_on_where_it_was() {
 
 /// The same tree with other content in its large file.
 fn changed(source: &Tree, byte: u8) -> Tree {
-    source.text("giant", vec![byte; 64 << 20]);
-    source.time("giant", 1_700_000_000 + i64::from(byte), 0);
+    source.text("huge", vec![byte; 64 << 20]);
+    source.time("huge", 1_700_000_000 + i64::from(byte), 0);
     source.time("", 1_500_000_000, 0);
     Tree::new(source.path(), 1)
 }
@@ -394,11 +394,11 @@ fn what_is_read_back_finds_a_flipped_byte_and_sends_it_again() {
 fn what_was_staged_is_read_back_before_it_counts() {
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.file("giant", 64 << 20);
+    source.file("huge", 64 << 20);
     whole_seconds(&source);
     let copy = scene.join("dst");
     half_way(&scene, &source, &copy, 32 << 20);
-    let part = staged(&copy, ".part").pop().expect("an interrupted giant is staged");
+    let part = staged(&copy, ".part").pop().expect("an interrupted huge is staged");
     let mut bytes = fs::read(&part).unwrap();
     bytes.iter_mut().step_by(1 << 20).for_each(|byte| *byte ^= 1);
     fs::write(&part, bytes).unwrap();

@@ -188,7 +188,7 @@ fn single_failures_are_named_and_the_rest_arrives() {
 fn what_a_failed_sync_has_lost_is_written_again() {
     let scene = Scene::new();
     let source = scene.tree("src");
-    source.file("giant", 23 << 20);
+    source.file("huge", 23 << 20);
     let behind = scene.join("behind");
     let slow = mount(&scene, &behind, true);
     slow.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::NOSPC)));

@@ -111,7 +111,7 @@ fn enlist(
     let reading = session.clone();
     let number = connection.number;
     let spawned = thread::Builder::new()
-        .name(format!("haul-lane-{number}"))
+        .name(format!("haul-connection-{number}"))
         .spawn(move || reader::read_connection(&reading, &connection, reader));
     spawned.map(drop).map_err(|error| {
         session.reader_ended();

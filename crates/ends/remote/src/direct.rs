@@ -355,7 +355,7 @@ impl Helper for Socket {
         let _ = self.0.shutdown(Shutdown::Both);
     }
 
-    fn collect(&self, _patience: Duration) {
+    fn collect(&self, _timeout: Duration) {
         self.kill();
     }
 

@@ -108,7 +108,7 @@ impl Peer {
         let mut supervisor = SessionSupervisor::new(session, hello, config.streams, direct, hint);
         supervisor.first()?;
         thread::Builder::new()
-            .name("haul-keeper".to_owned())
+            .name("haul-supervisor".to_owned())
             .spawn(move || supervisor.run())
             .map_err(|error| Error::io(Side::Local, "start a thread", &error))?;
         Ok(peer)
@@ -165,7 +165,7 @@ impl Peer {
     pub(super) fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
         match self.session.call(request, pick, &|| None)?.0 {
             Response::Failed(error) => Err(error),
-            Response::Gone => Err(self.session.unreachable("the far end lost what it had open")),
+            Response::Gone => Err(self.session.unreachable("the remote end lost what it had open")),
             response => Ok(response),
         }
     }
@@ -231,7 +231,7 @@ impl Peer {
                 Ok((data, wire_bytes as u64))
             }
             Response::Failed(error) => Err(error),
-            Response::Gone => Err(session.unreachable("the far end lost what it had open")),
+            Response::Gone => Err(session.unreachable("the remote end lost what it had open")),
             _ => Err(unexpected_answer()),
         }
     }

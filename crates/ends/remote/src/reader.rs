@@ -15,7 +15,7 @@ pub(super) const COLLECT: Duration = Duration::from_millis(500);
 /// Reads until the connection ends, and removes it from the session.
 pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: FrameReader) {
     let error = match read_frames(session, connection, &mut reader) {
-        LinkError::Closed => Connection::lost("the far end closed it"),
+        LinkError::Closed => Connection::lost("the remote end closed it"),
         other => other.into_error(),
     };
     drop(reader);

@@ -269,7 +269,7 @@ fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply 
         let error = match response {
             Ok((Response::Write(outcomes), _)) if outcomes.len() == count => return done(outcomes),
             Ok((Response::Failed(error), _)) | Err(error) => error,
-            Ok((Response::Gone, _)) => session.unreachable("the far end lost what it had open"),
+            Ok((Response::Gone, _)) => session.unreachable("the remote end lost what it had open"),
             Ok(_) => unexpected_answer(),
         };
         done(failed(count, &error));

@@ -27,7 +27,7 @@ const STALLED: Duration = Duration::from_secs(6);
 /// A connection is closed if it accepts no byte for this long. A rate limit may stop each for some seconds.
 const STUCK: Duration = Duration::from_secs(18);
 /// A connection with a sign of life within this time is alive.
-const LIVELY: Duration = Duration::from_secs(2);
+const RESPONSIVE: Duration = Duration::from_secs(2);
 /// Attempts to open direct connections at once.
 const DIRECT_AT_ONCE: u32 = 16;
 /// How often a direct connection may be refused, while none is up, before content goes through ssh for good.
@@ -125,16 +125,16 @@ impl SessionSupervisor {
     }
 
     fn look_after(&self, connections: &[Arc<Connection>], elapsed: Duration) {
-        let is_lively = |connection: &&Arc<Connection>| connection.liveness.silent_for() < LIVELY;
-        let lively = connections.iter().filter(is_lively).count();
+        let is_responsive = |connection: &&Arc<Connection>| connection.liveness.silent_for() < RESPONSIVE;
+        let responsive = connections.iter().filter(is_responsive).count();
         for connection in connections {
             if was_held_up(elapsed) {
                 connection.liveness.heard();
             }
             connection.heartbeat();
             // A remote process that does not run is silent on all connections.
-            let limit = if lively > 0 { STALLED.min(self.session.timeout) } else { self.session.timeout };
-            let hung = if lively > 1 { connection.stuck_for() } else { Duration::ZERO };
+            let limit = if responsive > 0 { STALLED.min(self.session.timeout) } else { self.session.timeout };
+            let hung = if responsive > 1 { connection.stuck_for() } else { Duration::ZERO };
             if let Some(why) = silence(connection.liveness.silent_for(), limit) {
                 self.session.lose(connection.number, Connection::lost(&why));
             } else if hung > STUCK {

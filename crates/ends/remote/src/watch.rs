@@ -1,5 +1,6 @@
-//! What a file system at the remote end does not answer: asked beforehand, and answered when there is something to tell. A far
-//! end that waits for its file system may read nothing more, so that a question would come too late.
+//! Watches for file-system operations at the remote end that hang. The question is sent beforehand and answered when there
+//! is something to report: a remote end that waits for its file system may read nothing more, so a later question would not
+//! be read.
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::store::ListPage;
 const MOST: usize = 10_000;
 
 /// The greatest name of a listing so far, in byte order and in tree order, where the content of a directory precedes
-/// its longer neighbours. Stores list in one of the two.
+/// the longer keys beside it. Stores list in one of the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListingPosition {
     by_bytes: String,

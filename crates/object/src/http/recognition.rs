@@ -65,7 +65,7 @@ impl Recognition {
             self.proven.store(true, Ordering::Relaxed);
             return fault;
         }
-        // Overloaded proxies, and those that have lost their backend, send pages of their own.
+        // Overloaded proxies, and those that have lost the server behind them, send pages of their own.
         let is_final = (300..500).contains(&head.status) && !matches!(head.status, 408 | 429);
         // Some emulators of stores send no reasons either, but none sends 400 for such a request.
         let is_foreign = match head.status {

@@ -249,8 +249,8 @@ impl Source for FaultySource {
         self.faults.each(Call::Digest, paths.len(), || self.source.digest(paths))
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.source.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.source.hung(timeout)
     }
 
     fn has_parts(&self) -> bool {
@@ -327,8 +327,8 @@ impl Sink for FaultySink {
         self.sink.flush();
     }
 
-    fn hung(&self, patience: Duration) -> Vec<HungOperation> {
-        self.sink.hung(patience)
+    fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
+        self.sink.hung(timeout)
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {

@@ -24,9 +24,9 @@ use crate::{Care, Tree, duplicate, tree_differences};
 /// Memory for content that each run is given.
 const MAX_MEMORY: u64 = 32 << 20;
 /// After this long a run that still waits is interrupted, as a person would do. Then it has to end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// The same where an answer is withheld.
-const SHORT_PATIENCE: Duration = Duration::from_secs(4);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs at once.
 const AT_ONCE: usize = 4;
@@ -102,7 +102,7 @@ impl Stage {
             source.file(name, 1000);
             source.time(name, 1_600_000_000, 5);
         }
-        source.file("giant", (4 << 20) + 100_000);
+        source.file("huge", (4 << 20) + 100_000);
         source.sparse("sparse", 300_000, &[0..5000, 200_000..210_000]);
         fs::hard_link(source.join("attributes"), source.join("dir/attributes-too")).unwrap();
         source.link("link", "dir/sub");
@@ -123,7 +123,7 @@ impl Stage {
         // There under each name, whichever of them comes first, so that claims can be believed.
         fs::write(old.join("dir/attributes-too"), "a file of its own").unwrap();
         fs::set_permissions(old.join("dir"), fs::Permissions::from_mode(0o700)).unwrap();
-        let large = fs::OpenOptions::new().write(true).open(old.join("giant")).unwrap();
+        let large = fs::OpenOptions::new().write(true).open(old.join("huge")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&large, b"changed", 1_000_000).unwrap();
         let before = fingerprint(source.path());
         let (tag, haul, this) = (tag.to_owned(), haul.to_owned(), this.to_owned());
@@ -151,8 +151,8 @@ impl Stage {
             Some(lie) => LiarPlan::telling(here.join("plan"), lie),
             None => LiarPlan::recording(here.join("plan")),
         };
-        let patience = if lie.is_some_and(withholds) { SHORT_PATIENCE } else { PATIENCE };
-        let (run, interrupted) = self.execute(scene, &plan, &copy, patience);
+        let timeout = if lie.is_some_and(withholds) { SHORT_TIMEOUT } else { TIMEOUT };
+        let (run, interrupted) = self.execute(scene, &plan, &copy, timeout);
         let peak = peak(&here.join("peak"));
         let mut found = problems(&run, peak, MAX_MEMORY);
         if interrupted && lie.is_some_and(withholds) {
@@ -212,7 +212,7 @@ impl Stage {
     }
 
     /// Runs it beside `copy`. Whether it had to be interrupted.
-    fn execute(&self, scene: &Scene, plan: &LiarPlan, copy: &Path, patience: Duration) -> (Finished, bool) {
+    fn execute(&self, scene: &Scene, plan: &LiarPlan, copy: &Path, timeout: Duration) -> (Finished, bool) {
         let here = copy.parent().unwrap();
         let home = here.join("home");
         let (src, dst) = (self.root.join("src"), copy.to_owned());
@@ -239,12 +239,12 @@ impl Stage {
             .args(["--max-memory", &memory])
             .args(&words[1..])
             .in_dir(here)
-            .limit(patience + PATIENCE);
+            .limit(timeout + TIMEOUT);
         for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
             run = run.env(name, &home);
         }
         let mut running = run.start();
-        let ended = comes_true(patience, || !running.is_running());
+        let ended = comes_true(timeout, || !running.is_running());
         if !ended {
             // haul is the child of the process that measures it.
             if let Some(pid) = descendants(running.pid()).first() {

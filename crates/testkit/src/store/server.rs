@@ -66,7 +66,7 @@ impl Server {
     /// Runs a server whose data are in `dir`, until this process ends.
     fn keep(dir: &Path, words: impl IntoIterator<Item = String>, port: u16) -> Self {
         let supervisor = Command::new("sh")
-            .args(["-c", SUPERVISOR, "keeper"])
+            .args(["-c", SUPERVISOR, "supervisor"])
             .arg(dir)
             .args(words)
             .stdin(Stdio::piped())

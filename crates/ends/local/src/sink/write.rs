@@ -62,7 +62,7 @@ fn jobs<'a>(data: &'a BatchData, ticket: &Ticket) -> Vec<Job<'a>> {
     jobs
 }
 
-/// Orders jobs so that neighbours are in different directories: the kernel and most servers make the names of one
+/// Orders jobs so that adjacent ones are in different directories: the kernel and most servers make the names of one
 /// directory one after the other. The rest of the largest directory comes last.
 fn spread(jobs: &mut [Job<'_>]) {
     let mut before: HashMap<Option<RelPath>, u32> = HashMap::new();

@@ -96,7 +96,7 @@ impl Broker {
         note: Note,
     ) -> Result<Self> {
         let mut secret = [0; 32];
-        let system = |error| Error::io(Side::Local, "introduce two far ends", &error);
+        let system = |error| Error::io(Side::Local, "introduce two remote ends", &error);
         let filled = rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty());
         if filled.map_err(|error| system(error.into()))? != secret.len() {
             return Err(system(std::io::ErrorKind::UnexpectedEof.into()));
@@ -389,7 +389,7 @@ impl Fetcher {
                     error.with_retry(Retry::OtherStream)
                 }
                 Ok((Response::Failed(error), _)) | Err(error) => error,
-                Ok((Response::Gone, _)) => pair.to.unreachable("the far end lost what it had open"),
+                Ok((Response::Gone, _)) => pair.to.unreachable("the remote end lost what it had open"),
                 Ok(_) => unexpected_answer(),
             };
             done(failed(count, &error));
