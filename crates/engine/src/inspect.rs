@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use haul_core::{Entry, Error, ErrorKind, Report, Result, ScanBatch, ScanOptions, Side, Source};
-use haul_threads::{ThreadPool, caught, spawn};
+use haul_threads::{ScopedThreads, caught, spawn};
 
 use crate::cancel::Cancel;
 use crate::meter::{Connections, Meter};
@@ -42,7 +42,7 @@ impl Inspection<'_> {
         let (results_in, results) = bounded::<T>(1024);
         std::thread::scope(|scope| {
             let search = move || self.search(&found_in);
-            let askers = ThreadPool::new(scope, "ask", move |_| self.ask(&found, ask, &results_in));
+            let askers = ScopedThreads::new(scope, "ask", move |_| self.ask(&found, ask, &results_in));
             // A system that refuses more threads has to give one of each kind.
             match askers.grow(1).and_then(|()| spawn(scope, "scan", search)) {
                 Ok(_) => drop(askers.grow(ASKERS)),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use haul_core::ScanBatch;
-use haul_threads::{ThreadPool, spawn};
+use haul_threads::{ScopedThreads, spawn};
 
 use crate::comparer::compare;
 use crate::feed::feed;
@@ -33,16 +33,17 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
     std::thread::scope(|scope| {
         let _close = CloseOnDrop(run);
         let feeding = Arc::new(SetFedOnDrop(run));
-        let feeders = ThreadPool::new(scope, "feed", {
+        let feeders = ScopedThreads::new(scope, "feed", {
             let feeding = feeding.clone();
             move |_| {
                 run.guarded(|| feed(run, &found));
                 drop(feeding);
             }
         });
-        let comparers = ThreadPool::new(scope, "compare", move |number| run.guarded(|| compare(run, number)));
+        let comparers =
+            ScopedThreads::new(scope, "compare", move |number| run.guarded(|| compare(run, number)));
         let worker_threads =
-            ThreadPool::new(scope, "work", move |number| run.guarded(|| work(run, number, &settled_in)));
+            ScopedThreads::new(scope, "work", move |number| run.guarded(|| work(run, number, &settled_in)));
         let scan = move || {
             run.guarded(|| find(&found_in));
             drop((found_in, feeding));

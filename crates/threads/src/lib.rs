@@ -135,7 +135,7 @@ pub fn both<A: Send, B>(
 }
 
 /// Threads of one kind in a scope, started on demand.
-pub struct ThreadPool<'scope, 'env, W> {
+pub struct ScopedThreads<'scope, 'env, W> {
     scope: &'scope Scope<'scope, 'env>,
     name: &'static str,
     work: W,
@@ -143,7 +143,7 @@ pub struct ThreadPool<'scope, 'env, W> {
     refused: Cell<bool>,
 }
 
-impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> ThreadPool<'scope, 'env, W> {
+impl<'scope, 'env, W: FnOnce(usize) + Clone + Send + 'scope> ScopedThreads<'scope, 'env, W> {
     /// Starts no thread yet. `work` receives the number of its thread, counted from 0.
     pub fn new(scope: &'scope Scope<'scope, 'env>, name: &'static str, work: W) -> Self {
         Self { scope, name, work, started: Cell::new(0), refused: Cell::new(false) }
@@ -200,7 +200,7 @@ mod tests {
     fn scoped_threads_grow_to_the_wanted_number() {
         let seen = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let threads = ThreadPool::new(scope, "test", |number| {
+            let threads = ScopedThreads::new(scope, "test", |number| {
                 let _ = seen.fetch_add(1 << number, Ordering::Relaxed);
             });
             threads.grow(2).unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_object::{Client, Object};
-use haul_threads::{ThreadPool, both};
+use haul_threads::{ScopedThreads, both};
 
 use super::check::{Check, Checked};
 use super::decode::{self, Decoder};
@@ -53,7 +53,7 @@ pub fn get(
     let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
     let window = Window::new(client, object, output.there(), memory);
     let got = thread::scope(|scope| {
-        let fetchers = ThreadPool::new(scope, "range", |_| window.fetch());
+        let fetchers = ScopedThreads::new(scope, "range", |_| window.fetch());
         if let Err(error) = fetchers.grow(1) {
             window.end();
             return Err(error);
