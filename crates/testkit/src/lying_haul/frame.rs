@@ -3,7 +3,10 @@
 use std::io::{self, Read};
 
 use crc_fast::{CrcAlgorithm, checksum};
-use haul_wire::{HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, encode_ping};
+use haul_core::digest::SliceHasher;
+use haul_wire::{
+    HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, Response, decode_body, encode, encode_ping,
+};
 
 /// A frame as it came.
 #[derive(Clone, Debug)]
@@ -165,10 +168,28 @@ impl Frame {
             "silence" => return Told::Silence,
             "pings" => return Told::Flood(encode_ping().to_vec(), 20_000, whole),
             "flood" => return Told::Flood(whole, 1000, Vec::new()),
-            "other-content" => super::shell::other_content(self).unwrap_or(whole),
+            "other-content" => other_content(self).unwrap_or(whole),
             _ => whole,
         })
     }
+}
+
+/// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
+/// is packed and the slice is a whole small file without holes.
+fn other_content(frame: &Frame) -> Option<Vec<u8>> {
+    let Ok(Response::Read { mut slices, packing: None }) = decode_body(&frame.body) else { return None };
+    let first = slices.first_mut()?.as_mut().ok()?;
+    let [extent] = first.extents[..] else { return None };
+    let mut told = frame.clone();
+    let content =
+        told.payload.get_mut(..extent.len as usize).filter(|_| extent.start == 0 && !extent.same)?;
+    *content.first_mut()? ^= 1;
+    let mut hasher = SliceHasher::new(u64::from(extent.len), 0);
+    hasher.update(content);
+    first.value = hasher.finish();
+    told.body =
+        encode(Kind::Response, 0, &Response::Read { slices, packing: None }, 0).ok()?.split_off(HEADER_LEN);
+    Some(told.bytes())
 }
 
 fn flipped(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! How a run beside a liar is judged.
 
-use super::Lie;
+use super::lie::Lie;
 use crate::harm::harm;
 use crate::process::Finished;
 

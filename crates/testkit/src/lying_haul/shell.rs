@@ -9,13 +9,13 @@ use std::process::{ChildStdin, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use haul_core::digest::SliceHasher;
 use haul_core::{Digest, Outcome};
 use haul_wire::{Kind, MAX_BODY, Request, Response, decode_body, encode};
 
 use super::changes::{changes, replaced};
 use super::frame::{Frame, Told};
-use super::{Lie, name_of, parts_of};
+use super::lie::Lie;
+use super::message::{name_of, parts_of};
 use crate::fault::{Call, complain, leave, start_remote, until_hung_up};
 
 /// What is answered to content that never reached the remote end.
@@ -218,23 +218,4 @@ fn record(messages: &mut Option<File>, frame: &Frame) {
     if let Some(file) = messages {
         let _ = file.write_all(&[&[kind], &len[..], &frame.body].concat());
     }
-}
-
-/// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
-/// is packed and the slice is a whole small file without holes.
-pub(crate) fn other_content(frame: &Frame) -> Option<Vec<u8>> {
-    let Ok(Response::Read { mut slices, packing: None }) = decode_body(&frame.body) else { return None };
-    let first = slices.first_mut()?.as_mut().ok()?;
-    let [extent] = first.extents[..] else { return None };
-    let mut told = frame.clone();
-    let content =
-        told.payload.get_mut(..extent.len as usize).filter(|_| extent.start == 0 && !extent.same)?;
-    *content.first_mut()? ^= 1;
-    let mut hasher = SliceHasher::new(u64::from(extent.len), 0);
-    hasher.update(content);
-    first.value = hasher.finish();
-    told.body = encode(Kind::Response, 0, &Response::Read { slices, packing: None }, 0)
-        .ok()?
-        .split_off(haul_wire::HEADER_LEN);
-    Some(told.bytes())
 }

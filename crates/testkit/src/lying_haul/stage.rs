@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{LiarPlan, Lie, Lies, believed, lies, problems, withholds};
+use super::judge::{believed, problems, withholds};
+use super::lie::Lie;
+use super::lies::{Lies, lies};
+use super::plan::LiarPlan;
 use crate::compare::fingerprint;
 use crate::measured::{measured, peak};
 use crate::needs::tool;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use md5::{Digest, Md5};
 
-use super::Habits;
+use super::habits::Habits;
 
 /// All but the last part have so many bytes at least.
 const LEAST_PART: u64 = 5 << 20;

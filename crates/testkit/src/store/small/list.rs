@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::ops::Bound;
 
-use super::answer::Answer;
-use super::{Habits, Request, State};
+use super::super::http::Request;
+use super::habits::Habits;
+use super::reply::Answer;
+use super::state::State;
 
 /// What a page has at most, as at S3.
 const PAGE: usize = 1000;
