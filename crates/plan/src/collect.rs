@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 use haul_spool::Sorter;
 
+use crate::errors::list_failed;
 use crate::folders::Folders;
 use crate::histogram::Histogram;
 use crate::links::{self, HardLinkName};
 use crate::order::ScannedEntry;
+use crate::output::PlanOutput;
+use crate::plan::{Plan, Unfit};
+use crate::request::Request;
 use crate::split::{Partitioner, wanted};
+use crate::tally::{Tally, data_len};
 use crate::target::Reason;
 use crate::top::Top;
-use crate::{Plan, PlanOutput, Request, Tally, Unfit, data_len, list_failed};
 
 /// The examples that are kept of each reason.
 const EXAMPLES: usize = 10;

@@ -3,8 +3,19 @@
 use haul_core::RelPath;
 
 use crate::order::ScannedEntry;
+use crate::ranked::Ranked;
 use crate::top::Top;
-use crate::{Folder, Ranked};
+
+/// What is below a directory, at any depth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// The directory.
+    pub path: RelPath,
+    /// Bytes in files, without holes. A hard-linked file counts at its first name.
+    pub bytes: u64,
+    /// Entries.
+    pub entries: u64,
+}
 
 /// A directory that the pass is in.
 struct Open {

@@ -6,9 +6,26 @@ use haul_core::{Entry, RelPath, Result};
 use haul_spool::Sorter;
 use serde::{Deserialize, Serialize};
 
+use crate::errors::list_failed;
 use crate::order::{HardLinkGroup, ScannedEntry, tree_order};
+use crate::ranked::Ranked;
+use crate::tally::data_len;
 use crate::top::Top;
-use crate::{HardLinks, data_len, list_failed};
+
+/// Files with more than one name in the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HardLinks {
+    /// Number of files.
+    pub files: u64,
+    /// Number of their names in the tree.
+    pub names: u64,
+    /// Additional bytes if each name became a separate file.
+    pub saved_bytes: u64,
+    /// Files with names outside of the tree, which a copy does not link.
+    pub outside: u64,
+    /// The files that save most, each by its first name.
+    pub largest: Vec<Ranked>,
+}
 
 /// One name of a hard-linked file.
 #[derive(Serialize, Deserialize)]

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use haul_core::{RelPath, Result};
 
 use crate::order::{HardLinkGroup, ScannedEntry};
-use crate::{PlanOutput, Ranked};
+use crate::output::PlanOutput;
+use crate::ranked::Ranked;
 
 /// How a tree is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use haul_core::RelPath;
 
-use crate::Ranked;
+use crate::ranked::Ranked;
 
 /// Keeps the `most` largest; among equals those whose path comes first, so that the result is deterministic.
 pub(crate) struct Top<T = ()> {

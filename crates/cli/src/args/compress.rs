@@ -1,9 +1,9 @@
 //! Options for compression in transit.
 
 use clap::Args;
-use haul_core::Compress;
+use haul_core::{Compress, Method};
 
-use crate::settings::parse_compress;
+use crate::values::{LEVEL, parse_compress};
 
 /// Options for compression in transit.
 #[derive(Debug, Args)]
@@ -15,4 +15,11 @@ pub(crate) struct CompressArgs {
     /// The same as --compress zstd
     #[arg(short = 'z', overrides_with = "compress", help_heading = "Remote hosts")]
     pub(crate) zstd: bool,
+}
+
+impl CompressArgs {
+    /// The requested compression; `None` if no option was given.
+    pub(crate) fn wish(&self) -> Option<Compress> {
+        if self.zstd { Some(Compress::Always(Method::Zstd(LEVEL))) } else { self.compress }
+    }
 }

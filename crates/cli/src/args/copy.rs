@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::TransferArgs;
-use crate::settings::{MOST_ENTRIES, number};
+use crate::values::{MOST_ENTRIES, number};
 
 const COPY_EXAMPLES: &str = "\
 Examples:

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use haul_core::Method;
 
-use crate::settings::parse_frames;
+use crate::values::{Frames, parse_frames};
 
 /// Options for encoding a stream before it is stored.
 #[derive(Debug, Args)]
@@ -29,10 +28,6 @@ pub(crate) struct EncodeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "resume", help_heading = "Compression and encryption")]
     pub(crate) encrypt_file: Vec<PathBuf>,
 }
-
-/// Compression of a stored stream; `None`: none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frames(pub(crate) Option<Method>);
 
 /// Options for decoding a stored stream.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::settings::number;
+use crate::values::number;
 
 /// The named pipes that the streams of a backup come from.
 #[derive(Clone, Debug, Args)]

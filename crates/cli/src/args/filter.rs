@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use crate::settings::parse_size;
+use crate::values::parse_size;
 
 const HEADING: &str = "Filters";
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use haul_engine::OnFull;
 
-use crate::settings::parse_on_full;
+use crate::values::parse_on_full;
 
 /// Options for a full destination.
 #[derive(Clone, Copy, Debug, Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::settings::parse_time;
+use crate::values::parse_time;
 
 /// Options for the index of a source.
 #[derive(Clone, Debug, Args)]

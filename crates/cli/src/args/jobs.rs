@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::settings::parse_job;
+use crate::values::parse_job;
 
 const EXAMPLES: &str = "\
 Examples:

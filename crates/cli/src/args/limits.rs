@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 
-use crate::settings::{Timetable, number};
+use crate::values::{Timetable, number};
 
 /// More operations per second than any file system does.
 const MOST: i64 = 1_000_000_000;

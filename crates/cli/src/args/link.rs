@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use haul_remote::{Ports, Transport};
 
 use super::MissingHaulArgs;
-use crate::settings::{DAY, number, parse_address, parse_memory, parse_ports};
+use crate::values::{DAY, number, parse_address, parse_memory, parse_ports};
 
 /// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -1,4 +1,5 @@
-//! Definition of the command line, one file per command or group of options. `settings` checks and converts the values.
+//! Definition of the command line, one file per command or group of options. `values` reads the
+//! values, `settings` converts them.
 
 mod accepted;
 mod advice;
@@ -46,7 +47,7 @@ pub(crate) use cli::Command;
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
-pub(crate) use encode::{DecodeArgs, EncodeArgs, Frames};
+pub(crate) use encode::{DecodeArgs, EncodeArgs};
 pub(crate) use fifo::FifoArgs;
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;

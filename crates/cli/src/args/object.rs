@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::settings::{DAY, number, parse_pair, parse_size};
+use crate::values::{DAY, number, parse_pair, parse_size};
 
 /// The address of a store.
 #[derive(Clone, Debug, Args)]

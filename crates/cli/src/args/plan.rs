@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use haul_plan::Target;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
-use crate::settings::{MOST_ENTRIES, number, parse_part};
+use crate::values::{MOST_ENTRIES, number, parse_part};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
-use crate::settings::{DAY, number};
+use crate::values::{DAY, number};
 
 const USAGE: &str = "haul probe [OPTIONS] SRC DST\n       haul probe --doctor [OPTIONS] SRC [DST]";
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{EncodeArgs, FifoArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
-use crate::settings::{number, parse_size};
+use crate::values::{number, parse_size};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
     StoreEndArgs, StoredArgs, TrustArgs,
 };
-use crate::settings::number;
+use crate::values::number;
 
 /// The largest value of `--modify-window`: 31 years.
 const MOST_SECONDS: i64 = 1_000_000_000;

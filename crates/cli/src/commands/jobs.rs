@@ -6,7 +6,8 @@ use crate::args::{JobsAction, JobsArgs};
 use crate::exit_code::Exit;
 use crate::jobs::{Folder, Record, State, limit};
 use crate::render::JobLines;
-use crate::settings::{Timetable, usage};
+use crate::settings::usage;
+use crate::values::Timetable;
 
 /// Lists jobs, shows one, or changes the limit of one.
 ///

@@ -15,8 +15,9 @@ use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::locations::parse_location;
 use crate::render::{Command, Console, OutputSettings, Start, Summary};
-use crate::settings::{LinkSettings, Timetable, TransferSettings, read_paths, usage};
+use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::signals;
+use crate::values::Timetable;
 
 /// A `copy` or `sync`, as given on the command line.
 pub(super) struct Transfer<'a> {

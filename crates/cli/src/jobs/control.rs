@@ -11,7 +11,7 @@ use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
-use crate::settings::Timetable;
+use crate::values::Timetable;
 
 /// Maximum size of a request or a reply, in bytes.
 const MAX_LEN: u64 = 16 * 1024;

@@ -1,26 +1,11 @@
 //! Encoding of stored streams, from the options.
 
-use haul_core::{Compress, Result};
+use haul_core::Result;
 use haul_streams::keys::{Identities, Recipients, is_secret};
 use haul_streams::put::Encode;
 
-use super::compress::parse_compress;
 use super::errors::{of_option, usage};
-use crate::args::{DecodeArgs, EncodeArgs, Frames};
-
-/// Reads a value of `put --compress`.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_frames(text: &str) -> Result<Frames, String> {
-    let bad = || format!("`{text}` is not one of none, lz4, zstd and zstd:LEVEL");
-    match parse_compress(text) {
-        Ok(Compress::Never) => Ok(Frames(None)),
-        Ok(Compress::Always(method)) => Ok(Frames(Some(method))),
-        Err(cause) if text.starts_with("zstd:") => Err(cause),
-        Ok(Compress::Auto) | Err(_) => Err(bad()),
-    }
-}
+use crate::args::{DecodeArgs, EncodeArgs};
 
 /// How a stream is encoded before it is stored.
 ///
@@ -62,17 +47,6 @@ pub(crate) fn identities(args: &DecodeArgs) -> Result<Identities> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::Method;
-
-    #[test]
-    fn values_of_put_compress_are_parsed() {
-        assert_eq!(parse_frames("zstd:9"), Ok(Frames(Some(Method::Zstd(9)))));
-        assert_eq!(parse_frames("lz4"), Ok(Frames(Some(Method::Lz4))));
-        assert_eq!(parse_frames("none"), Ok(Frames(None)));
-        for bad in ["auto", "gzip", "zstd:99"] {
-            assert!(!parse_frames(bad).unwrap_err().is_empty(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_secret_key_on_the_command_line_is_refused_and_not_printed() {

@@ -1,23 +1,18 @@
 //! Settings of remote hosts, from the options.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use haul_core::{BufferPool, Compress, Location, Pace, Result};
 use haul_job::{EndsConfig, SideOps};
 use haul_object::{PutOptions, StoreSettings};
-use haul_remote::{PeerConfig, Ports, Transport};
+use haul_remote::{PeerConfig, Transport};
 use haul_ssh::SshConfig;
 
 use super::errors::usage;
 use super::object::{check_endpoint, store_end_settings, stored_options};
-use super::size::parse_size;
 use super::words::split_words;
 use crate::address_space;
 use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
-
-/// The minimum memory: a few buffers per side.
-const MIN_MEMORY: u64 = 32 * 1024 * 1024;
 
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
@@ -114,54 +109,5 @@ impl LinkSettings {
         self.remote_only.extend(wish.map(|_| "--compress"));
         self.config.peer.compress = wish.unwrap_or_default();
         self
-    }
-}
-
-/// Reads a range of ports, as in `40000-40100`, or one port.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_ports(text: &str) -> std::result::Result<Ports, String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let port = |text: &str| match text.trim().parse::<u16>() {
-        Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("`{text}` is not a port; ports are from 1 to 65535, as in 40000-40100 or 40000")),
-    };
-    let ports = Ports { first: port(first)?, last: port(last)? };
-    if ports.first > ports.last {
-        return Err(format!("`{text}` is not a port range; the lower port comes first, as in 40000-40100"));
-    }
-    Ok(ports)
-}
-
-/// Reads an IP address.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_address(text: &str) -> std::result::Result<IpAddr, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not an IP address; addresses are like 192.0.2.7 or 2001:db8::7"))
-}
-
-/// Reads a value of `--max-memory`.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_memory(text: &str) -> std::result::Result<u64, String> {
-    let bytes = parse_size(text)?;
-    if bytes < MIN_MEMORY { Err(format!("`{text}` is less than 32MiB, the minimum")) } else { Ok(bytes) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_are_a_range_or_a_single_port() {
-        assert_eq!(parse_ports("4000-4010"), Ok(Ports { first: 4000, last: 4010 }));
-        assert_eq!(parse_ports("4000"), Ok(Ports { first: 4000, last: 4000 }));
-        for bad in ["", "0", "70000", "a-b", "5-4", "1-2-3"] {
-            assert!(parse_ports(bad).is_err(), "{bad}");
-        }
     }
 }

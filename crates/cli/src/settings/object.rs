@@ -17,17 +17,6 @@ const LEAST: u64 = 24 << 20;
 /// Headers that haul sets itself.
 const RESERVED: [&str; 5] = ["host", "authorization", "content-length", "content-md5", "range"];
 
-/// Reads `NAME=VALUE` or `NAME:VALUE`.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_pair(text: &str, between: char) -> Result<(String, String), String> {
-    let bad = || format!("`{text}` is not NAME{between}VALUE");
-    let (name, value) = text.split_once(between).ok_or_else(bad)?;
-    let (name, value) = (name.trim(), value.trim());
-    if name.is_empty() { Err(bad()) } else { Ok((name.to_owned(), value.to_owned())) }
-}
-
 /// Reads the location of an object or a prefix.
 ///
 /// # Errors
@@ -158,13 +147,6 @@ pub(crate) fn put_options(args: &ObjectArgs, no_clobber: bool) -> Result<PutOpti
 mod tests {
     use super::*;
     use haul_core::ErrorKind;
-
-    #[test]
-    fn pairs_are_split_at_the_first_separator() {
-        assert_eq!(parse_pair("a=b=c", '='), Ok(("a".to_owned(), "b=c".to_owned())));
-        assert_eq!(parse_pair("Content-Type: x/y", ':'), Ok(("Content-Type".to_owned(), "x/y".to_owned())));
-        assert!(parse_pair("a", '=').is_err() && parse_pair("=a", '=').is_err());
-    }
 
     #[test]
     fn invalid_places_and_memory_are_refused() {

@@ -1,0 +1,49 @@
+//! The result of an analysis.
+
+use haul_core::RelPath;
+
+use crate::folders::Folder;
+use crate::histogram::Bucket;
+use crate::links::HardLinks;
+use crate::ranked::Ranked;
+use crate::split::Partition;
+use crate::tally::Tally;
+use crate::target::Reason;
+
+/// Names that do not fit the target for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The reason.
+    pub reason: Reason,
+    /// Number of names.
+    pub count: u64,
+    /// The first names found.
+    pub examples: Vec<RelPath>,
+}
+
+/// The analysis of a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Counts.
+    pub tally: Tally,
+    /// Files by size in ascending order, without empty buckets at the ends.
+    pub histogram: Vec<Bucket>,
+    /// The largest files, by bytes.
+    pub largest_files: Vec<Ranked>,
+    /// The largest directories by the bytes below them, except the root.
+    pub largest_folders: Vec<Folder>,
+    /// The directories with the most entries directly in them.
+    pub widest_folders: Vec<Ranked>,
+    /// The directories furthest below the root, by depth.
+    pub deepest_folders: Vec<Ranked>,
+    /// The longest name, by bytes.
+    pub longest_name: Option<Ranked>,
+    /// The longest path below the root, by bytes.
+    pub longest_path: Option<Ranked>,
+    /// Files with several names.
+    pub hard_links: HardLinks,
+    /// What the target cannot hold, by reason, the most frequent first.
+    pub unfit: Vec<Unfit>,
+    /// The partitions, by number.
+    pub parts: Vec<Partition>,
+}

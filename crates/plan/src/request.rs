@@ -1,0 +1,15 @@
+//! What a plan is made of.
+
+use crate::split::Split;
+use crate::target::Target;
+
+/// What is requested.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request {
+    /// How many of the largest, widest and deepest entries are listed.
+    pub top: usize,
+    /// The target that the names are checked for.
+    pub target: Option<Target>,
+    /// How the tree is split.
+    pub split: Option<Split>,
+}
