@@ -1,12 +1,15 @@
 //! Arbitrary bytes as the sidecar of an object.
 #![no_main]
 
-// Its crate has an HTTP client: the modules that it uses are replaced by the few lines below.
+// Its crate has an HTTP client: the modules that it uses are replaced by the few lines below. The client of stores is this
+// crate itself.
+extern crate self as haul_object;
+
 #[allow(dead_code)]
-#[path = "../../crates/object/src/encoding.rs"]
+#[path = "../../crates/streams/src/encoding.rs"]
 mod encoding;
 #[allow(dead_code)]
-#[path = "../../crates/object/src/sidecar.rs"]
+#[path = "../../crates/streams/src/sidecar.rs"]
 mod sidecar;
 
 /// A store with one object, the sidecar.
@@ -73,7 +76,7 @@ mod store {
     }
 
     impl Object {
-        pub fn note(&self, name: &str) -> Option<&str> {
+        pub fn meta(&self, name: &str) -> Option<&str> {
             self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
         }
     }
@@ -92,10 +95,10 @@ use std::cell::RefCell;
 use haul_fuzz::{BASE, within};
 use libfuzzer_sys::fuzz_target;
 
-use crate::client::Client;
+pub use crate::client::Client;
 use crate::keys::Identities;
-use crate::sidecar::{Beside, Recorded, beside, find, write};
-use crate::store::{Object, PutOptions};
+use crate::sidecar::{Beside, NewRecord, beside, find, write};
+pub use crate::store::{Object, PutOptions};
 
 fuzz_target!(|bytes: &[u8]| {
     // Digests are hard to guess: the bytes are also tried as the fields behind a valid start.
@@ -114,7 +117,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = within(BASE, content.len(), || found.plain.proof(&Identities));
         // Valid records are written and read back unchanged.
         let Ok(encoding) = found.encoding else { continue };
-        let recorded = Recorded { stored, encoding, plain: found.plain.clone() };
+        let recorded = NewRecord { stored, encoding, plain: found.plain.clone() };
         assert!(write(&client, "key", &recorded, "e-1", &PutOptions::default()).is_ok());
         let Ok(again) = find(&client, &object) else { panic!("the store does not fail") };
         assert!(again.stored == Some(stored) && again.encoding == Ok(encoding) && again.plain == found.plain);
