@@ -41,7 +41,7 @@ pub fn believed(key: &str, change: &str) -> bool {
 #[must_use]
 pub fn withholds(lie: &Lie) -> bool {
     const FRAME: &[&str] =
-        &["never", "late", "silence", "id-", "body-most", "payload-most", "payload+1", "body+1"];
+        &["never", "late", "silence", "id-", "id+1", "body-most", "payload-most", "payload+1", "body+1"];
     let frame = lie.key.starts_with("Frame.") && FRAME.iter().any(|word| lie.change.starts_with(word));
     frame || lie.key == "Response.Scan.last"
 }
