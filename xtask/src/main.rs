@@ -14,7 +14,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check                   format, lints, unit tests and layout: two minutes, without root
-  layout [CHECK]...       only the layout: cycles, files, functions, words, layers
+  layout [CHECK]...       only the layout: cycles, orphans, files, functions, words, layers
   coverage [--require N]  line coverage of the engine and three ends; fails below N percent";
 
 fn main() -> ExitCode {

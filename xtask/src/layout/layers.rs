@@ -7,7 +7,7 @@ use super::tree::Tree;
 /// The crates from the lowest layer to the highest. A crate may depend on crates of lower layers only, so no end depends
 /// on another end, and neither the engine nor an end on the other.
 const LAYERS: [&[&str]; 8] = [
-    &["haul-core", "haul-spool", "haul-slowfs"],
+    &["haul-core", "haul-spool", "haul-state", "haul-slowfs"],
     &["haul-threads", "haul-wire", "haul-codec", "haul-index", "haul-plan", "haul-probe"],
     &["haul-transport", "haul-object", "haul-testkit"],
     &["haul-ssh", "haul-ends", "haul-streams"],

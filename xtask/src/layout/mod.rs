@@ -4,6 +4,7 @@ mod cycles;
 mod layers;
 mod lexer;
 mod modules;
+mod orphans;
 mod run;
 mod sizes;
 mod source;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::cycles::cycles;
 use super::modules::Crate;
+use super::orphans::orphans;
 use super::tree::Tree;
 use super::{layers, sizes, words};
 
 /// The checks, each with its rule.
-pub(crate) const CHECKS: [(&str, &str); 5] = [
+pub(crate) const CHECKS: [(&str, &str); 6] = [
     ("cycles", "no cycle in the graph of `use` between the files of a crate"),
+    ("orphans", "every source file is part of its crate"),
     ("files", "no source file over 500 lines"),
     ("functions", "at most 10 functions over 60 lines"),
     ("words", "no word that docs/GLOSSARY.md has retired"),
@@ -31,6 +33,7 @@ pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
         }
         let found = match name {
             "cycles" => crates.iter().flat_map(|krate| cycles(krate, root)).collect(),
+            "orphans" => orphans(&tree),
             "files" => sizes::files(&tree),
             "functions" => sizes::functions(&crates, root),
             "words" => words::words(&tree),
