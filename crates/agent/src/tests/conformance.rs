@@ -1,12 +1,11 @@
 //! A remote end in this process, over socket pairs, held to the promises of sources and sinks.
 
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use haul_core::{BufferPool, Place, PlaceRoot};
+use haul_core::BufferPool;
 use haul_remote::Peer;
 use haul_ssh::dial::{Dial, Link, Refused, Way};
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
@@ -39,8 +38,7 @@ fn remote() -> End {
         let config = super::config(2);
         let pool = BufferPool::new(64 << 20);
         let peer = Peer::over(Box::new(InProcess), &config, &pool, Arc::new(|_| {})).unwrap();
-        let path = world.root().as_os_str().as_bytes().to_vec();
-        let at = Place { path, root: PlaceRoot::Exactly };
+        let at = world.place();
         let (reader, from) = (Arc::clone(&peer), at.clone());
         Subject {
             world: Box::new(world),

@@ -2,21 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Ops, Place, PlaceRoot};
+use haul_core::{BufferPool, Ops};
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
-
-fn place(path: &Path) -> Place {
-    Place { path: path.as_os_str().as_bytes().to_vec(), root: PlaceRoot::Exactly }
-}
 
 fn local() -> End {
     End::new("local", Keeps::everything(), || {
         let (world, pool, ops) = (OnDisk::new(), BufferPool::new(64 << 20), Arc::<Ops>::default());
-        let at = place(&world.root());
+        let at = world.place();
         let (from, buffers, limit) = (at.clone(), pool.clone(), Arc::clone(&ops));
         Subject {
             world: Box::new(world),

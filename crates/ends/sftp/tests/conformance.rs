@@ -3,12 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use haul_core::BufferPool;
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Place, PlaceRoot};
 use haul_sftp::{Limits, Sftp};
 use haul_ssh::SshConfig;
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
@@ -45,8 +44,7 @@ fn sftp() -> End {
     End::new("sftp", keeps(), || {
         let world = OnDisk::new();
         let session = connect(&world);
-        let path = world.root().as_os_str().as_bytes().to_vec();
-        let at = Place { path, root: PlaceRoot::Exactly };
+        let at = world.place();
         let (reader, from) = (Arc::clone(&session), at.clone());
         Subject {
             world: Box::new(world),

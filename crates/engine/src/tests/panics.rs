@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
@@ -10,7 +9,8 @@ use haul_core::{
     Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SliceData, Source, WriteDone,
 };
 
-use crate::{Cancel, CopyOptions, OnFull, Part, copy};
+use super::runs::{Events, options};
+use crate::{Cancel, Part, copy};
 
 /// Which method of the ends fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,31 +100,11 @@ impl Sink for Fake {
     }
 }
 
-struct Silent;
-
-impl haul_core::Reporter for Silent {
-    fn event(&self, _: &haul_core::Event<'_>) {}
-}
-
 fn run(fault: Fault) -> Report {
     let fake = Arc::new(Fake(fault));
     let part =
         Part { source: fake.clone(), sink: fake, preview: None, view: None, other_sources: Vec::new() };
-    let options = CopyOptions {
-        scan: ScanOptions::default(),
-        files_from: None,
-        checksum: false,
-        dry_run: false,
-        delete: None,
-        delta: false,
-        in_place: false,
-        trust: crate::Trust::default(),
-        ignore_existing: false,
-        on_full: OnFull::Fail,
-        timeout: Duration::from_secs(60),
-        workers: 0,
-    };
-    copy(&[part], options, &Silent, &Cancel::default())
+    copy(&[part], options(), &Events::default(), &Cancel::default())
 }
 
 #[test]

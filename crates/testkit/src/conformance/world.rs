@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use haul_core::{
-    BufferPool, Entry, EntryKind, HardLink, Offer, RelPath, ScanOptions, Sink, SinkOptions, Source, Timestamp,
+    BufferPool, Entry, EntryKind, HardLink, Offer, Place, PlaceRoot, RelPath, ScanOptions, Sink, SinkOptions,
+    Source, Timestamp,
 };
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 
@@ -80,6 +81,12 @@ impl OnDisk {
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.scratch.join("root")
+    }
+
+    /// The root as a location.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { path: self.root().as_os_str().as_bytes().to_vec(), root: PlaceRoot::Exactly }
     }
 
     /// A path for other things of the case, beside the root.

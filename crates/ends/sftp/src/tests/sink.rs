@@ -21,6 +21,19 @@ fn committed(outcomes: &[haul_core::Result<Outcome>]) -> bool {
     outcomes.iter().all(|outcome| matches!(outcome, Ok(Outcome::Committed(Some(_)))))
 }
 
+/// A sink that has taken the first slice of a large file.
+fn with_first_slice(
+    server: &Server,
+    options: &SinkOptions,
+    large: &Arc<haul_core::Entry>,
+    bytes: &[u8],
+) -> Arc<dyn Sink> {
+    let sink = sink(&server.session(1), options);
+    assert!(is_need(&answers(&*sink, &[large])[0]));
+    assert!(write(&*sink, data_of(large, 0, bytes))[0].is_ok());
+    sink
+}
+
 #[test]
 fn a_small_file_is_staged_renamed_and_up_to_date_afterwards() {
     for extensions in [super::server::ALL.to_vec(), Vec::new()] {
@@ -234,9 +247,7 @@ fn a_damaged_staged_file_is_written_from_the_start() {
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
     let options = SinkOptions { verify_disk: true, ..options() };
-    let first = sink(&server.session(1), &options);
-    assert!(is_need(&answers(&*first, &[&large])[0]));
-    assert!(write(&*first, data_of(&large, 0, &bytes))[0].is_ok());
+    let first = with_first_slice(&server, &options, &large, &bytes);
     first.remove(&[path("none")]).unwrap();
     server.world().corrupts = true;
     let second = sink(&server.session(1), &options);
@@ -250,9 +261,7 @@ fn a_large_file_whose_staged_file_is_taken_away_fails_with_a_hint() {
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
-    let sink = sink(&server.session(1), &options());
-    assert!(is_need(&answers(&*sink, &[&large])[0]));
-    assert!(write(&*sink, data_of(&large, 0, &bytes))[0].is_ok());
+    let sink = with_first_slice(&server, &options(), &large, &bytes);
     server.world().nodes.retain(|name, _| !name.windows(6).any(|part| part == b".haul-"));
     let error = write(&*sink, data_of(&large, 1, &bytes)).pop().unwrap().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Busy);
@@ -265,9 +274,7 @@ fn discarded_files_leave_nothing() {
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
-    let sink = sink(&server.session(1), &options());
-    assert!(is_need(&answers(&*sink, &[&large])[0]));
-    assert!(write(&*sink, data_of(&large, 0, &bytes))[0].is_ok());
+    let sink = with_first_slice(&server, &options(), &large, &bytes);
     sink.discard(&[path("large")]).unwrap();
     sink.finish().unwrap();
     assert_eq!(server.world().names().len(), 3, "{:?}", server.world().names());
