@@ -34,8 +34,8 @@ pub(crate) fn mounts_dir() -> io::Result<PathBuf> {
 }
 
 fn dir(name: &str) -> io::Result<PathBuf> {
-    let path = haul_object::state::folder(name)?;
-    haul_object::state::make(&path)?;
+    let path = haul_state::folder(name)?;
+    haul_state::make(&path)?;
     Ok(path)
 }
 

@@ -1,8 +1,8 @@
 //! Object stores: one client for S3, Google Cloud Storage and Azure Blob Storage.
 //!
 //! All calls block. Asynchronous code is confined to `runtime`, which has few threads. Read the modules in this order:
-//! [`store`] (the requests of a store, one method each), `s3`, `gs`, `az` (how each provider is asked), [`client`] (the
-//! same requests with retries, back-off and a concurrency limit), [`state`] (the directories for local state).
+//! [`store`] (the requests of a store, one method each), `s3`, `gs`, `az` (how each provider is asked) and [`client`]
+//! (the same requests with retries, back-off and a concurrency limit).
 
 mod az;
 pub mod client;
@@ -17,7 +17,6 @@ mod record;
 mod runtime;
 mod s3;
 mod settings;
-pub mod state;
 pub mod store;
 mod time;
 mod url;

@@ -51,7 +51,7 @@ pub enum Owner {
 
 /// The directory of the files; `None` if this user has none.
 fn folder() -> Option<PathBuf> {
-    haul_object::state::folder("uploads").ok()
+    haul_state::folder("uploads").ok()
 }
 
 fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
@@ -64,7 +64,7 @@ fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
 #[must_use]
 pub fn record(client: &Client, upload: &Upload, encoding: Encoding) -> Option<UploadRecord> {
     let path = path_of(client, upload)?;
-    haul_object::state::make(path.parent()?).ok()?;
+    haul_state::make(path.parent()?).ok()?;
     let mut options = OpenOptions::new();
     options.create(true).write(true).truncate(false).mode(0o600).custom_flags(NOFOLLOW);
     let mut file = options.open(&path).ok()?;

@@ -22,11 +22,11 @@ impl Folder {
     /// # Errors
     /// If it cannot be created or belongs to another user.
     pub(crate) fn open() -> io::Result<Self> {
-        Self::at(haul_object::state::folder("jobs")?)
+        Self::at(haul_state::folder("jobs")?)
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {
-        haul_object::state::make(&path)?;
+        haul_state::make(&path)?;
         Ok(Self(path))
     }
 

@@ -14,7 +14,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_object::state;
 use rustix::fs::Statx;
 
 use crate::path::stat::Device;
@@ -72,7 +71,7 @@ pub(crate) struct Unsynced {
 impl Unsynced {
     /// The records of the user that this process runs as.
     pub(crate) fn of_this_user() -> Self {
-        let directory = state::folder(DIRECTORY).map_err(|error| error.to_string());
+        let directory = haul_state::folder(DIRECTORY).map_err(|error| error.to_string());
         Self::new(directory, u128::from_be_bytes(mark::boot()), boot_time())
     }
 
@@ -114,7 +113,7 @@ impl Unsynced {
         own.insert(device, None);
         let directory = self.directory.as_deref().map_err(Clone::clone)?;
         let record = Record { boot: self.boot, since: self.began, until: OPEN_END, device };
-        let left = state::make(directory).and_then(|()| leave(directory, &record));
+        let left = haul_state::make(directory).and_then(|()| leave(directory, &record));
         left.map_err(|error| format!("{}: {error}", directory.display()))?;
         own.insert(device, Some(record));
         Ok(())
