@@ -91,7 +91,8 @@ impl Committer {
             && !self.tree.is_network_fs()
             && let Err(cause) = self.unsynced.begin(staged.dev)
         {
-            self.metadata.warn("record of --no-fsync", &cause, &entry.path);
+            let cause = format!("{cause}; after a crash of this machine, run once with --checksum");
+            self.metadata.warn("the record of --no-fsync", &cause, &entry.path);
         }
         if self.verify_disk {
             self.read_back(&staged.file, entry, digest)?;

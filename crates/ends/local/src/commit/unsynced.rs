@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::Statx;
+use rustix::fs::{FlockOperation, Statx};
 
 use crate::path::stat::Device;
 use crate::stage::mark;
@@ -64,8 +64,10 @@ pub(crate) struct Unsynced {
     began: i64,
     /// The records of earlier runs.
     found: Vec<Record>,
-    /// The records of this run; `None` if one could not be left.
-    own: Mutex<HashMap<Device, Option<Record>>>,
+    /// The records of those runs of this boot that were over when this run began.
+    over: Vec<Record>,
+    /// The records of this run, locked; `None` if one could not be left.
+    own: Mutex<HashMap<Device, Option<(Record, File)>>>,
 }
 
 impl Unsynced {
@@ -84,13 +86,19 @@ impl Unsynced {
     /// For a boot with the given identifier and time.
     fn new(directory: Result<PathBuf, String>, boot: u128, booted: i64) -> Self {
         let mut found = directory.as_deref().map(records).unwrap_or_default();
+        let is_over = |record: &&Record| {
+            let is_ended =
+                || record.until != OPEN_END || directory.as_deref().is_ok_and(|at| is_dead(at, record));
+            !is_of_another(boot, record) && is_ended()
+        };
+        let over = found.iter().filter(is_over).copied().collect();
         for record in &mut found {
             // A run that a crash ended was over before this boot.
             if is_of_another(boot, record) && record.until == OPEN_END {
                 record.until = booted.saturating_add(SLACK);
             }
         }
-        Self { directory, boot, began: now().saturating_sub(SLACK), found, own: Mutex::default() }
+        Self { directory, boot, began: now().saturating_sub(SLACK), found, over, own: Mutex::default() }
     }
 
     /// Whether a small file of the right size and time may lack content.
@@ -114,8 +122,8 @@ impl Unsynced {
         let directory = self.directory.as_deref().map_err(Clone::clone)?;
         let record = Record { boot: self.boot, since: self.began, until: OPEN_END, device };
         let left = haul_state::make(directory).and_then(|()| leave(directory, &record));
-        left.map_err(|error| format!("{}: {error}", directory.display()))?;
-        own.insert(device, Some(record));
+        let file = left.map_err(|error| format!("{}: {error}", directory.display()))?;
+        own.insert(device, Some((record, file)));
         Ok(())
     }
 
@@ -124,17 +132,16 @@ impl Unsynced {
     pub(crate) fn finish(&self, is_synced: impl Fn(Device) -> bool) {
         let Ok(directory) = &self.directory else { return };
         // If a record cannot be renamed, some files are copied again without need.
-        for record in self.own().drain().filter_map(|(_, record)| record) {
+        for (record, _locked) in self.own().drain().filter_map(|(_, record)| record) {
             let ended = Record { until: now().saturating_add(SLACK), ..record };
             let _ = fs::rename(directory.join(record.name()), directory.join(ended.name()));
         }
-        for record in &self.found {
-            if is_of_another(self.boot, record) {
-                let open = Record { until: OPEN_END, ..*record };
-                let _ = fs::rename(directory.join(open.name()), directory.join(record.name()));
-            } else if record.until != OPEN_END && is_synced(record.device) {
-                let _ = fs::remove_file(directory.join(record.name()));
-            }
+        for record in self.found.iter().filter(|record| is_of_another(self.boot, record)) {
+            let open = Record { until: OPEN_END, ..*record };
+            let _ = fs::rename(directory.join(open.name()), directory.join(record.name()));
+        }
+        for record in self.over.iter().filter(|record| is_synced(record.device)) {
+            let _ = fs::remove_file(directory.join(record.name()));
         }
         let left = records(directory);
         if left.len() > MAX_RECORDS {
@@ -142,7 +149,7 @@ impl Unsynced {
         }
     }
 
-    fn own(&self) -> MutexGuard<'_, HashMap<Device, Option<Record>>> {
+    fn own(&self) -> MutexGuard<'_, HashMap<Device, Option<(Record, File)>>> {
         self.own.lock()
     }
 }
@@ -157,10 +164,21 @@ fn records(directory: &Path) -> Vec<Record> {
     names.filter_map(|name| Record::parse(name.ok()?.file_name().to_str()?)).collect()
 }
 
-/// Makes a durable record.
-fn leave(directory: &Path, record: &Record) -> io::Result<()> {
-    File::create(directory.join(record.name()))?;
-    File::open(directory)?.sync_all()
+/// Whether the run of a record has ended without a word: a running one holds the lock of its record.
+fn is_dead(directory: &Path, record: &Record) -> bool {
+    let locks = |file: File| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    File::open(directory.join(record.name())).is_ok_and(locks)
+}
+
+/// Makes a durable record. Its run holds it locked as long as it runs.
+fn leave(directory: &Path, record: &Record) -> io::Result<File> {
+    // Under another name until it is locked: without the lock its run would count as dead.
+    let unlocked = directory.join(format!(".{}", record.name()));
+    let file = File::create(&unlocked)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    fs::rename(&unlocked, directory.join(record.name()))?;
+    File::open(directory)?.sync_all()?;
+    Ok(file)
 }
 
 /// Replaces all records by one, which counts in each boot.
@@ -260,6 +278,21 @@ mod tests {
         scene.run(1, -HOUR).finish(|_| true);
         assert_eq!(count(), 0);
         assert!(!scene.suspects(&scene.run(2, HOUR)));
+    }
+
+    #[test]
+    fn a_killed_run_is_over_when_a_later_run_begins_and_not_before() {
+        let (scene, run) = Scene::new();
+        let count = || records(&scene.directory()).len();
+        let beside = scene.run(1, -HOUR);
+        drop(run);
+        beside.finish(|_| true);
+        assert_eq!(count(), 1, "it may have written after the sync");
+        assert!(scene.suspects(&scene.run(2, HOUR)));
+        scene.run(1, -HOUR).finish(|_| false);
+        assert_eq!(count(), 1, "nothing was synced");
+        scene.run(1, -HOUR).finish(|_| true);
+        assert_eq!(count(), 0);
     }
 
     #[test]
