@@ -30,8 +30,11 @@ fn slow(scene: &Scene) -> FaultPlan {
 fn a_file_that_never_stops_changing_is_reported_and_not_committed_as_a_mix() {
     for way in BOTH {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 13, &[], 50);
-        let len = 24 << 20;
+        // In memory: a busy disk would hold the writer up for longer than the copy takes.
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let source = Tree::mixed(memory.path().join("src"), 13, &[], 50);
+        // More than haul reads ahead, so that it reads as long as it sends.
+        let len = 64 << 20;
         source.text("busy", vec![0; len]);
         let copy = scene.join("dst");
         let stop = AtomicBool::new(false);
@@ -48,8 +51,9 @@ fn a_file_that_never_stops_changing_is_reported_and_not_committed_as_a_mix() {
                     }
                 }
             });
-            let plan = slow(&scene);
-            let run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "2"]).finish();
+            let plan = FaultPlan::new(scene.join("plan")).slow(40_000_000);
+            let options = ["--streams", "2", "--compress", "none", "--max-memory", "32MiB"];
+            let run = scene.fault_copy(way, &plan, source.path(), &copy).args(options).finish();
             stop.store(true, Ordering::Relaxed);
             run
         });
