@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Entry, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops,
-    PageHashes, Place, RelPath, Result, Side, Sink, SinkOptions, Source, WriteDone,
+    Answer, BatchData, BufferPool, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops, Place,
+    RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
 };
 use haul_local::Confined;
 
@@ -144,6 +144,11 @@ impl Adding {
 }
 
 impl Sink for Adding {
+    fn caps(&self) -> SinkCaps {
+        // Nothing is replaced, so there is nothing to compare pages with.
+        SinkCaps { delta: false, ..self.inner.caps() }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let seen = self.there.offer(offers)?;
         let is_new =
@@ -171,14 +176,6 @@ impl Sink for Adding {
 
     fn write(&self, data: BatchData, done: WriteDone) {
         self.inner.write(data, done);
-    }
-
-    fn pages(&self, _: &Arc<Entry>, _: std::ops::Range<u32>) -> Result<Vec<PageHashes>> {
-        Ok(Vec::new())
-    }
-
-    fn has_parts(&self) -> bool {
-        self.inner.has_parts()
     }
 
     fn flush(&self) {

@@ -7,6 +7,7 @@
 //! results), [`probe`] (measurements before a copy).
 
 pub mod buffer;
+pub mod caps;
 pub mod delta;
 pub mod digest;
 pub mod entry;
@@ -34,6 +35,7 @@ pub mod sync;
 pub mod text;
 
 pub use buffer::{Buffer, BufferPool};
+pub use caps::{SinkCaps, SourceCaps};
 pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::caps::SinkCaps;
 use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
@@ -92,6 +93,9 @@ pub struct FinishReport {
 /// Every call is idempotent: the engine repeats it with the same arguments after an error that allows a retry. The
 /// promises of a sink are the cases of `haul_testkit::conformance`, which every sink runs.
 pub trait Sink: Send + Sync {
+    /// What this sink can do beyond the operations that every sink has. It does not change during a run.
+    fn caps(&self) -> SinkCaps;
+
     /// Compares entries with the destination, creates entries without content (directories, symbolic links, special
     /// files), and answers which content it needs: one answer for each offer, in order. [`crate::policy::decide`] has
     /// the rules.
@@ -105,24 +109,21 @@ pub trait Sink: Send + Sync {
     /// read is answered with the error of its read.
     fn write(&self, data: BatchData, done: WriteDone);
 
-    /// As [`Sink::write`], but the sink fetches the content from the source itself, so that it does not pass through
-    /// this process. A sink that cannot do that now returns `done`, and the caller reads and writes the batch.
+    /// With [`SinkCaps::fetches`]: as [`Sink::write`], but the sink fetches the content from the source itself, so that
+    /// it does not pass through this process. If it cannot do that now, it returns `done`, and the caller reads and
+    /// writes the batch.
     fn fetch(&self, _batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         Some(done)
     }
 
-    /// The page hashes of these slices of the file that the destination has under the name of `entry`. Fewer than asked
-    /// for if the file is shorter; none if there is no such file, or if comparing has not saved traffic so far.
+    /// With [`SinkCaps::delta`]: the page hashes of these slices of the file that the destination has under the name of
+    /// `entry`. Fewer than asked for if the file is shorter; none if there is no such file, or if comparing has not
+    /// saved traffic so far.
     ///
     /// # Errors
     /// If the whole call fails.
     fn pages(&self, _entry: &Arc<Entry>, _slices: Range<u32>) -> Result<Vec<PageHashes>> {
         Ok(Vec::new())
-    }
-
-    /// Whether [`Sink::write`] accepts parts of slices of large files ([`crate::Slice::part`]).
-    fn has_parts(&self) -> bool {
-        false
     }
 
     /// Makes the accepted content durable and commits it now, without waiting for more: no writes will follow those in
@@ -155,12 +156,6 @@ pub trait Sink: Send + Sync {
     /// If the whole call fails.
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>>;
 
-    /// Whether content is staged. Then a file that replaces a directory is complete before the contents of the
-    /// directory are removed.
-    fn stages(&self) -> bool {
-        true
-    }
-
     /// Sets the times and modes of directories, syncs everything, and reports. No writes may follow.
     ///
     /// # Errors
@@ -177,12 +172,8 @@ pub trait Sink: Send + Sync {
         Traffic::default()
     }
 
-    /// How many batches should be written at once, so that the sink always has work while writes wait for answers.
-    fn writers(&self) -> u32 {
-        self.streams()
-    }
-
-    /// Copies a local file by sharing its blocks (reflink), without reading it. `None` if the file system cannot.
+    /// With [`SinkCaps::clones`]: copies a local file by sharing its blocks (reflink), without reading it. `None` if the
+    /// file system cannot.
     ///
     /// # Errors
     /// If the file system can share blocks and the copy failed.

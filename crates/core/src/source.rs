@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::caps::SourceCaps;
 use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
@@ -50,6 +51,9 @@ pub type ScanVisit<'a> = &'a (dyn Fn(ScanBatch) -> ControlFlow<()> + Sync);
 ///
 /// Its promises are the cases of `haul_testkit::conformance`, which every source runs.
 pub trait Source: Send + Sync {
+    /// What this source can do beyond the operations that every source has. It does not change during a run.
+    fn caps(&self) -> SourceCaps;
+
     /// The entry at the root; `None` if there is none.
     ///
     /// # Errors
@@ -88,8 +92,8 @@ pub trait Source: Send + Sync {
     /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
 
-    /// Reads a batch of one slice of a large file, given the hashes of the pages that the destination has. The source
-    /// may omit content that the destination has already ([`crate::slice::Extent::same`]).
+    /// Reads a batch of one slice of a large file, given the hashes of the pages that the destination has. A source
+    /// with [`SourceCaps::delta`] omits content that the destination has already ([`crate::slice::Extent::same`]).
     ///
     /// # Errors
     /// As [`Source::read`].
@@ -97,8 +101,8 @@ pub trait Source: Send + Sync {
         self.read(batch)
     }
 
-    /// Hashes the files that [`Source::read_changed`] will probably read, until `stop` is set. It uses the time until
-    /// the destination is connected; its results only make later reads faster.
+    /// With [`SourceCaps::prehash`]: hashes the files that [`Source::read_changed`] will probably read, until `stop` is
+    /// set. It uses the time until the destination is connected; its results only make later reads faster.
     fn prehash(&self, _options: &ScanOptions, _stop: &AtomicBool) {}
 
     /// The current digests of whole files: one result for each path, in order.
@@ -110,11 +114,6 @@ pub trait Source: Send + Sync {
     /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
     fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {
         Vec::new()
-    }
-
-    /// Whether [`Source::read`] accepts parts of slices of large files ([`crate::Slice::part`]).
-    fn has_parts(&self) -> bool {
-        false
     }
 
     /// No reads will follow those in flight. Called repeatedly until the run ends.
@@ -130,7 +129,7 @@ pub trait Source: Send + Sync {
         Traffic::default()
     }
 
-    /// The open file, if the source is on this machine: for a copy that shares blocks (reflink).
+    /// With [`SourceCaps::local_files`]: the open file, for a copy that shares blocks (reflink).
     fn local_file(&self, _entry: &Entry) -> Option<Result<File>> {
         None
     }

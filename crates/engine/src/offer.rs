@@ -104,7 +104,7 @@ fn ask(run: &Run<'_>, sink: &dyn Sink, offers: &[Offer]) -> Result<Vec<Result<An
 
 /// Whether a file is sent and staged although a directory is in its place. The directory is emptied later.
 fn sends_before_deletion(run: &Run<'_>, entry: &Entry, error: &Error) -> bool {
-    run.deferred_for(error).is_some() && entry.is_file() && !run.dry_run && run.sink.stages()
+    run.deferred_for(error).is_some() && entry.is_file() && !run.dry_run && run.sink_caps.stages
 }
 
 /// Offers files again with their digests. Returns those that the sink needs.

@@ -80,7 +80,7 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
 fn prepare(run: &Run<'_>, workers: usize) {
     run.queue.allow(run.workers(workers));
     let streams = run.source.streams() + run.sink.streams();
-    if streams > 0 && run.source.has_parts() && run.sink.has_parts() {
+    if streams > 0 && run.source_caps.parts && run.sink_caps.parts {
         run.queue.split();
     }
     // A remote end reports hung operations only after the first request for them.

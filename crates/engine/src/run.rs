@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haul_core::event::Action;
 use haul_core::filter::Rule;
-use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, Source};
+use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps};
 use haul_threads::caught;
 
 use crate::cancel::Cancel;
@@ -28,6 +28,8 @@ const MAX_WORKERS: usize = 40;
 pub(crate) struct Run<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) sink: &'a dyn Sink,
+    pub(crate) source_caps: SourceCaps,
+    pub(crate) sink_caps: SinkCaps,
     pub(crate) preview: Option<&'a dyn Sink>,
     pub(crate) other_sources: &'a [OtherSource],
     /// The filter rules of every source.
@@ -68,9 +70,12 @@ impl<'a> Run<'a> {
         meter: &'a Meter<'a>,
         cancel: &'a Cancel,
     ) -> Self {
+        let (from, to) = (part.source.caps(), part.sink.caps());
         Self {
             source: &*part.source,
             sink: &*part.sink,
+            source_caps: from,
+            sink_caps: to,
             preview: part.preview.as_deref(),
             other_sources: &part.other_sources,
             rules,
@@ -90,8 +95,8 @@ impl<'a> Run<'a> {
             dry_run: options.dry_run,
             in_place: options.in_place,
             ignore_existing: options.ignore_existing,
-            delta: AtomicBool::new(options.delta),
-            try_clone: AtomicBool::new(!options.dry_run),
+            delta: AtomicBool::new(options.delta && from.delta && to.delta),
+            try_clone: AtomicBool::new(!options.dry_run && from.local_files && to.clones),
             fed: AtomicBool::new(false),
             scan_failed: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
@@ -201,9 +206,15 @@ impl<'a> Run<'a> {
     /// The number of workers that keeps the connections busy: while a worker sends one batch another one reads the
     /// next, and requests to a remote source overlap.
     pub(crate) fn workers(&self, wanted: usize) -> usize {
-        let (from, to) = (self.source.streams() as usize, self.sink.writers() as usize);
+        let (from, to) = (self.source.streams() as usize, self.writers() as usize);
         let auto = if from + to == 0 { 4 } else { 2 * from + to + 2 };
         if wanted == 0 { auto.min(MAX_WORKERS) } else { wanted.min(MAX_WORKERS) }
+    }
+
+    /// How many batches should be written at once.
+    fn writers(&self) -> u32 {
+        let per_stream = self.sink_caps.writers_per_stream.saturating_mul(self.sink.streams());
+        per_stream.saturating_add(self.sink_caps.writers)
     }
 
     /// The state of the connections, if there are any.

@@ -37,7 +37,8 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
             done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             return;
         }
-        let Some(done) = run.sink.fetch(&batch, done) else {
+        let unfetched = if run.sink_caps.fetches { run.sink.fetch(&batch, done) } else { Some(done) };
+        let Some(done) = unfetched else {
             since = run.meter.spend(Activity::Writing, since);
             continue;
         };

@@ -122,7 +122,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         refuse_overlap(at, self.destination, &place, &scan.rules, self.deletes)?;
-        let ahead = (self.prehashes && paths.is_none()).then_some(&scan);
+        let ahead = (self.prehashes && paths.is_none() && source.caps().prehash).then_some(&scan);
         let source = self.meet_destination(at, source, ahead)?;
         let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
         let retry = if root_name.is_empty() {

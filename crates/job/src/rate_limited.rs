@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanOptions,
-    Source, Traffic,
+    Source, SourceCaps, Traffic,
 };
 use haul_engine::Cancel;
 
@@ -35,6 +35,10 @@ impl RateLimited {
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not forwarded would change the source")]
 impl Source for RateLimited {
+    fn caps(&self) -> SourceCaps {
+        self.source.caps()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         self.source.root()
     }
@@ -73,10 +77,6 @@ impl Source for RateLimited {
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.source.hung(timeout)
-    }
-
-    fn has_parts(&self) -> bool {
-        self.source.has_parts()
     }
 
     fn ending(&self) {

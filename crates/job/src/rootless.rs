@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanBatch, ScanOptions,
-    Source, Traffic,
+    Source, SourceCaps, Traffic,
 };
 
 /// A source whose scan omits the root, unless the root is requested by name.
@@ -16,6 +16,10 @@ pub(crate) struct Rootless(pub(crate) Arc<dyn Source>);
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not forwarded would change the source")]
 impl Source for Rootless {
+    fn caps(&self) -> SourceCaps {
+        self.0.caps()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         self.0.root()
     }
@@ -56,10 +60,6 @@ impl Source for Rootless {
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.0.hung(timeout)
-    }
-
-    fn has_parts(&self) -> bool {
-        self.0.has_parts()
     }
 
     fn ending(&self) {

@@ -15,7 +15,7 @@ use haul_core::source::{ScanBatch, ScanVisit};
 use haul_core::{
     Answer, Batch, BatchData, BufferPool, Digest, Entry, EntryKind, Error, ErrorKind, Extent, FileTree,
     FinishReport, HardLink, MetaNote, Offer, Outcome, Place, RelPath, Result, SLICE_LEN, ScanOptions, Side,
-    Sink, SinkOptions, SliceData, Source, Timestamp, WriteDone,
+    Sink, SinkCaps, SinkOptions, SliceData, Source, SourceCaps, Timestamp, WriteDone,
 };
 
 use crate::Ends;
@@ -95,6 +95,10 @@ pub(super) struct MemSource {
 }
 
 impl Source for MemSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps::default()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         Ok(Some(entry("root.d", 0)))
     }
@@ -178,6 +182,10 @@ impl MemSink {
 }
 
 impl Sink for MemSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps::default()
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let files = self.world.files.lock();
         let answer = |offer: &Offer| {

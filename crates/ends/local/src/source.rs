@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
-    Source,
+    Source, SourceCaps,
 };
 use haul_index::Index;
 use rustix::io::Errno;
@@ -68,6 +68,10 @@ impl LocalSource {
 }
 
 impl Source for LocalSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps { parts: true, delta: true, prehash: true, local_files: true }
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         self.look(&RelPath::root())
     }
@@ -110,10 +114,6 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::of_path(&self.tree.root, path)))
-    }
-
-    fn has_parts(&self) -> bool {
-        true
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
@@ -165,7 +165,7 @@ mod tests {
         let entry = source.lookup(&paths[..1]).unwrap().remove(0).unwrap().unwrap();
         let file = source.local_file(&entry).unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 3);
-        assert!(source.has_parts() && source.hung(Duration::ZERO).is_empty());
+        assert!(source.caps().parts && source.hung(Duration::ZERO).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_codec::Packed;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer,
-    PageHashes, RelPath, Result, Sink, Traffic, WriteDone,
+    PageHashes, RelPath, Result, Sink, SinkCaps, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{Kind, Request, Response, check, encode};
@@ -103,6 +103,10 @@ fn spool_failed(error: &std::io::Error) -> Error {
 }
 
 impl Sink for PeerSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps { parts: true, delta: true, fetches: self.fetcher.is_some(), ..SinkCaps::default() }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         self.keep_dirs(offers)?;
         let answers = self.ask(offers)?;
@@ -171,10 +175,6 @@ impl Sink for PeerSink {
             Response::PageHashes(pages) => Ok(pages),
             _ => Err(unexpected_answer()),
         }
-    }
-
-    fn has_parts(&self) -> bool {
-        true
     }
 
     fn flush(&self) {

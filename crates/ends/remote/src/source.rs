@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, ScanOptions,
-    Source, Traffic,
+    Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
@@ -27,6 +27,10 @@ pub(super) struct PeerSource {
 }
 
 impl Source for PeerSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps { parts: true, delta: true, ..SourceCaps::default() }
+    }
+
     fn ending(&self) {
         self.root.peer.session.ends();
     }
@@ -95,10 +99,6 @@ impl Source for PeerSource {
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.root.hung(timeout)
-    }
-
-    fn has_parts(&self) -> bool {
-        true
     }
 
     fn streams(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use haul_core::{
     Answer, BatchData, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath, Result, Sink,
-    WriteDone,
+    SinkCaps, WriteDone,
 };
 
 use super::compare::may_be_one_file;
@@ -145,6 +145,16 @@ struct PendingLink<'a> {
 type Found = Result<Option<packet::Attrs>, Fault>;
 
 impl Sink for SftpSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps {
+            // A server reports a name that it cannot create as a plain failure.
+            stages: false,
+            // While one thread waits for a handle or for the last answers, another one fills the connection.
+            writers_per_stream: 2,
+            ..SinkCaps::default()
+        }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         offer::answer(self, offers)
     }
@@ -197,11 +207,6 @@ impl Sink for SftpSink {
             answers[at] = Some(answer);
         }
         Ok(answers.into_iter().flatten().collect())
-    }
-
-    fn stages(&self) -> bool {
-        // A server reports a name that it cannot create as a plain failure.
-        false
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
@@ -262,10 +267,5 @@ impl Sink for SftpSink {
 
     fn streams(&self) -> u32 {
         self.tree.pool().streams()
-    }
-
-    fn writers(&self) -> u32 {
-        // While one thread waits for a handle or for the last answers, another one fills the connection.
-        self.tree.pool().streams() * 2
     }
 }

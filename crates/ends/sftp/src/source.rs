@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source};
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps};
 
 use super::tree::Tree;
 use super::{read, walk};
@@ -20,6 +20,10 @@ impl SftpSource {
 }
 
 impl Source for SftpSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps::default()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         let found = walk::entries_at(&self.tree, &[RelPath::root()])?.pop();
         found.unwrap_or(Ok(None))

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use haul_core::{
     Answer, Batch, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
-    Result, SLICE_LEN, Sink, Traffic, WriteDone,
+    Result, SLICE_LEN, Sink, SinkCaps, Traffic, WriteDone,
 };
 use haul_streams::sidecar::{self, Beside};
 
@@ -73,6 +73,10 @@ impl ObjectSink {
 }
 
 impl Sink for ObjectSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps { stages: false, ..SinkCaps::default() }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         Ok(self.state.look.each(offers, |one| offer::offer(&self.state, one)))
     }
@@ -103,10 +107,6 @@ impl Sink for ObjectSink {
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         Ok(self.state.look.each(links, |link| links::link(&self.state, link)))
-    }
-
-    fn stages(&self) -> bool {
-        false
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, Traffic};
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps, Traffic};
 
 use super::source_state::SourceState;
 use super::tree::RootKind;
@@ -25,6 +25,10 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps::default()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         let root = RelPath::root();
         Ok(match self.state.at_root()? {

@@ -14,7 +14,7 @@ use haul_core::sync::Mutex;
 use haul_core::{
     Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Failure,
     FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath, Result, ScanBatch,
-    ScanOptions, Side, Sink, SliceData, Source, WriteDone,
+    ScanOptions, Side, Sink, SinkCaps, SliceData, Source, SourceCaps, WriteDone,
 };
 
 use super::faults::{Call, Faults, path};
@@ -76,6 +76,10 @@ pub(super) struct MemorySource {
 }
 
 impl Source for MemorySource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps { delta: true, local_files: true, ..SourceCaps::default() }
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         Ok(self.tree.lock().get(&RelPath::root()).cloned())
     }
@@ -227,6 +231,10 @@ fn has_children(tree: &Tree, path: &RelPath) -> bool {
 }
 
 impl Sink for MemorySink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps { delta: true, clones: true, ..SinkCaps::default() }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         Ok(offers.iter().map(|offer| self.answer(offer)).collect())
     }
@@ -320,6 +328,10 @@ impl View {
 }
 
 impl Source for View {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps::default()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         self.source().root()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use haul_core::event::Action;
 use haul_core::sync::Mutex;
-use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, Timestamp};
+use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, SourceCaps, Timestamp};
 
 use super::faults::{Call, error, path};
 use super::memory::{MemorySink, MemorySource, content, dir, file, older, symlink, tree};
@@ -137,6 +137,10 @@ fn another_source_that_cannot_answer_ends_the_run() {
 struct Unreachable(MemorySource);
 
 impl Source for Unreachable {
+    fn caps(&self) -> SourceCaps {
+        self.0.caps()
+    }
+
     fn root(&self) -> haul_core::Result<Option<Entry>> {
         self.0.root()
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, FinishReport, HardLink, Offer,
-    Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SliceData, Source, WriteDone,
+    Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SinkCaps, SliceData, Source, SourceCaps,
+    WriteDone,
 };
 
 use super::runs::{Events, options};
@@ -34,6 +35,10 @@ impl Fake {
 }
 
 impl Source for Fake {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps::default()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         Ok(None)
     }
@@ -67,6 +72,10 @@ impl Source for Fake {
 }
 
 impl Sink for Fake {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps::default()
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         self.panic_at(Fault::Offer);
         Ok(offers.iter().map(|_| Ok(Answer::Need { new: true, have: Vec::new() })).collect())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::bench::{Bench, Subject};
 use super::case::Case;
 use super::keeps::Keeps;
-use super::{sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan};
+use super::{capabilities, sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan};
 
 /// A case that runs for longer is reported as hung.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -46,13 +46,19 @@ impl End {
     /// The promises of a source.
     #[must_use]
     pub fn source_cases() -> Vec<&'static Case> {
-        all([source_scan::CASES, source_read::CASES])
+        all([source_scan::CASES, source_read::CASES, capabilities::SOURCE_CASES])
     }
 
     /// The promises of a sink.
     #[must_use]
     pub fn sink_cases() -> Vec<&'static Case> {
-        all([sink_offers::CASES, sink_content::CASES, sink_resume::CASES, sink_names::CASES])
+        all([
+            sink_offers::CASES,
+            sink_content::CASES,
+            sink_resume::CASES,
+            sink_names::CASES,
+            capabilities::SINK_CASES,
+        ])
     }
 
     /// Holds the source to all its promises.

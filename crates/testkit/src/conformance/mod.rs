@@ -5,6 +5,7 @@
 //! that failed in one message. A case that needs more than the end keeps is skipped.
 
 mod bench;
+mod capabilities;
 mod case;
 mod content;
 mod end;

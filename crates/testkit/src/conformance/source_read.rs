@@ -108,7 +108,7 @@ fn slices_prove_the_digest_of_the_file(bench: &Bench) {
 fn parts_prove_their_slice(bench: &Bench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
-    if !source.has_parts() {
+    if !source.caps().parts {
         return;
     }
     let entry = bench.seen(&*source, "large");

@@ -15,7 +15,7 @@ use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, RelPath, Result, ScanOptions, Side, Sink, Source, Traffic, WriteDone,
+    PageHashes, RelPath, Result, ScanOptions, Side, Sink, SinkCaps, Source, SourceCaps, Traffic, WriteDone,
 };
 
 /// A kind of call.
@@ -217,6 +217,10 @@ impl FaultySource {
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the source")]
 impl Source for FaultySource {
+    fn caps(&self) -> SourceCaps {
+        self.source.caps()
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         self.faults.whole(Call::Root, || self.source.root())
     }
@@ -253,10 +257,6 @@ impl Source for FaultySource {
         self.source.hung(timeout)
     }
 
-    fn has_parts(&self) -> bool {
-        self.source.has_parts()
-    }
-
     fn ending(&self) {
         self.source.ending();
     }
@@ -290,6 +290,10 @@ impl FaultySink {
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not passed on would change the sink")]
 impl Sink for FaultySink {
+    fn caps(&self) -> SinkCaps {
+        self.sink.caps()
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         self.faults.each(Call::Offer, offers.len(), || self.sink.offer(offers))
     }
@@ -319,10 +323,6 @@ impl Sink for FaultySink {
         self.faults.whole(Call::Pages, || self.sink.pages(entry, slices))
     }
 
-    fn has_parts(&self) -> bool {
-        self.sink.has_parts()
-    }
-
     fn flush(&self) {
         self.sink.flush();
     }
@@ -343,10 +343,6 @@ impl Sink for FaultySink {
         self.faults.each(Call::Remove, paths.len(), || self.sink.remove(paths))
     }
 
-    fn stages(&self) -> bool {
-        self.sink.stages()
-    }
-
     fn finish(&self) -> Result<FinishReport> {
         self.faults.whole(Call::Finish, || self.sink.finish())
     }
@@ -357,10 +353,6 @@ impl Sink for FaultySink {
 
     fn traffic(&self) -> Traffic {
         self.sink.traffic()
-    }
-
-    fn writers(&self) -> u32 {
-        self.sink.writers()
     }
 
     fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {

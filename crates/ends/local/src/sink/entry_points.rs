@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul_core::{
     Answer, BatchData, Entry, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath,
-    Result, Sink, WriteDone,
+    Result, Sink, SinkCaps, WriteDone,
 };
 
 use super::answer::answer;
@@ -25,6 +25,16 @@ const FEW_OFFERS: usize = 256;
 const NETWORK_WRITERS: u32 = 6;
 
 impl Sink for LocalSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps {
+            parts: true,
+            delta: true,
+            clones: true,
+            writers: if self.tree().is_network_fs() { NETWORK_WRITERS } else { 0 },
+            ..SinkCaps::default()
+        }
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         // Many entries are compared by several threads, in runs that share directories.
         let len = if self.tree().is_network_fs() {
@@ -53,10 +63,6 @@ impl Sink for LocalSink {
     fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {
         let base = self.committer.bases.of(self.root(), &self.options, entry);
         Ok(base.map_or_else(Vec::new, |base| base.pages(slices)))
-    }
-
-    fn has_parts(&self) -> bool {
-        true
     }
 
     fn flush(&self) {
@@ -95,10 +101,6 @@ impl Sink for LocalSink {
 
     fn finish(&self) -> Result<FinishReport> {
         self.finish_run()
-    }
-
-    fn writers(&self) -> u32 {
-        if self.tree().is_network_fs() { NETWORK_WRITERS } else { 0 }
     }
 
     fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {

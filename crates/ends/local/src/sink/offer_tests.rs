@@ -216,7 +216,7 @@ fn small_files_are_copied_to_a_network_file_system() {
         assert_eq!(outcome, Ok(Outcome::Committed(Some(Digest::of(name.as_bytes())))));
     }
     sink.finish().unwrap();
-    assert!(sink.hung(Duration::ZERO).is_empty() && sink.writers() > 0);
+    assert!(sink.hung(Duration::ZERO).is_empty() && sink.caps().writers > 0);
     let next = scene.sink_on(options(), true);
     for name in ["f", "d", "d/f"] {
         assert_eq!(scene.offer(&next, name), Ok(Answer::Same), "{name}");

@@ -6,7 +6,8 @@ use haul_core::policy::{Existing, Kind, Verdict, decide};
 use haul_core::sync::Mutex;
 use haul_core::{
     Answer, BatchData, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink, Left,
-    Offer, Outcome, RelPath, Result, Side, Sink, SinkOptions, Slice, SliceData, Timestamp, WriteDone,
+    Offer, Outcome, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData, Timestamp,
+    WriteDone,
 };
 
 use super::tree::{MemTree, Staged, State};
@@ -229,6 +230,10 @@ impl MemSink {
 }
 
 impl Sink for MemSink {
+    fn caps(&self) -> SinkCaps {
+        SinkCaps::default()
+    }
+
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let mut state = self.tree.state();
         Ok(offers.iter().map(|offer| self.answer(&mut state, offer)).collect())

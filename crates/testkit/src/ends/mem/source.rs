@@ -8,7 +8,7 @@ use haul_core::report::Failure;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, Error, ErrorKind, Extent, RelPath, Result, ScanBatch,
-    ScanOptions, Side, Slice, SliceData, Source, filter,
+    ScanOptions, Side, Slice, SliceData, Source, SourceCaps, filter,
 };
 
 use super::tree::{MemTree, State};
@@ -99,6 +99,11 @@ fn read(state: &State, entry: &Entry, slice: Slice) -> Result<(SliceData, Vec<u8
 }
 
 impl Source for MemSource {
+    fn caps(&self) -> SourceCaps {
+        const { assert!(SLICE_LEN.is_multiple_of(BLOCK as u64), "a block is in one slice") };
+        SourceCaps { parts: true, ..SourceCaps::default() }
+    }
+
     fn root(&self) -> Result<Option<Entry>> {
         Ok(self.tree.state().entry(&RelPath::root()))
     }
@@ -144,10 +149,5 @@ impl Source for MemSource {
             inode.map(|inode| Digest::of(&inode.content)).ok_or_else(|| missing("hash", path))
         };
         Ok(paths.iter().map(digest).collect())
-    }
-
-    fn has_parts(&self) -> bool {
-        const { assert!(SLICE_LEN.is_multiple_of(BLOCK as u64), "a block is in one slice") };
-        true
     }
 }
