@@ -144,7 +144,7 @@ impl Error {
 
     /// An error of the operating system. Reading at the source may be repeated after a temporary one
     /// ([`Retry::of_read`]). After any other operation the caller has to know what it left behind, so the error says
-    /// [`Retry::Never`] unless the caller decides otherwise.
+    /// [`Retry::Never`] unless the caller decides otherwise ([`Self::or_retry`]).
     #[must_use]
     pub fn io(side: Side, operation: &str, error: &io::Error) -> Self {
         let kind = match error.kind() {
@@ -202,6 +202,15 @@ impl Error {
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.0.retry = retry;
         self
+    }
+
+    /// Allows the retry that `table` gives for the error of the operating system, unless a retry is allowed already.
+    #[must_use]
+    pub fn or_retry(self, table: impl Fn(i32) -> Retry) -> Self {
+        match self.errno() {
+            Some(errno) if self.retry() == Retry::Never => self.with_retry(table(errno)),
+            _ => self,
+        }
     }
 
     /// Adds advice, which is printed on a line of its own.

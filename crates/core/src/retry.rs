@@ -16,7 +16,7 @@ pub enum Retry {
     Anew,
 }
 
-/// The errors of Linux that may not occur again when an operation without side effects is repeated, by `errno`.
+/// The errors of Linux that may not occur again when an operation is repeated, by `errno`.
 ///
 /// A disk repeats a failed read with other settings, and a network file system reports EIO for a connection that it
 /// restores, so EIO is one of them.
@@ -36,8 +36,7 @@ impl Retry {
     /// Whether reading may be repeated after this error of the operating system. [`Retry::Again`] sets no limit of its
     /// own: the caller counts the attempts.
     ///
-    /// Only for operations that leave nothing behind when they fail. After a failed write or sync the content in memory
-    /// and on disk may differ, and the file has to be written from its start ([`Retry::Anew`]).
+    /// Also for requests that a sink repeats without harm: to compare, to link, to remove.
     ///
     /// ```
     /// use haul_core::Retry;
@@ -47,8 +46,27 @@ impl Retry {
     /// ```
     #[must_use]
     pub fn of_read(errno: i32) -> Self {
-        if TEMPORARY.iter().any(|(temporary, _)| *temporary == errno) { Self::Again } else { Self::Never }
+        if is_temporary(errno) { Self::Again } else { Self::Never }
     }
+
+    /// Whether a file may be written again after this error of the operating system. After a failed write, its content
+    /// in memory and on disk may differ: a network file system reports an earlier write that way. So the file has to be
+    /// written from its start ([`Retry::Anew`]).
+    ///
+    /// ```
+    /// use haul_core::Retry;
+    ///
+    /// assert_eq!(Retry::of_write(5), Retry::Anew); // EIO
+    /// assert_eq!(Retry::of_write(30), Retry::Never); // EROFS
+    /// ```
+    #[must_use]
+    pub fn of_write(errno: i32) -> Self {
+        if is_temporary(errno) { Self::Anew } else { Self::Never }
+    }
+}
+
+fn is_temporary(errno: i32) -> bool {
+    TEMPORARY.iter().any(|(temporary, _)| *temporary == errno)
 }
 
 #[cfg(test)]
@@ -79,6 +97,8 @@ mod tests {
     fn every_other_error_is_permanent() {
         let temporary: Vec<i32> = (0..200).filter(|errno| Retry::of_read(*errno) == Retry::Again).collect();
         assert_eq!(temporary, TEMPORARY.map(|(errno, _)| errno));
+        let anew: Vec<i32> = (0..200).filter(|errno| Retry::of_write(*errno) == Retry::Anew).collect();
+        assert_eq!(anew, temporary);
         // ENOENT, EACCES, ENOSPC, EROFS, EDQUOT: the engine or the user acts on these.
         assert!([2, 13, 28, 30, 122].iter().all(|errno| Retry::of_read(*errno) == Retry::Never));
     }

@@ -37,6 +37,7 @@ mod pipeline;
 mod prune;
 mod queue;
 mod rate_controller;
+mod repeat;
 mod run;
 mod scan;
 mod scan_budget;

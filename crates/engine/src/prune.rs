@@ -88,7 +88,7 @@ fn remove(run: &Run<'_>, paths: &[RelPath], kept: &mut u64) {
     if run.stopped() {
         return;
     }
-    match run.sink.remove(paths) {
+    match run.ask_sink(paths, |paths| run.sink.remove(paths)) {
         Err(error) => run.abort(error),
         Ok(removed) => {
             for (path, removed) in paths.iter().zip(removed) {

@@ -1,6 +1,7 @@
 //! The state that all threads of one pass of a copy share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use haul_core::event::Action;
@@ -18,6 +19,7 @@ use crate::meter::{Connections, Meter};
 use crate::open_files::OpenFiles;
 use crate::options::{CopyOptions, OtherSource, Part};
 use crate::queue::Queue;
+use crate::repeat;
 use crate::scan_budget::ScanBudget;
 use crate::trust::TrustFilter;
 
@@ -191,7 +193,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Asks the sink, and asks again about each question that met a full disk.
+    /// Asks the sink, and asks again about each question that met a full disk or a temporary error.
     ///
     /// # Errors
     /// The error of `ask`.
@@ -200,7 +202,12 @@ impl<'a> Run<'a> {
         questions: &[Q],
         ask: impl Fn(&[Q]) -> Result<Vec<Result<A>>>,
     ) -> Result<Vec<Result<A>>> {
-        self.disk_full.ask(self.meter, questions, || self.wait_for_space(), ask)
+        let pause = |wait| {
+            thread::sleep(wait);
+            !self.stopped()
+        };
+        let repeated = |questions: &[Q]| repeat::ask(questions, pause, &ask);
+        self.disk_full.ask(self.meter, questions, || self.wait_for_space(), repeated)
     }
 
     /// The number of workers that keeps the connections busy: while a worker sends one batch another one reads the

@@ -8,7 +8,7 @@ use haul_slowfs::{Action, Fault, Mount, Op, Options};
 use haul_testkit::{Need, assert_same_tree};
 use rustix::io::Errno;
 
-use crate::scene::{Scene, Way, events, summary};
+use crate::scene::{Scene, Way, events, slash, summary};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Fuse;
         a_file_that_could_not_be_synced_is_sent_again_once_then_named,
         metadata_that_the_disk_refuses_is_a_failure,
+        a_temporary_error_of_the_destination_is_tried_again_then_named,
     ]
 }
 
@@ -69,6 +70,50 @@ fn metadata_that_the_disk_refuses_is_a_failure() {
             mount.faults().clear();
         }
         let _ = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_success();
+        assert_same_tree(source.path(), &behind.join("dst"));
+    }
+}
+
+/// A network file system reports errors that are gone a moment later.
+fn a_temporary_error_of_the_destination_is_tried_again_then_named() {
+    let requests = [
+        (Op::Mkdir, "dir"),
+        (Op::Symlink, "link"),
+        (Op::Create, "small"),
+        (Op::Write, "small"),
+        (Op::Create, "large"),
+        (Op::Write, "large"),
+        (Op::Rename, "link"),
+        (Op::Unlink, "extra"),
+    ];
+    for (number, (op, name)) in requests.into_iter().enumerate() {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        fs::create_dir(source.join("dir")).unwrap();
+        std::os::unix::fs::symlink("to", source.join("link")).unwrap();
+        source.file("small", 1000);
+        source.file("large", 9 << 20);
+        let (mount, behind) = mounted(&scene);
+        fs::create_dir(behind.join("dst")).unwrap();
+        fs::write(behind.join("dst/extra"), "not at the source").unwrap();
+        let run = || scene.by(Way::Local, "sync", slash(source.path()), slash(&mount.join("dst"))).finish();
+        let errno = [Errno::IO, Errno::STALE, Errno::TIMEDOUT][number % 3];
+        // Staged files have other names than those that they stand for.
+        let path = if matches!(op, Op::Mkdir | Op::Unlink) { name } else { "" };
+        let fault = Fault::once(op, path, Action::Fail(errno));
+
+        mount.faults().add(Fault { times: u64::MAX, ..fault.clone() });
+        let failed = run();
+        assert!(failed.code() == Some(1) && failed.said().contains(name), "{op:?} {name}: {failed}");
+        mount.faults().clear();
+        fs::remove_dir_all(behind.join("dst")).unwrap();
+        fs::create_dir(behind.join("dst")).unwrap();
+        fs::write(behind.join("dst/extra"), "not at the source").unwrap();
+
+        let skip = u64::from(op == Op::Write && name == "large");
+        mount.faults().add(Fault { skip, ..fault });
+        let repaired = run();
+        assert_eq!((repaired.code(), mount.faults().hits()), (Some(0), 1), "{op:?} {name}: {repaired}");
         assert_same_tree(source.path(), &behind.join("dst"));
     }
 }

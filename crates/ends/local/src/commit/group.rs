@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::{self, Scope};
 
-use haul_core::{Digest, Entry, Outcome, Result};
+use haul_core::{Digest, Entry, Outcome, Result, Retry};
 
 use super::committer::Committer;
 use super::large::LargeWork;
@@ -150,7 +150,7 @@ impl Committer {
             Ok(()) if staged.direct => self.complete(*staged, &entry, digest),
             Ok(()) => self.publish(&staged, &entry, digest).inspect_err(|_| staged.abandon()),
         };
-        pending.settle(outcome);
+        pending.settle(outcome.map_err(|error| error.or_retry(Retry::of_write)));
     }
 
     /// Marks a file that has its final name as complete, by setting its times.

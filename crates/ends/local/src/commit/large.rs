@@ -95,6 +95,11 @@ impl Committer {
         Ok(Outcome::Committed(Some(digest)))
     }
 
+    /// Discards a file of which written content may be lost.
+    pub(crate) fn lose(&self, large: &Arc<LargeFile>, error: &Error) {
+        self.end_large(large, &Err(error.clone()), None, true);
+    }
+
     /// Closes a file that is complete or has failed. After a failure nobody knows which unrecorded slices are in place:
     /// the next slice begins again at the record, or with a new file if written content may be lost.
     fn end_large(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{
-    Answer, BatchData, Entry, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath,
-    Result, Sink, SinkCaps, WriteDone,
+    Answer, BatchData, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes,
+    RelPath, Result, Retry, Sink, SinkCaps, WriteDone,
 };
 
 use super::answer::answer;
@@ -23,6 +23,11 @@ const NETWORK_RUN: usize = 8;
 const FEW_OFFERS: usize = 256;
 /// Batches that are written at once on a network file system: while one waits for its last files, others go on.
 const NETWORK_WRITERS: u32 = 6;
+
+/// The error of a request that the engine may repeat.
+fn repeatable(error: Error) -> Error {
+    error.or_retry(Retry::of_read)
+}
 
 impl Sink for LocalSink {
     fn caps(&self) -> SinkCaps {
@@ -48,7 +53,8 @@ impl Sink for LocalSink {
         let paths = offers.iter().map(|offer| &offer.entry.path);
         self.prefetch.prefetch(self.tree(), &self.threads, paths, make);
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
-        let answers = |run: &&[Offer]| run.iter().map(|one| answer(self, one)).collect::<Vec<_>>();
+        let answers =
+            |run: &&[Offer]| run.iter().map(|one| answer(self, one).map_err(repeatable)).collect::<Vec<_>>();
         Ok(self.threads.each(&runs, answers).into_iter().flatten().collect())
     }
 
@@ -86,17 +92,18 @@ impl Sink for LocalSink {
     }
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
-        Ok(self.committer.threads.each(links, |one| link(self, one)))
+        Ok(self.committer.threads.each(links, |one| link(self, one).map_err(repeatable)))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        let remove = |path| self.remove_one(path).map_err(repeatable);
         if self.tree().is_network_fs() && !self.options.dry_run {
             // Files first, several at a time; then the directories are empty.
             let gone = self.committer.threads.each(paths, |path| self.unlink(path));
             let rest = paths.iter().zip(gone);
-            return Ok(rest.map(|(path, gone)| if gone { Ok(()) } else { self.remove_one(path) }).collect());
+            return Ok(rest.map(|(path, gone)| if gone { Ok(()) } else { remove(path) }).collect());
         }
-        Ok(paths.iter().map(|path| self.remove_one(path)).collect())
+        Ok(paths.iter().map(remove).collect())
     }
 
     fn finish(&self) -> Result<FinishReport> {

@@ -27,6 +27,7 @@ impl LocalSink {
         };
         let pending = Pending { ticket: Ticket::new(1, done), at: 0 };
         let taken = self.take_changed(entry, slice, read, &mut content);
+        let taken = taken.map_err(|error| error.or_retry(Retry::of_write));
         self.hand_over(pending, content.bytes().len() as u64, taken);
     }
 
@@ -54,8 +55,9 @@ impl LocalSink {
         let base = bases.of(self.root(), &self.options, entry).ok_or_else(changed)?;
         let locked = large.lock_slice(slice);
         let same = self.verify(&large, &base, slice, read, content).ok_or_else(changed)?;
-        large.write(slice, read, content.bytes(), same).map_err(|e| self.write_error(entry, &e))?;
+        let written = large.write(slice, read, content.bytes(), same);
         drop(locked);
+        written.map_err(|e| self.write_error(&large, &e))?;
         bases.arrived(entry, read);
         base.release(slice);
         Ok(Taken::Waits(Written::Slice(large)))

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haul_core::{
-    BatchData, Delta, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, SLICE_LEN, Side, Slice,
-    SliceData, WriteDone,
+    BatchData, Delta, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side,
+    Slice, SliceData, WriteDone,
 };
 
 use super::state::LocalSink;
@@ -14,6 +14,7 @@ use crate::network_fs::direct;
 use crate::path::at::At;
 use crate::path::stat;
 use crate::read::digest;
+use crate::stage::large::LargeFile;
 use crate::stage::small::stage_small;
 use crate::stage::write::Same;
 use crate::ticket::{Pending, Ticket};
@@ -87,7 +88,8 @@ impl LocalSink {
             let _doing = self.tree().doing("write", &job.entry.path);
             let pending = Pending { ticket: ticket.clone(), at: job.at };
             // Each is handed over by itself: another one of the batch may hang at a server.
-            self.hand_over(pending, job.content.len() as u64, self.take(job, arrival));
+            let taken = self.take(job, arrival).map_err(|error| error.or_retry(Retry::of_write));
+            self.hand_over(pending, job.content.len() as u64, taken);
         });
     }
 
@@ -121,8 +123,9 @@ impl LocalSink {
             self.committer.bases.arrived(entry, data);
         }
         let locked = large.lock_slice(slice);
-        large.write(slice, data, content, Same::Missing).map_err(|e| self.write_error(entry, &e))?;
+        let written = large.write(slice, data, content, Same::Missing);
         drop(locked);
+        written.map_err(|e| self.write_error(&large, &e))?;
         Ok(Taken::Waits(Written::Slice(large)))
     }
 
@@ -150,8 +153,15 @@ impl LocalSink {
         Ok(Taken::Waits(Written::Small(Box::new(staged), entry.clone(), digest)))
     }
 
-    pub(super) fn write_error(&self, entry: &Entry, error: &std::io::Error) -> Error {
-        Error::io(Side::Destination, "write", error).on(self.root().shown(&entry.path))
+    /// The error of a write to a large file. After a temporary one the file is discarded, to be written from its start.
+    pub(super) fn write_error(&self, large: &Arc<LargeFile>, error: &std::io::Error) -> Error {
+        let error = Error::io(Side::Destination, "write", error)
+            .on(self.root().shown(&large.entry.path))
+            .or_retry(Retry::of_write);
+        if error.retry() == Retry::Anew {
+            self.committer.lose(large, &error);
+        }
+        error
     }
 
     /// Whether a small file exists with this content and metadata.
