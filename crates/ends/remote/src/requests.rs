@@ -1,6 +1,6 @@
 //! The requests of a session: how one is sent, answered, and sent again when its connection dies.
 
-use haul_core::sync::{Condvar, Mutex};
+use haul_core::sync::{Condvar, Mutex, thread};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl Session {
                 return Err(lost.with_retry(Retry::Never));
             }
             // The other connections may be about to be found dead too.
-            std::thread::sleep(Duration::from_millis(100) * attempt);
+            thread::sleep(Duration::from_millis(100) * attempt);
             attempt += 1;
         }
     }

@@ -1,8 +1,6 @@
 //! Locks without poisoning: they stay usable after a thread has panicked while it held one.
 //!
-//! A panic ends the run with an error (`haul-threads`), and the guarded data is still needed to end it in order. With
-//! the feature `shuttle` the locks come from the crate of that name, which runs a test with many interleavings of its
-//! threads.
+//! A panic ends the run with an error (`haul-threads`), and the guarded data is still needed to end it in order.
 
 use std::time::Duration;
 
