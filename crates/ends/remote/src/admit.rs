@@ -106,6 +106,7 @@ fn enlist(
     reader.limit(session.pace.inbound.clone());
     writer.limit(session.pace.outbound.clone());
     let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
+    let writer = Box::new(writer);
     let connection =
         session.add(|number| Connection::new(number, direct, writer, liveness, helper)).ok_or_else(closed)?;
     let reading = session.clone();

@@ -15,6 +15,35 @@ use haul_ssh::dial::Helper;
 /// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_millis(900);
 
+/// The writing direction of a connection.
+pub(super) trait Outgoing: Send {
+    /// Writes a header with its body, and its payload.
+    ///
+    /// # Errors
+    /// If the stream broke, or was given up.
+    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()>;
+
+    /// Whether a small frame can be written without waiting.
+    fn is_ready(&self) -> bool;
+
+    /// Ends it, so that the remote end sees the end of its input.
+    fn close(self: Box<Self>);
+}
+
+impl Outgoing for FrameWriter {
+    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        Self::write(self, head, payload)
+    }
+
+    fn is_ready(&self) -> bool {
+        Self::is_ready(self)
+    }
+
+    fn close(self: Box<Self>) {
+        Self::close(*self);
+    }
+}
+
 /// The writing side of a connection, and the process or socket that carries it. Its reader thread has the reading side.
 pub(super) struct Connection {
     pub(super) number: u64,
@@ -23,14 +52,14 @@ pub(super) struct Connection {
     pub(super) liveness: Arc<Liveness>,
     pub(super) helper: Option<Arc<dyn Helper>>,
     /// `None` once the connection is closed.
-    writer: Mutex<Option<FrameWriter>>,
+    writer: Mutex<Option<Box<dyn Outgoing>>>,
 }
 
 impl Connection {
     pub(super) fn new(
         number: u64,
         direct: bool,
-        writer: FrameWriter,
+        writer: Box<dyn Outgoing>,
         liveness: Arc<Liveness>,
         helper: Option<Arc<dyn Helper>>,
     ) -> Self {
@@ -86,7 +115,7 @@ impl Connection {
             .with_retry(Retry::OtherStream)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<FrameWriter>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Outgoing>>> {
         self.writer.lock()
     }
 }

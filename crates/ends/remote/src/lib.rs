@@ -31,6 +31,9 @@ mod reader;
 mod requests;
 mod root;
 mod session;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod shuttle_tests;
 mod sink;
 mod source;
 mod state;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use haul_core::Buffer;
 use haul_transport::{FrameReader, LinkError};
-use haul_wire::{Kind, Welcome, decode_body};
+use haul_wire::{Header, Kind, Welcome, decode_body};
 
 use super::connection::Connection;
 use super::session::Session;
@@ -12,8 +13,33 @@ use super::state::Reply;
 /// How long a process may take to exit after its connection has ended.
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
 
+/// The reading direction of a connection.
+pub(super) trait Incoming {
+    /// Reads the next header and body. If the header announces a payload, the caller reads it next.
+    ///
+    /// # Errors
+    /// If the stream ends, is abandoned, or holds no valid frame.
+    fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError>;
+
+    /// Reads the payload that `header` announces.
+    ///
+    /// # Errors
+    /// If it does not come.
+    fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError>;
+}
+
+impl Incoming for FrameReader {
+    fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError> {
+        Self::head(self)
+    }
+
+    fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
+        Self::payload(self, header, into)
+    }
+}
+
 /// Reads until the connection ends, and removes it from the session.
-pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: FrameReader) {
+pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: impl Incoming) {
     let error = match read_frames(session, connection, &mut reader) {
         LinkError::Closed => Connection::lost("the remote end closed it"),
         other => other.into_error(),
@@ -29,7 +55,7 @@ pub(super) fn read_connection(session: &Session, connection: &Connection, mut re
     session.reader_ended();
 }
 
-fn read_frames(session: &Session, connection: &Connection, reader: &mut FrameReader) -> LinkError {
+fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Incoming) -> LinkError {
     // A connection through ssh was greeted before it was added.
     let mut greeted = !connection.direct;
     loop {
