@@ -269,7 +269,13 @@ impl Session {
 
     /// On how many direct connections content may go from now on.
     pub(super) fn set_active(&self, active: u32) {
-        self.lock().active = active;
+        let mut state = self.lock();
+        let before = std::mem::replace(&mut state.active, active);
+        drop(state);
+        // Content that waits for a connection may use one more.
+        if active > before {
+            self.free.notify_all();
+        }
     }
 
     /// The direct connections as they are now, whether the run is at its end, and the round trip.

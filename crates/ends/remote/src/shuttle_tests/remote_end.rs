@@ -48,6 +48,8 @@ struct WireState {
     /// The local end has closed its direction: the remote end answers what it has got, and ends.
     closed: bool,
     cut: bool,
+    /// A write waits until the remote end takes it.
+    stalled: bool,
 }
 
 impl Wire {
@@ -60,6 +62,12 @@ impl Wire {
         self.lock().cut = true;
         self.changed.notify_all();
     }
+
+    /// Whether the remote end takes nothing for now.
+    pub(super) fn stall(&self, stalled: bool) {
+        self.lock().stalled = stalled;
+        self.changed.notify_all();
+    }
 }
 
 struct Sending(Arc<Wire>);
@@ -67,7 +75,8 @@ struct Sending(Arc<Wire>);
 impl Outgoing for Sending {
     fn write(&mut self, head: &[u8], _: &[u8]) -> io::Result<()> {
         let header = Header::decode(head.first_chunk().unwrap()).unwrap();
-        let mut state = self.0.lock();
+        let stalled = |state: &mut WireState| state.stalled && !state.cut;
+        let mut state = self.0.changed.wait_while(self.0.lock(), stalled);
         if state.cut {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

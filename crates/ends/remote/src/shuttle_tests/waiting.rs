@@ -33,6 +33,28 @@ fn shuttle_every_writer_gets_a_connection() {
 }
 
 #[test]
+fn shuttle_a_waiting_writer_gets_a_connection_that_the_tuner_adds() {
+    in_many_orders(|| {
+        let model = Model::new(true);
+        let (_, slow) = model.connect_directly().unwrap();
+        model.connect_directly().unwrap();
+        model.session.set_active(1);
+        slow.stall(true);
+        let writers = [0, 1].map(|_| {
+            let slow = slow.clone();
+            start(&model, move |model| {
+                model.submit(Pick::Write(7)).wait().unwrap();
+                // Only the other connection can have been as quick.
+                slow.stall(false);
+            })
+        });
+        model.session.set_active(2);
+        join(writers);
+        model.close();
+    });
+}
+
+#[test]
 fn shuttle_the_supervisor_hears_of_the_end_of_the_run_and_of_the_session() {
     in_many_orders(|| {
         let model = Model::new(true);
