@@ -4,9 +4,8 @@
 //! busy. A thread pool finds the number while it works: it grows as long as the operations per second grow with it, and
 //! shrinks back when they no longer do.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex, MutexGuard, thread};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A rate is measured over at least this time and [`OPERATIONS`] for each seat.

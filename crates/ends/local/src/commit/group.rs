@@ -4,9 +4,9 @@
 //! are recorded as durable a few times a second.
 
 use haul_core::sync::Mutex;
+use haul_core::sync::thread::{self, Scope};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread::{self, Scope};
 
 use haul_core::{Digest, Entry, Outcome, Result, Retry};
 

@@ -5,5 +5,8 @@ mod group;
 mod large;
 pub(crate) mod queue;
 pub(crate) mod rechecks;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod shuttle_tests;
 pub(crate) mod sync;
 pub(crate) mod unsynced;

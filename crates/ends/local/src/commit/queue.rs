@@ -181,3 +181,8 @@ impl CommitQueue {
         self.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+#[path = "queue_shuttle_tests.rs"]
+mod shuttle_tests;

@@ -3,12 +3,12 @@
 //! A thread of its own does that while the rest is transferred. A slice that differs from its journal is sent again. If
 //! the last slice of a file arrives before, it is held until the file was read back.
 
+use haul_core::sync::thread::{self, JoinHandle};
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use haul_core::digest::slice_len;
 use haul_core::{ChainingValue, SLICE_LEN, Slice};
@@ -65,7 +65,7 @@ impl Rechecks {
         }
         state.is_running = true;
         let work = Arc::clone(self);
-        match std::thread::Builder::new().name("recheck".into()).spawn(move || work.run()) {
+        match thread::Builder::new().name("recheck".into()).spawn(move || work.run()) {
             Ok(thread) => state.thread = Some(thread),
             Err(_) => {
                 // Without a thread, the writing one does it first.

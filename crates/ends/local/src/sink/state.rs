@@ -1,8 +1,8 @@
 //! The state of the writing end.
 
 use haul_core::sync::Mutex;
+use haul_core::sync::thread::{self, JoinHandle};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use haul_core::{BufferPool, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
 use rustix::fs::Statx;
@@ -71,7 +71,7 @@ impl LocalSink {
         let committer = Arc::new(Committer::new(tree, metadata, writers, &options, disk, unsynced));
         let thread = {
             let committer = committer.clone();
-            std::thread::Builder::new().name("commit".into()).spawn(move || committer.run())
+            thread::Builder::new().name("commit".into()).spawn(move || committer.run())
         };
         let thread = thread.map_err(|e| Error::io(Side::Local, "start a thread", &e))?;
         Ok(Self {
