@@ -136,8 +136,11 @@ impl CommitQueue {
     pub(crate) fn drain(&self) {
         let mut state = self.lock();
         while !state.items.is_empty() || state.busy + state.held > 0 {
-            state.flush = true;
-            self.changed.notify_all();
+            // Only if that changes something: two threads that drain would wake each other over and over.
+            if !state.items.is_empty() && !state.flush {
+                state.flush = true;
+                self.changed.notify_all();
+            }
             state = self.changed.wait(state);
         }
     }

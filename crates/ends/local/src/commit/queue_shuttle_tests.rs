@@ -74,3 +74,17 @@ fn shuttle_writers_wait_for_space_and_each_item_is_settled_once() {
         join([committing]);
     });
 }
+
+#[test]
+fn shuttle_several_threads_drain() {
+    in_many_orders(|| {
+        let model = Model::new();
+        model.push();
+        // A run is finished again when the connection of the request has died.
+        let threads = [Model::drain, Model::commit, Model::drain].map(|work| model.start(work));
+        let [first, committing, second] = threads;
+        join([first, second]);
+        model.queue.close();
+        join([committing]);
+    });
+}

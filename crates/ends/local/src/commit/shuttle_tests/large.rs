@@ -46,6 +46,22 @@ fn shuttle_a_slice_that_waits_for_reading_back_is_settled() {
 }
 
 #[test]
+fn shuttle_a_run_that_is_finished_twice_waits_for_reading_back() {
+    in_many_orders(|| {
+        let dir = interrupted();
+        let model = Model::new(dir.path(), false);
+        join([model.write(&[large()], 1)]);
+        // The connection of the first request has died.
+        join([
+            model.start(|sink| drop(sink.finish().unwrap())),
+            model.start(|sink| drop(sink.finish().unwrap())),
+        ]);
+        assert!(matches!(model.finish()[..], [Ok(Outcome::Committed(_))]));
+        model.end();
+    });
+}
+
+#[test]
 fn shuttle_a_slice_that_waits_for_a_damaged_one_is_settled() {
     in_many_orders(|| {
         let dir = interrupted();
