@@ -7,8 +7,8 @@
 //! * `pool`, `session`: the connections to one server;
 //! * `tree`, `meta`: names and metadata at the server;
 //! * `listing`, `walk`, `read`, `source`: reading;
-//! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `sink`: what is needed, and how it is staged, checked
-//!   and renamed into place.
+//! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `remove`, `sink`: what is needed, how it is staged,
+//!   checked and renamed into place, and what is removed.
 //!
 //! A server answers requests in their order, so haul pipelines them: requests that depend on no answer are sent
 //! without waiting, and cost one round trip together, however many files they are about. A batch of small files takes
@@ -30,6 +30,7 @@ mod pipe;
 mod pipeline;
 mod pool;
 mod read;
+mod remove;
 mod reply;
 mod server;
 mod session;

@@ -81,6 +81,28 @@ pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result
     Ok(faults)
 }
 
+/// Whether each of these directories has an entry that `counts`. One that cannot be listed has none.
+///
+/// # Errors
+/// As [`list`].
+pub(super) fn have_entries(
+    conn: &Conn,
+    dirs: &[Vec<u8>],
+    counts: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<bool>> {
+    let mut have = Vec::with_capacity(dirs.len());
+    // As many as `list` takes side by side, so that it ends when each has shown an entry.
+    for dirs in dirs.chunks(conn.files_at_once().min(SIDE_BY_SIDE)) {
+        let mut some = vec![false; dirs.len()];
+        list(conn, dirs, &mut |at, names| {
+            some[at] |= names.iter().any(|(name, _)| !matches!(&name[..], b"." | b"..") && counts(name));
+            Ok(some.contains(&false))
+        })?;
+        have.append(&mut some);
+    }
+    Ok(have)
+}
+
 /// The listings that are in progress side by side.
 struct Listings<'a> {
     dirs: &'a [Vec<u8>],

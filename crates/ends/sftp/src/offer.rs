@@ -8,7 +8,7 @@ use haul_core::policy::{Verdict, decide};
 use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
 
 use super::compare::SftpEntry;
-use super::listing::list;
+use super::listing::have_entries;
 use super::meta::{self, Change};
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
@@ -179,15 +179,7 @@ fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     if dirs.is_empty() {
         return Ok(());
     }
-    let full = sink.tree.pool().on_one(|conn| {
-        let mut full = vec![false; dirs.len()];
-        list(conn, &dirs, &mut |at, names| {
-            let is_kept = |name: &[u8]| !matches!(name, b"." | b"..") && !is_staging_name(name);
-            full[at] |= names.iter().any(|(name, _)| is_kept(name));
-            Ok(true)
-        })?;
-        Ok(full)
-    })?;
+    let full = sink.tree.pool().on_one(|conn| have_entries(conn, &dirs, |name| !is_staging_name(name)))?;
     for at in asked.into_iter().zip(full).filter_map(|(at, full)| full.then_some(at)) {
         cases[at].answer = Some(Err(sink.tree.not_empty(&cases[at].offer.entry.path)));
     }

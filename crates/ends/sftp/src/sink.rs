@@ -12,6 +12,7 @@ use super::meta::{self, Change};
 use super::offer;
 use super::packet::{self, Request};
 use super::pipeline::Pipeline;
+use super::remove;
 use super::reply::{Fault, lost};
 use super::small::{self, Small, is_small};
 use super::state::SftpSink;
@@ -213,37 +214,7 @@ impl Sink for SftpSink {
         if self.options.dry_run {
             return Ok(paths.iter().map(|_| Ok(())).collect());
         }
-        let found = self.tree.look(paths)?.found;
-        let folder = |found: &Found| matches!(found, Ok(Some(now)) if is_dir(now));
-        paths
-            .iter()
-            .zip(&found)
-            .filter(|(_, found)| folder(found))
-            .for_each(|(path, _)| self.tree.forget(path));
-        self.tree.pool().on_one(|conn| {
-            let mut pipeline = Pipeline::new(conn);
-            for (path, found) in paths.iter().zip(&found) {
-                let remote = &self.tree.remote(path);
-                match found {
-                    Ok(None) => {}
-                    found if folder(found) => pipeline.ask(&Request::Rmdir { path: remote }),
-                    _ => pipeline.ask(&Request::Remove { path: remote }),
-                }
-            }
-            let mut removed = Vec::with_capacity(paths.len());
-            for (path, found) in paths.iter().zip(&found) {
-                if matches!(found, Ok(None)) {
-                    removed.push(Ok(()));
-                    continue;
-                }
-                removed.push(match pipeline.next_reply().ok() {
-                    Err(Fault::Lost(error)) => return Err(error),
-                    Err(fault) if !fault.is_missing() => Err(self.tree.error("remove", path, fault)),
-                    _ => Ok(()),
-                });
-            }
-            Ok(removed)
-        })
+        remove::remove(&self.tree, paths)
     }
 
     fn finish(&self) -> Result<FinishReport> {

@@ -61,8 +61,5 @@ fn source() {
 
 #[test]
 fn sink() {
-    // OpenSSH says no more than SSH_FX_FAILURE.
-    let known =
-        &[("a_directory_that_is_not_empty_stays", "it fails as an error of the server, not as `NotEmpty`")];
-    sftp().except(known).check_sink();
+    sftp().check_sink();
 }

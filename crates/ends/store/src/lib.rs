@@ -4,8 +4,8 @@
 //! Read `names` and `metadata` (what an object records of a file) first, then `tree` (keys and paths), `metadata_cache`
 //! (what this run has learned), `prefetch` (content that came with the metadata). Reading: `walk`, `listing_entry` (the
 //! entries of a listing), `read`, `source_state`, `source`. Writing: `listing` (what exists), `offer` (what has to be
-//! sent), `small`, `large` and `upload_part` (content), `server_side_copy` and `links`, `sink_state`, `sink`. `cost`
-//! estimates the requests.
+//! sent), `small`, `large` and `upload_part` (content), `server_side_copy` and `links`, `remove`, `sink_state`, `sink`.
+//! `cost` estimates the requests.
 //!
 //! Nothing is staged: a store shows an object only when it is complete. Each request occupies one thread, and there are
 //! up to hundreds of them.
@@ -23,6 +23,7 @@ mod offer;
 mod open_uploads;
 mod prefetch;
 mod read;
+mod remove;
 mod request_threads;
 mod server_side_copy;
 mod sink;

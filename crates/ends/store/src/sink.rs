@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haul_core::{
-    Answer, Batch, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
-    Result, SLICE_LEN, Sink, SinkCaps, Traffic, WriteDone,
+    Answer, Batch, BatchData, Entry, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath, Result,
+    SLICE_LEN, Sink, SinkCaps, Traffic, WriteDone,
 };
-use haul_streams::sidecar::{self, Beside};
 
 use super::large::LargeFile;
 use super::sink_state::SinkState;
-use super::{links, offer, server_side_copy, small};
+use super::{links, offer, remove, server_side_copy, small};
 
 /// Batches that are worth writing at a time: each sends a part, or hundreds of small objects.
 const WRITERS: u32 = 20;
@@ -113,33 +112,7 @@ impl Sink for ObjectSink {
         if self.state.options.dry_run {
             return Ok(paths.iter().map(|_| Ok(())).collect());
         }
-        let client = &self.state.tree.client;
-        let keys = self.state.look.each(paths, |path| -> Result<Vec<String>> {
-            let (key, folder) = (self.state.tree.key(path), self.state.tree.folder(path));
-            let Some(parent) = path.parent() else {
-                return Ok(vec![sidecar::key_of(&folder), folder, key]);
-            };
-            let page = self.state.listings.of(&self.state.tree, &parent)?;
-            let seen = page.seen(&self.state.tree, path);
-            let mut keys = Vec::new();
-            if seen.folder != Ok(false) {
-                keys.extend([sidecar::key_of(&folder), folder]);
-            }
-            if seen.object != Ok(None) {
-                keys.push(key.clone());
-            }
-            let name = RelPath::new(&[path.as_bytes(), b".haul"].concat());
-            let beside = name.is_ok_and(|name| page.seen(&self.state.tree, &name).object != Ok(None));
-            if beside && sidecar::beside(client, &key)? == Beside::Sidecar {
-                keys.push(sidecar::key_of(&key));
-            }
-            Ok(keys)
-        });
-        let all: Vec<String> = keys.iter().flatten().flatten().cloned().collect();
-        let mut left: HashMap<String, Error> = client.remove(&all)?.into_iter().collect();
-        let mut stays = |keys: Vec<String>| keys.iter().find_map(|key| left.remove(key)).map_or(Ok(()), Err);
-        let removed = keys.into_iter().map(|keys| keys.and_then(&mut stays)).collect();
-        Ok(removed)
+        remove::remove(&self.state, paths)
     }
 
     fn finish(&self) -> Result<FinishReport> {

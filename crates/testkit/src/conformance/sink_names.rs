@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = cases![
     directories_are_removed_after_their_entries if empty_dirs,
     a_missing_name_counts_as_removed,
     a_directory_that_is_not_empty_stays,
+    a_directory_stays_with_what_stays_in_it,
     a_symlink_to_a_directory_is_removed_and_not_followed if symlinks,
     a_dry_run_removes_nothing,
     odd_names_are_removed,
@@ -118,6 +119,13 @@ fn a_directory_that_is_not_empty_stays(bench: &Bench) {
     bench.put_files(&[("dir/file", 1), ("other", 1)]);
     assert_eq!(remove(&*bench.sink(), &["dir", "other"]), [Some(ErrorKind::NotEmpty), None]);
     assert_eq!(bench.names(), ["dir", "dir/file"].map(path));
+}
+
+fn a_directory_stays_with_what_stays_in_it(bench: &Bench) {
+    bench.put_files(&[("dir/deep/file", 1), ("dir/other", 1)]);
+    let full = Some(ErrorKind::NotEmpty);
+    assert_eq!(remove(&*bench.sink(), &["dir/other", "dir/deep", "dir"]), [None, full, full]);
+    assert_eq!(bench.names(), ["dir", "dir/deep", "dir/deep/file"].map(path));
 }
 
 fn a_symlink_to_a_directory_is_removed_and_not_followed(bench: &Bench) {

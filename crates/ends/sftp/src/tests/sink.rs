@@ -137,6 +137,23 @@ fn removal_takes_files_and_empty_directories() {
 }
 
 #[test]
+fn a_directory_that_is_not_removed_is_not_empty_only_if_it_has_entries() {
+    let server = Server::default();
+    for name in ["/home/dst", "/home/dst/full", "/home/dst/busy", "/home/dst/busy/inner", "/home/dst/locked"]
+    {
+        server.world().put_dir(name);
+    }
+    (0..8).for_each(|number| server.world().put(&format!("/home/dst/full/{number}"), b"x"));
+    server.world().put("/home/dst/locked/x", b"x");
+    server.world().refused.push((15, "/home/dst/busy", FAILURE));
+    server.world().refused.push((11, "/home/dst/locked", PERMISSION_DENIED));
+    let sink = sink(&server.session(1), &options());
+    let removed = sink.remove(&["busy/inner", "full", "locked"].map(path)).unwrap();
+    let kinds: Vec<_> = removed.into_iter().map(|removed| removed.err().map(|error| error.kind())).collect();
+    assert_eq!(kinds, [Some(ErrorKind::Io), Some(ErrorKind::NotEmpty), Some(ErrorKind::Io)]);
+}
+
+#[test]
 fn content_that_does_not_match_its_proof_is_not_written() {
     let server = Server::default();
     server.world().put_dir("/home/dst");

@@ -1,0 +1,64 @@
+//! Removes entries: one round trip looks at them, one removes them.
+
+use haul_core::{ErrorKind, RelPath, Result};
+
+use super::conn::Conn;
+use super::listing::have_entries;
+use super::packet::{Attrs, Request};
+use super::pipeline::Pipeline;
+use super::reply::Fault;
+use super::tree::{Tree, is_dir};
+
+/// Removes files, links and empty directories. One answer for each.
+pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+    let found = tree.look(paths)?.found;
+    let is_folder = |found: &Result<Option<Attrs>, Fault>| matches!(found, Ok(Some(now)) if is_dir(now));
+    let folders: Vec<bool> = found.iter().map(is_folder).collect();
+    paths.iter().zip(&folders).filter(|(_, is_folder)| **is_folder).for_each(|(path, _)| tree.forget(path));
+    tree.pool().on_one(|conn| {
+        let mut pipeline = Pipeline::new(conn);
+        for ((path, found), is_folder) in paths.iter().zip(&found).zip(&folders) {
+            let remote = &tree.remote(path);
+            match found {
+                Ok(None) => {}
+                _ if *is_folder => pipeline.ask(&Request::Rmdir { path: remote }),
+                _ => pipeline.ask(&Request::Remove { path: remote }),
+            }
+        }
+        let mut removed = Vec::with_capacity(paths.len());
+        for (path, found) in paths.iter().zip(&found) {
+            if matches!(found, Ok(None)) {
+                removed.push(Ok(()));
+                continue;
+            }
+            removed.push(match pipeline.next_reply().ok() {
+                Err(Fault::Lost(error)) => return Err(error),
+                Err(fault) if !fault.is_missing() => Err(tree.error("remove", path, fault)),
+                _ => Ok(()),
+            });
+        }
+        explain(tree, conn, paths, &folders, &mut removed)?;
+        Ok(removed)
+    })
+}
+
+/// Finds the directories that stay because they are not empty: SFTP has no status for that.
+fn explain(
+    tree: &Tree,
+    conn: &Conn,
+    paths: &[RelPath],
+    folders: &[bool],
+    removed: &mut [Result<()>],
+) -> Result<()> {
+    let fails = |removed: &Result<()>| {
+        removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::PermissionDenied)
+    };
+    let refused: Vec<usize> = (0..paths.len()).filter(|at| folders[*at] && fails(&removed[*at])).collect();
+    let dirs: Vec<Vec<u8>> = refused.iter().map(|at| tree.remote(&paths[*at])).collect();
+    let have = have_entries(conn, &dirs, |_| true)?;
+    for at in refused.into_iter().zip(have).filter_map(|(at, has_entries)| has_entries.then_some(at)) {
+        let cause = "the folder is not empty";
+        removed[at] = Err(tree.fault(ErrorKind::NotEmpty, "remove", &paths[at], cause));
+    }
+    Ok(())
+}
