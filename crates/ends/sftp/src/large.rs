@@ -14,6 +14,7 @@ use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_L
 use super::conn::Conn;
 use super::large_file::{Journal, LargeFile, Progress};
 use super::meta::{self, Change, seconds};
+use super::open_files::OpenFiles;
 use super::packet::{self, Attrs, Request};
 use super::pipeline::Pipeline;
 use super::read::{self, ask_for, take_answers};
@@ -87,18 +88,17 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     {
         return Ok(nothing(found));
     }
-    let _handle = conn.handles(1);
+    let mut files = OpenFiles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Open { path: large.journal(), flags: packet::READ, mode: 0 });
     let handle = match pipeline.next_reply().handle() {
         Ok(handle) => handle,
         Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
     };
+    files.add(&handle);
     let mut bytes = Vec::new();
     ask_for(&mut pipeline, &handle, 0, len, conn.server.max_read);
-    pipeline.ask(&Request::Close { handle: &handle });
     let read = take_answers(conn, &mut pipeline, &handle, 0, len, &mut |some| bytes.extend_from_slice(some));
-    let _closed = pipeline.next_reply();
     if let Err(Fault::Lost(error)) = read {
         return Err(error);
     }
@@ -174,8 +174,8 @@ pub(super) fn write(
     }
 }
 
-/// Takes two round trips: one opens the staged file, one writes to it, syncs it, reads it back if that is wanted, and
-/// closes it.
+/// Takes two round trips: one opens the staged file, one writes to it, syncs it and closes it. If it is read back, it is
+/// closed in a third.
 fn stage(
     sink: &SftpSink,
     conn: &Conn,
@@ -216,15 +216,17 @@ fn stage(
     }
     if sink.options.verify_disk {
         ask_for(&mut pipeline, &handle, start, len, conn.server.max_read);
+    } else {
+        pipeline.ask(&Request::Close { handle: &handle });
     }
-    pipeline.ask(&Request::Close { handle: &handle });
     let sized = if hole { pipeline.next_reply().ok() } else { Ok(()) };
     let written = take_writes(&mut pipeline, writes);
     let synced = if fsync { pipeline.next_reply().ok() } else { Ok(()) };
     let verified = if sink.options.verify_disk {
         let mut hasher = SliceHasher::new(entry.len, start);
-        take_answers(conn, &mut pipeline, &handle, start, len, &mut |bytes| hasher.update(bytes))
-            .map(|whole| whole && hasher.finish() == data.value)
+        let read = take_answers(conn, &mut pipeline, &handle, start, len, &mut |bytes| hasher.update(bytes));
+        pipeline.ask(&Request::Close { handle: &handle });
+        read.map(|taken| taken.whole && hasher.finish() == data.value)
     } else {
         Ok(true)
     };

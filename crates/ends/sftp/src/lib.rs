@@ -6,7 +6,7 @@
 //! * `reply`, `server`, `conn`, `pipeline`, `greeting`: requests and answers on one connection;
 //! * `pool`, `session`: the connections to one server;
 //! * `tree`, `meta`: names and metadata at the server;
-//! * `listing`, `walk`, `read`, `source`: reading;
+//! * `listing`, `walk`, `open_files`, `read`, `source`: reading;
 //! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `remove`, `sink`: what is needed, how it is staged,
 //!   checked and renamed into place, and what is removed.
 //!
@@ -25,6 +25,7 @@ mod listing;
 mod meta;
 mod offer;
 mod open;
+mod open_files;
 mod packet;
 mod pipe;
 mod pipeline;

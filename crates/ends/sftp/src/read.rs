@@ -12,6 +12,7 @@ use haul_core::{
 use haul_threads::together;
 
 use super::conn::Conn;
+use super::open_files::OpenFiles;
 use super::packet::{self, Request};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
@@ -37,7 +38,7 @@ pub(super) fn read(tree: &Tree, buffers: &BufferPool, batch: &Arc<Batch>) -> Res
     })
 }
 
-/// Takes two round trips: one opens the files, one reads, checks and closes them.
+/// Takes two round trips: one opens the files, one reads and checks them.
 fn read_some(
     tree: &Tree,
     conn: &Conn,
@@ -45,7 +46,7 @@ fn read_some(
     content: &mut Buffer,
     slices: &mut Vec<Result<SliceData>>,
 ) -> Result<()> {
-    let _handles = conn.handles(items.len());
+    let mut files = OpenFiles::new(conn, items.len());
     let mut opens = Pipeline::new(conn);
     for (entry, _) in items {
         opens.ask(&Request::Open { path: &tree.remote(&entry.path), flags: packet::READ, mode: 0 });
@@ -55,10 +56,10 @@ fn read_some(
     for (entry, slice) in items {
         let opened = opens.next_reply().handle();
         if let Ok(handle) = &opened {
+            files.add(handle);
             let start = slice.start();
             ask_for(&mut pipeline, handle, start, slice.len_in(entry.len), conn.server.max_read);
             pipeline.ask(&Request::Fstat { handle });
-            pipeline.ask(&Request::Close { handle });
         }
         handles.push(opened);
     }
@@ -66,12 +67,15 @@ fn read_some(
         let before = content.bytes().len();
         let read = match opened {
             Ok(handle) => {
-                let read = take_slice(tree, conn, &mut pipeline, entry, *slice, &handle, content);
+                let taken = take_slice(tree, conn, &mut pipeline, entry, *slice, &handle, content);
                 let stat = pipeline.next_reply().attrs();
-                let _closed = pipeline.next_reply();
+                let (read, stat) = match taken {
+                    Ok((data, Taken { asked_again: true, .. })) => (Ok(data), stat_now(conn, &handle)),
+                    taken => (taken.map(|(data, _)| data), stat),
+                };
                 match (read, stat) {
                     (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
-                    // A file that became shorter: what is missing was asked for after the handle was closed.
+                    // A file that was replaced may no longer be readable.
                     (Err(_), Ok(now)) if !is_still(entry, &now) => Err(changed(tree, &entry.path)),
                     (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
                     // Checked after the bytes were read: a file that still has the size and time of the scan was not
@@ -104,7 +108,17 @@ pub(super) fn ask_for(pipeline: &mut Pipeline<'_>, handle: &[u8], start: u64, le
     }
 }
 
-/// Takes the answers to [`ask_for`] and passes them to `take` in order. `false`: the file is shorter.
+/// What the answers to [`ask_for`] were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// All bytes came; else the file is shorter.
+    pub(super) whole: bool,
+    /// An answer was short, and the rest was requested after all other requests.
+    pub(super) asked_again: bool,
+}
+
+/// Takes the answers to [`ask_for`] and passes them to `take` in order. The handle has to be open until then: the rest of
+/// a short answer is requested.
 pub(super) fn take_answers(
     conn: &Conn,
     pipeline: &mut Pipeline<'_>,
@@ -112,20 +126,21 @@ pub(super) fn take_answers(
     start: u64,
     len: u64,
     take: &mut dyn FnMut(&[u8]),
-) -> Result<bool, Fault> {
+) -> Result<Taken, Fault> {
     let most = u64::from(conn.server.max_read);
-    let mut whole = Ok(true);
+    let mut taken = Ok(Taken { whole: true, asked_again: false });
     let mut at = 0;
     while at < len {
         let step = (len - at).min(most);
         let answer = pipeline.next_reply().data();
         // All answers are taken, even after an error.
-        if matches!(whole, Ok(true)) {
-            whole = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
+        if let Ok(Taken { whole: true, asked_again }) = taken {
+            let filled = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
+            taken = filled.map(|now| Taken { asked_again: asked_again | now.asked_again, ..now });
         }
         at += step;
     }
-    whole
+    taken
 }
 
 /// Takes one answer, and requests the rest if the server sent less than was asked for.
@@ -136,9 +151,12 @@ fn fill(
     mut left: u64,
     mut data: Option<packet::Data>,
     take: &mut dyn FnMut(&[u8]),
-) -> Result<bool, Fault> {
+) -> Result<Taken, Fault> {
+    let mut asked_again = false;
     loop {
-        let Some(part) = data.filter(|part| !part.bytes().is_empty()) else { return Ok(false) };
+        let Some(part) = data.filter(|part| !part.bytes().is_empty()) else {
+            return Ok(Taken { whole: false, asked_again });
+        };
         let len = part.bytes().len() as u64;
         if len > left {
             let cause = "the server sent more than it was asked for";
@@ -149,8 +167,9 @@ fn fill(
         offset += len;
         left -= len;
         if left == 0 {
-            return Ok(true);
+            return Ok(Taken { whole: true, asked_again });
         }
+        asked_again = true;
         let mut pipeline = Pipeline::new(conn);
         pipeline.ask(&Request::Read { handle, offset, len: left as u32 });
         data = pipeline.next_reply().data()?;
@@ -166,12 +185,12 @@ fn take_slice(
     slice: Slice,
     handle: &[u8],
     content: &mut Buffer,
-) -> Result<Option<SliceData>, Fault> {
+) -> Result<(Option<SliceData>, Taken), Fault> {
     let start = slice.start();
     let len = slice.len_in(entry.len);
     let mut hasher = SliceHasher::new(entry.len, start);
     let mut room = true;
-    let whole = take_answers(conn, pipeline, handle, start, len, &mut |bytes| {
+    let taken = take_answers(conn, pipeline, handle, start, len, &mut |bytes| {
         hasher.update(bytes);
         match content.grow(bytes.len()) {
             Some(space) => space.copy_from_slice(bytes),
@@ -187,7 +206,14 @@ fn take_slice(
         )));
     }
     let extents = if len == 0 { Vec::new() } else { vec![Extent::data(0, len as u32)] };
-    Ok(whole.then(|| SliceData { extents, value: hasher.finish() }))
+    Ok((taken.whole.then(|| SliceData { extents, value: hasher.finish() }), taken))
+}
+
+/// The metadata of an open file after its content was read.
+fn stat_now(conn: &Conn, handle: &[u8]) -> Result<packet::Attrs, Fault> {
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Fstat { handle });
+    pipeline.next_reply().attrs()
 }
 
 fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
@@ -238,7 +264,7 @@ pub(super) fn staged(
 }
 
 fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {
-    let _handle = conn.handles(1);
+    let mut files = OpenFiles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
     let handle = match pipeline.next_reply().handle() {
@@ -246,14 +272,13 @@ fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option
         Err(Fault::Lost(error)) => return Err(error),
         Err(Fault::Status(..)) => return Ok(None),
     };
+    files.add(&handle);
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
     let mut hasher = SliceHasher::new(len, start);
     ask_for(&mut pipeline, &handle, start, slice, conn.server.max_read);
-    pipeline.ask(&Request::Close { handle: &handle });
     let read = take_answers(conn, &mut pipeline, &handle, start, slice, &mut |bytes| hasher.update(bytes));
-    let _closed = pipeline.next_reply();
     match read {
         Err(Fault::Lost(error)) => Err(error),
-        read => Ok(matches!(read, Ok(true)).then(|| hasher.finish())),
+        read => Ok(read.is_ok_and(|taken| taken.whole).then(|| hasher.finish())),
     }
 }

@@ -1,4 +1,5 @@
-//! Small files, many at a time: one round trip opens them, one writes them, one renames them.
+//! Small files, many at a time: one round trip opens them, one writes them, one renames them. Files that are read back
+//! are closed in one more.
 
 use std::sync::Arc;
 
@@ -55,17 +56,15 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
             }
             if sink.options.verify_disk {
                 ask_for(&mut pipeline, handle, 0, file.entry.len, conn.server.max_read);
+            } else {
+                pipeline.ask(&Request::Close { handle });
             }
-            pipeline.ask(&Request::Close { handle });
             one
         }));
     }
     pipeline.flush();
     drop(turn);
-    let checked: Vec<Result<(Staged<'_, '_>, bool)>> = staged
-        .into_iter()
-        .map(|one| one.and_then(|one| take(sink, conn, &mut pipeline, &one).map(|owned| (one, owned))))
-        .collect();
+    let checked = check(sink, conn, &mut pipeline, staged);
     publish(sink, conn, checked)
 }
 
@@ -135,6 +134,37 @@ fn writes(conn: &Conn, data: &SliceData) -> usize {
     data.extents.iter().map(|extent| extent.len.div_ceil(conn.server.max_write) as usize).sum()
 }
 
+/// Takes the answers for all files. Returns for each whether its owner is right. A file that was read back is closed
+/// now: a short answer needs its handle.
+fn check<'a, 'b>(
+    sink: &SftpSink,
+    conn: &Conn,
+    pipeline: &mut Pipeline<'_>,
+    staged: Vec<Result<Staged<'a, 'b>>>,
+) -> Vec<Result<(Staged<'a, 'b>, bool)>> {
+    let mut taken = Vec::with_capacity(staged.len());
+    for one in staged {
+        taken.push(one.map(|one| {
+            let owned = take(sink, conn, pipeline, &one);
+            (one, owned)
+        }));
+    }
+    let read_back = sink.options.verify_disk;
+    for (one, _) in taken.iter().flatten().filter(|_| read_back) {
+        pipeline.ask(&Request::Close { handle: &one.handle });
+    }
+    let mut checked = Vec::with_capacity(taken.len());
+    for one in taken {
+        checked.push(one.and_then(|(one, owned)| {
+            let closed = if read_back { pipeline.next_reply().ok() } else { Ok(()) };
+            let owned = owned?;
+            closed.map_err(|fault| sink.write_error(conn, "write", one.file.entry, fault))?;
+            Ok((one, owned))
+        }));
+    }
+    checked
+}
+
 /// Takes the answers for one file. Returns whether its owner is right.
 fn take(sink: &SftpSink, conn: &Conn, pipeline: &mut Pipeline<'_>, one: &Staged<'_, '_>) -> Result<bool> {
     let entry = one.file.entry;
@@ -147,11 +177,11 @@ fn take(sink: &SftpSink, conn: &Conn, pipeline: &mut Pipeline<'_>, one: &Staged<
     let verified = if sink.options.verify_disk {
         let mut hasher = SliceHasher::new(entry.len, 0);
         take_answers(conn, pipeline, &one.handle, 0, entry.len, &mut |bytes| hasher.update(bytes))
-            .map(|whole| whole && hasher.finish() == one.file.data.value)
+            .map(|taken| taken.whole && hasher.finish() == one.file.data.value)
     } else {
         Ok(true)
     };
-    let closed = pipeline.next_reply().ok();
+    let closed = if sink.options.verify_disk { Ok(()) } else { pipeline.next_reply().ok() };
     written.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
     let owned = owned.map_err(|fault| sink.write_error(conn, "write", entry, fault))?;
     synced.map_err(|fault| sink.write_error(conn, "sync", entry, fault))?;

@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) cut_after: Option<u32>,
     /// Whether reads give back other bytes than were written.
     pub(super) corrupts: bool,
+    /// The most bytes that one read gives back.
+    pub(super) most: usize,
     pub(super) free: u64,
     /// Connections that were opened, and whether more are refused.
     pub(super) opened: u32,
@@ -63,6 +65,7 @@ impl Default for World {
             refused: Vec::new(),
             cut_after: None,
             corrupts: false,
+            most: usize::MAX,
             free: u64::MAX,
             opened: 0,
             refuses: None,
@@ -309,11 +312,14 @@ fn handle(world: &mut World, handles: &mut Handles, next: &mut u32, kind: u8, bo
         }
         5 => {
             let (offset, len) = (fields.u64() as usize, fields.u32() as usize);
+            if !handles.contains_key(&first) {
+                return status(FAILURE);
+            }
             let data = &world.nodes[&path].data;
             if offset >= data.len() {
                 return status(EOF);
             }
-            let end = data.len().min(offset + len);
+            let end = data.len().min(offset + len.min(world.most));
             let mut bytes = data[offset..end].to_vec();
             if world.corrupts {
                 bytes[0] ^= 1;

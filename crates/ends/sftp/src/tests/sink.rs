@@ -258,6 +258,30 @@ fn a_later_run_resumes_at_the_journal() {
 }
 
 #[test]
+fn what_is_read_back_may_come_in_short_answers() {
+    let server = Server::default();
+    server.world().put_dir("/home/dst");
+    let bytes = bytes_of(LARGE);
+    let (small, large) = (file("small", b"hello"), file("large", &bytes));
+    let options = SinkOptions { verify_disk: true, ..options() };
+    server.world().most = 70_000;
+    let first = with_first_slice(&server, &options, &large, &bytes);
+    first.remove(&[path("none")]).unwrap();
+    server.world().most = 2;
+    assert!(is_need(&answers(&*first, &[&small])[0]));
+    assert!(committed(&write(&*first, data_of(&small, 0, b"hello"))));
+    drop(first);
+    let resumes = |most: usize, options: &SinkOptions| {
+        server.world().most = most;
+        let told = answers(&*sink(&server.session(1), options), &[&large]);
+        matches!(&told[..], [Ok(Answer::Need { have, .. })] if have.len() == 1 && have[0] == (0..1))
+    };
+    // Shorter than a journal with one record.
+    assert!(resumes(100, &SinkOptions { verify_disk: false, ..options.clone() }));
+    assert!(resumes(70_000, &options));
+}
+
+#[test]
 fn a_damaged_staged_file_is_written_from_the_start() {
     let server = Server::default();
     server.world().put_dir("/home/dst");

@@ -144,6 +144,31 @@ fn a_file_that_changed_or_cannot_be_read_fails_alone() {
 }
 
 #[test]
+fn a_file_is_closed_when_all_of_it_is_read() {
+    const READ: u8 = 5;
+    const FSTAT: u8 = 8;
+    const CLOSE: u8 = 4;
+    let whole: &[u8] = &[READ, FSTAT, CLOSE];
+    // The metadata count only if they were asked for after the content.
+    let short = &[READ, FSTAT, READ, READ, FSTAT, CLOSE];
+    for (most, expected) in [(usize::MAX, whole), (2, short)] {
+        let server = world();
+        let source = server.session(1).open_source(&place("/home/src")).unwrap();
+        let batch = batch(&*source, &[("a", 0)]);
+        server.world().most = most;
+        server.world().log.clear();
+        let data = source.read(&batch).unwrap();
+        assert!(data.slices[0].is_ok(), "{:?}", data.slices[0]);
+        assert_eq!(data.content.bytes(), b"hello");
+        // Nobody waits for the answer to the close: another request on its connection comes after it.
+        source.root().unwrap();
+        let log: Vec<u8> =
+            server.world().log.iter().copied().filter(|kind| [READ, FSTAT, CLOSE].contains(kind)).collect();
+        assert_eq!(log, expected);
+    }
+}
+
+#[test]
 fn digests_are_those_of_the_content() {
     let server = world();
     let source = source(&server);
