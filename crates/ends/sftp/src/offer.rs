@@ -46,6 +46,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
             Ok(now) => (now, None),
             Err(fault) => (None, Some(Err(sink.tree.error("look at", &offer.entry.path, fault)))),
         };
+        let answer = answer.or_else(|| sink.check(&offer.entry).err().map(Err));
         let existing = now.as_ref().map(|attrs| SftpEntry { options: &sink.options, attrs });
         let verdict = decide(&sink.options, offer, existing.as_ref());
         cases.push(Case { offer, now, verdict, answer });

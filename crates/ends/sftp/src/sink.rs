@@ -40,7 +40,9 @@ impl SftpSink {
             let len = read.data_len() as usize;
             let content = data.content.bytes().get(used..used + len).unwrap_or_default();
             used += len;
-            if !data.at_hand && !read.proves(entry, slice, content) {
+            if let Err(error) = self.check(entry) {
+                outcomes[at] = Some(Err(error));
+            } else if !data.at_hand && !read.proves(entry, slice, content) {
                 let cause = format!("slice {} did not arrive as it was sent", slice.index);
                 let error = self.tree.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause);
                 outcomes[at] = Some(Err(error));
@@ -111,6 +113,9 @@ impl SftpSink {
     /// Compares a further name of a file. `None`: the link has to be created.
     fn compare_link(&self, link: &HardLink, found: &Found, target: &Found) -> Option<Result<Answer>> {
         let entry = &*link.entry;
+        if let Err(error) = self.check(entry) {
+            return Some(Err(error));
+        }
         let found = match found {
             Ok(found) => found,
             Err(fault) => return Some(Err(self.tree.error("look at", &entry.path, fault.clone()))),

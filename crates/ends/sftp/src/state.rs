@@ -103,6 +103,15 @@ impl SftpSink {
         }
     }
 
+    /// Refuses entries that no file system could have: the end of the source may send anything.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check(&self, entry: &Entry) -> Result<()> {
+        let refused = |why| self.tree.fault(ErrorKind::Unsupported, "make", &entry.path, why);
+        entry.check().map_err(refused)
+    }
+
     fn staging(&self) -> MutexGuard<'_, Staging> {
         lock(&self.staged)
     }

@@ -35,7 +35,6 @@ fn keeps() -> Keeps {
         symlink_times: false,
         inodes: false,
         hard_links: false,
-        refuses_bad_entries: false,
         ..Keeps::everything()
     }
 }

@@ -11,6 +11,7 @@ use super::sink_state::SinkState;
 /// Makes a further name of a file: a server-side copy with the same link metadata.
 pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
     let (client, entry) = (&sink.tree.client, &*link.entry);
+    sink.check(entry)?;
     match client.look(&sink.tree.key(&entry.path))? {
         None => {
             let folder = match entry.path.parent() {

@@ -17,6 +17,7 @@ use super::{metadata, server_side_copy};
 pub(super) fn offer(sink: &SinkState, offer: &Offer) -> Result<Answer> {
     let entry = &*offer.entry;
     let path = &entry.path;
+    sink.check(entry)?;
     let mut with_metadata = None;
     let seen = match path.parent() {
         Some(parent) => {

@@ -61,6 +61,7 @@ fn fetch_large(sink: &SinkState, from: &Tree, entry: &Entry, done: WriteDone) {
 
 /// Copies one object if it still matches `entry`. Returns its recorded digest.
 fn copy(sink: &SinkState, from: &Tree, entry: &Entry) -> Result<Option<Digest>> {
+    sink.check(entry)?;
     let client = &sink.tree.client;
     let key = from.key(&entry.path);
     let changed = || from.error(ErrorKind::SourceChanged, "copy", &entry.path, "it is another object by now");

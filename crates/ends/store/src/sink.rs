@@ -57,6 +57,7 @@ impl ObjectSink {
         drop(content);
         self.state.send.each(&jobs, |(entry, slice, read, content)| {
             let read = read.as_ref().map_err(Clone::clone)?;
+            self.state.check(entry)?;
             if !at_hand && !read.proves(entry, *slice, content) {
                 let cause = format!("slice {} did not arrive as it was sent", slice.index);
                 return Err(self.state.tree.error(ErrorKind::Corrupt, "verify", &entry.path, &cause));

@@ -69,6 +69,15 @@ impl SinkState {
         }
     }
 
+    /// Refuses entries that no file system could have: the end of the source may send anything.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check(&self, entry: &Entry) -> Result<()> {
+        let refused = |why| self.tree.error(ErrorKind::Unsupported, "make", &entry.path, why);
+        entry.check().map_err(refused)
+    }
+
     /// Writes something with the metadata of `entry`; without extended attributes if the store refuses so much
     /// metadata.
     ///

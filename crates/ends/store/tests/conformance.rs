@@ -16,14 +16,7 @@ use haul_testkit::store::{Habits, SmallStore};
 
 /// A bucket keeps what is noted with each object, and neither inodes nor holes.
 fn keeps() -> Keeps {
-    Keeps {
-        sparse: false,
-        inodes: false,
-        resumes: false,
-        hard_links: false,
-        refuses_bad_entries: false,
-        ..Keeps::everything()
-    }
+    Keeps { sparse: false, inodes: false, resumes: false, hard_links: false, ..Keeps::everything() }
 }
 
 fn client(store: &SmallStore, side: Side) -> Arc<Client> {

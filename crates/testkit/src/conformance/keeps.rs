@@ -28,8 +28,6 @@ pub struct Keeps {
     pub resumes: bool,
     /// A sink checks content against its proof when it arrives; else only when it is asked to read it back.
     pub verifies: bool,
-    /// A sink refuses entries that no file system can have ([`haul_core::Entry::check`]); else it relies on its caller.
-    pub refuses_bad_entries: bool,
     /// A root can be a file.
     pub file_roots: bool,
     /// A directory in which nothing is exists, so it can be scanned and removed.
@@ -57,7 +55,6 @@ impl Keeps {
             inodes: true,
             resumes: true,
             verifies: true,
-            refuses_bad_entries: true,
             file_roots: true,
             empty_dirs: true,
             root_in_scan: true,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use haul_core::digest::MAX_FILE_LEN;
 use haul_core::{
     Answer, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
 };
 
 use super::bench::{Bench, need, offer};
 use super::case::{Case, cases};
-use super::content::{bytes, path, write_file};
+use super::content::{bytes, path, slice_of, write_file, write_one};
 
 pub(super) const CASES: &[Case] = cases![
     a_missing_file_is_needed,
@@ -43,7 +44,7 @@ pub(super) const CASES: &[Case] = cases![
     answers_come_in_the_order_of_the_offers,
     no_offers_have_no_answers,
     an_offer_may_be_repeated,
-    an_entry_that_no_file_system_can_have_is_refused if refuses_bad_entries,
+    an_entry_that_no_file_system_can_have_is_refused,
 ];
 
 fn options(set: impl FnOnce(&mut SinkOptions)) -> SinkOptions {
@@ -390,9 +391,16 @@ fn an_entry_that_no_file_system_can_have_is_refused(bench: &Bench) {
         Entry { mode: 0o100_644, ..(*good).clone() },
         Entry { path: path(".haul-0123456789abcdef.part"), ..(*good).clone() },
     ] {
-        let answer = offer(&*bench.sink(), &Arc::new(bad.clone()));
+        let (sink, bad) = (bench.sink(), Arc::new(bad));
+        let answer = offer(&*sink, &bad);
         let kind = answer.as_ref().err().map(haul_core::Error::kind);
         assert_eq!(kind, Some(ErrorKind::Unsupported), "{bad:?} {answer:?}");
+        let outcome = write_one(&*sink, slice_of(&bench.pool, &bad, 0, &bytes("file", 5)));
+        let kind = outcome.as_ref().err().map(haul_core::Error::kind);
+        assert_eq!(kind, Some(ErrorKind::Unsupported), "{bad:?} {outcome:?}");
     }
+    let endless = Arc::new(Entry { len: MAX_FILE_LEN + 1, ..(*good).clone() });
+    let kind = offer(&*bench.sink(), &endless).err().map(|error| error.kind());
+    assert_eq!(kind, Some(ErrorKind::Unsupported));
     assert_eq!(bench.names(), []);
 }
