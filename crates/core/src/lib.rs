@@ -25,6 +25,7 @@ pub mod path;
 pub mod policy;
 pub mod pressure;
 pub mod probe;
+pub mod random;
 pub mod report;
 pub mod retry;
 pub mod sink;

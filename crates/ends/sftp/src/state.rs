@@ -35,7 +35,7 @@ pub(super) struct SftpSink {
     made: Mutex<HashSet<RelPath>>,
     large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
     /// Makes the staging names of this run unique: the server may still work on files of a killed run.
-    run: u64,
+    run: u128,
     count: AtomicU64,
     staged: Mutex<Staging>,
 }
@@ -84,12 +84,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SftpSink {
     pub(super) fn new(tree: Tree, options: SinkOptions) -> Self {
-        let mut run = [0; 8];
-        // Without randomness, the time is used.
-        if rustix::rand::getrandom(&mut run, rustix::rand::GetRandomFlags::empty()).is_err() {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            run = now.as_nanos().to_le_bytes()[..8].try_into().unwrap_or_default();
-        }
         Self {
             tree,
             options,
@@ -97,7 +91,7 @@ impl SftpSink {
             notes: MetadataWarnings::default(),
             made: Mutex::default(),
             large_files: Mutex::default(),
-            run: u64::from_le_bytes(run),
+            run: haul_core::random::number(),
             count: AtomicU64::new(0),
             staged: Mutex::default(),
         }

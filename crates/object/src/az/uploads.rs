@@ -31,12 +31,7 @@ use crate::time;
 /// The id of a new upload.
 fn new_id() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 4];
-    // Without a random source, the fraction of the second distinguishes ids.
-    if rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty()).is_err() {
-        chance = now.subsec_nanos().to_le_bytes();
-    }
-    format!("{:08x}{:08x}", now.as_secs() as u32, u32::from_le_bytes(chance))
+    format!("{:08x}{:08x}", now.as_secs() as u32, haul_core::random::number() as u32)
 }
 
 /// When the upload with this id began.

@@ -98,10 +98,7 @@ impl RetryPolicy {
 
 /// A random number from 0 to 1.
 fn chance() -> f64 {
-    let mut bytes = [0; 2];
-    // Without randomness there is no jitter, which is tolerable.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
-    f64::from(u16::from_ne_bytes(bytes)) / f64::from(u16::MAX)
+    f64::from(haul_core::random::number() as u16) / f64::from(u16::MAX)
 }
 
 #[cfg(test)]

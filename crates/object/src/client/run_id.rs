@@ -12,12 +12,5 @@ pub fn run_metadata() -> (String, String) {
 /// A unique id.
 #[must_use]
 pub fn run_name() -> String {
-    let mut bytes = [0; 16];
-    // Without a random source, the time and the process id are unique enough.
-    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let number = now.as_nanos() ^ (u128::from(std::process::id()) << 96);
-        bytes = number.to_le_bytes();
-    }
-    haul_core::digest::hex(&bytes)
+    haul_core::digest::hex(&haul_core::random::number().to_le_bytes())
 }
