@@ -12,7 +12,7 @@ use haul_core::{Digest, Entry, Outcome, Result, Retry};
 
 use super::committer::Committer;
 use super::large::LargeWork;
-use super::queue::{Item, Written};
+use super::queue::{Item, Written, places_of};
 use super::sync::Synced;
 use crate::network_fs::direct;
 use crate::stage::large::LargeFile;
@@ -43,18 +43,18 @@ impl Committer {
 
     /// Commits a group.
     fn commit<'scope>(&'scope self, items: Vec<Item>, scope: &'scope Scope<'scope, '_>) {
-        let all = items.len();
+        let all: usize = items.iter().map(Item::places).sum();
         let (small, slices) = by_file(items);
         // The sync below makes durable what is dirty now, and the metadata of complete files.
         let mut large: Vec<LargeWork> =
             slices.into_iter().filter_map(|(large, pending)| self.large_work(large, pending)).collect();
         let synced = self.sync(&small, &mut large);
-        let count = small.len();
+        let published = places(&small);
         self.publish_all(small, synced, scope);
         for work in large {
             self.commit_large(work);
         }
-        self.queue.settled(all - count);
+        self.queue.settled(all - published);
     }
 
     /// Prepares one large file. `None` if it has ended meanwhile: then its slices were sent again, and are settled.
@@ -112,7 +112,7 @@ impl Committer {
         synced: Synced,
         scope: &'scope Scope<'scope, '_>,
     ) {
-        let count = small.len();
+        let places = places(&small);
         let small: Vec<_> = small.into_iter().map(|work| Mutex::new(Some(work))).collect();
         let publish = Arc::new(move || {
             self.threads.each(&small, |work| {
@@ -120,9 +120,9 @@ impl Committer {
                     self.commit_small(work, &synced);
                 }
             });
-            self.queue.settled(count);
+            self.queue.settled(places);
         });
-        if self.threads.is_single() || count == 0 {
+        if self.threads.is_single() || places == 0 {
             return publish();
         }
         let work = Arc::clone(&publish);
@@ -163,6 +163,11 @@ impl Committer {
         })?;
         Ok(Outcome::Committed(Some(digest)))
     }
+}
+
+/// The places that the files take in the queue.
+fn places(small: &[SmallWork]) -> usize {
+    small.iter().map(|work| places_of(&work.entry)).sum()
 }
 
 fn by_file(items: Vec<Item>) -> (Vec<SmallWork>, Slices) {

@@ -16,10 +16,12 @@ use haul_ends::thread_pool::ThreadPool;
 const COLLECT: Duration = Duration::from_millis(300);
 /// A group of this many bytes is synced at once.
 const GROUP_BYTES: u64 = 128 * 1024 * 1024;
-/// A group of this many items is synced at once.
-const GROUP_ITEMS: usize = 2048;
-/// The most items that wait; each small file is an open, locked file.
+/// A group that takes this many places is synced at once.
+const GROUP_PLACES: usize = 2048;
+/// The most places of items that wait; each small file is an open, locked file.
 const MAX_WAITING: usize = 6000;
+/// An item whose entry is longer takes several places, so that long names and attributes do not fill the memory. Bytes.
+const PLACE: usize = 4096;
 /// As many again are being committed, and each may hold its directory open: a sixth of the descriptors in all, or two
 /// thirds of those beyond [`FEW_DESCRIPTORS`].
 const WAITING_SHARE: usize = 24;
@@ -31,6 +33,22 @@ pub(crate) struct Item {
     /// The number of bytes that were written.
     pub(crate) bytes: u64,
     pub(crate) what: Written,
+}
+
+impl Item {
+    /// The places that it takes in the queue.
+    pub(crate) fn places(&self) -> usize {
+        match &self.what {
+            Written::Small(_, entry, _) => places_of(entry),
+            // All slices of a file share its entry.
+            Written::Slice(_) => 1,
+        }
+    }
+}
+
+/// The places that a small file takes in the queue.
+pub(crate) fn places_of(entry: &Entry) -> usize {
+    1 + entry.weight() / PLACE
 }
 
 /// A whole small file, or a slice of a large one.
@@ -45,7 +63,7 @@ pub(crate) enum Written {
 pub(crate) struct CommitQueue {
     state: Mutex<State>,
     changed: Condvar,
-    /// The most items that wait.
+    /// The most places of items that wait.
     most: usize,
     /// Groups are collected for a while, to share a sync.
     collects: bool,
@@ -54,10 +72,12 @@ pub(crate) struct CommitQueue {
 #[derive(Default)]
 struct State {
     items: Vec<Item>,
+    /// The places that they take.
+    waiting: usize,
     bytes: u64,
     /// When the oldest item came.
     since: Option<Instant>,
-    /// Items that are being committed.
+    /// The places of the items that are being committed.
     busy: usize,
     /// Items that wait until the content of an interrupted run is read back.
     held: usize,
@@ -80,7 +100,7 @@ impl CommitQueue {
     pub(crate) fn push(&self, item: Item, threads: &ThreadPool) {
         let mut state = self.lock();
         let is_over =
-            |state: &State| (state.items.len() >= self.most || state.busy >= self.most) && !state.closed;
+            |state: &State| (state.waiting >= self.most || state.busy >= self.most) && !state.closed;
         if is_over(&state) {
             let _lent = threads.lend();
             while is_over(&state) {
@@ -89,6 +109,7 @@ impl CommitQueue {
         }
         let first = state.items.is_empty();
         state.bytes += item.bytes;
+        state.waiting += item.places();
         state.since.get_or_insert_with(Instant::now);
         state.items.push(item);
         let due = first || self.is_full(&state);
@@ -113,6 +134,7 @@ impl CommitQueue {
         }
         let mut state = self.lock();
         state.held -= held.len();
+        state.waiting += held.len();
         state.since.get_or_insert_with(Instant::now);
         let item = |pending| Item { pending, bytes: 0, what: Written::Slice(Arc::clone(large)) };
         state.items.extend(held.into_iter().map(item));
@@ -123,7 +145,7 @@ impl CommitQueue {
 
     /// Whether enough items wait for a group.
     fn is_full(&self, state: &State) -> bool {
-        state.items.len() >= GROUP_ITEMS.min(self.most) || state.bytes >= GROUP_BYTES
+        state.waiting >= GROUP_PLACES.min(self.most) || state.bytes >= GROUP_BYTES
     }
 
     /// Commits the waiting items without collecting more.
@@ -172,16 +194,33 @@ impl CommitQueue {
         let items = std::mem::take(&mut state.items);
         state.bytes = 0;
         state.since = None;
-        state.busy += items.len();
+        state.busy += std::mem::take(&mut state.waiting);
         drop(state);
         self.changed.notify_all();
         Some(items)
     }
 
-    /// So many items of a group are committed or have failed.
-    pub(crate) fn settled(&self, count: usize) {
-        self.lock().busy -= count;
+    /// Items of a group that take so many places are committed or have failed.
+    pub(crate) fn settled(&self, places: usize) {
+        self.lock().busy -= places;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{EntryKind, RelPath};
+
+    #[test]
+    fn a_long_name_takes_the_places_of_the_memory_that_it_fills() {
+        let file = |len| Entry::new(RelPath::new(&vec![b'a'; len]).unwrap(), EntryKind::File, 1);
+        assert_eq!(places_of(&file(100)), 1);
+        assert_eq!(places_of(&file(250)), 1);
+        let deep: Vec<u8> = b"a/".repeat(250_000);
+        let deep = Entry::new(RelPath::new(&deep[..deep.len() - 1]).unwrap(), EntryKind::File, 1);
+        // However long the names are, waiting entries fill little more than this.
+        assert!(places_of(&deep) * PLACE >= deep.weight() && places_of(&deep) > 120);
     }
 }
 

@@ -37,7 +37,7 @@ impl Model {
         while let Some(items) = self.queue.next_group() {
             assert!(items.len() <= self.queue.most);
             items.iter().for_each(|item| item.pending.settle(Ok(Outcome::Stored)));
-            self.queue.settled(items.len());
+            self.queue.settled(items.iter().map(Item::places).sum());
         }
     }
 
