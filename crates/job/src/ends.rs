@@ -292,7 +292,10 @@ impl Ends {
         if self.config.haul_named {
             return Err(error);
         }
-        (self.note)(&format!("haul is not installed on {host}: using SFTP"));
+        (self.note)(&format!(
+            "haul is not installed on {host}: using SFTP, without checks on arrival, compression, deltas, attributes \
+             and ACLs; install haul there, or add `--bootstrap`"
+        ));
         self.sftp(host).map(Remote::Sftp).map_err(|other| {
             let hint = "install haul on the remote host, or use --bootstrap; SFTP failed too";
             error.with_hint(format!("{hint}: {}", other.cause()))

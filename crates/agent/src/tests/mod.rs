@@ -42,6 +42,7 @@ fn config(streams: u32) -> PeerConfig {
         compress: Compress::Never,
         hints: None,
         defer: false,
+        explains: false,
     }
 }
 

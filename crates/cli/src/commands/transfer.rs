@@ -44,6 +44,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let output = transfer_settings(args);
     let request = request(transfer)?;
     let mut link = LinkSettings::resolve(&args.link)?
+        .explaining(output.verbose || output.json)
         .compressed(&args.compress)
         .with_stores(&args.store)
         .storing(&args.stored);

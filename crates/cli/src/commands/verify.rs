@@ -41,7 +41,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         destination: Some(destination.to_string()),
         job: None,
     };
-    let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
+    let link = LinkSettings::resolve(&args.link)?.explaining(args.output.json).with_stores(&args.store);
     link.check_endpoint(source.iter().chain([&destination]))?;
     let console = Console::start(asked_for_progress(settings(&args.output), args.accepted.0), &start)?;
     let cancel = Cancel::default();

@@ -66,6 +66,7 @@ impl LinkSettings {
             compress: Compress::Auto,
             hints: haul_job::hosts_dir().ok(),
             defer: false,
+            explains: false,
         };
         let config = EndsConfig {
             peer,
@@ -77,6 +78,12 @@ impl LinkSettings {
             stored: PutOptions::default(),
         };
         Ok(Self { config, remote_only })
+    }
+
+    /// With `explains`, adds to the report why a way for content cannot be used.
+    pub(crate) fn explaining(mut self, explains: bool) -> Self {
+        self.config.peer.explains = explains;
+        self
     }
 
     /// Adds the options of object stores.

@@ -42,6 +42,7 @@ fn without_haul_there_it_goes_on_over_sftp() {
     let told: Vec<String> =
         run.err().lines().filter(|line| line.contains("SFTP")).map(str::to_owned).collect();
     assert_eq!(told.len(), 1, "it is said in one line: {run}");
+    assert!(told[0].contains(REMOTE) && told[0].contains("--bootstrap"), "{run}");
     assert_same_tree(source.path(), &copy);
     let back = scene.join("back");
     let _ = haul(&scene, "copy").arg(remote(&copy)).arg(slash(&back)).finish().expect_success();

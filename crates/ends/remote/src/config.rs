@@ -48,4 +48,6 @@ pub struct PeerConfig {
     pub hints: Option<PathBuf>,
     /// Look for a direct connection only once content has to pass this host: see [`super::Broker`].
     pub defer: bool,
+    /// Report also why a way for content cannot be used.
+    pub explains: bool,
 }

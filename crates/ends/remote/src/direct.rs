@@ -20,7 +20,7 @@ use haul_wire::{
 use super::config::{PeerConfig, Transport};
 use super::gate::Gate;
 use super::session::Session;
-use super::state::{Pick, Reply};
+use super::state::{Pick, Reply, Route};
 use haul_ssh::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 
 /// How long an answer is waited for while the way is being looked for: with two ways to try, content is through ssh
@@ -84,18 +84,17 @@ impl Finder {
         }
     }
 
-    /// Tries both directions. Returns a dialer for the first one that works and a description of it, or why neither
-    /// works.
+    /// Tries both directions. Returns the first one that works, or why neither works.
     pub(super) fn find(
         &self,
         session: &Arc<Session>,
         answer: &DirectAnswer,
-    ) -> std::result::Result<(Arc<dyn Dial>, String), String> {
+    ) -> std::result::Result<Route, Vec<String>> {
         if let Some(way) = &self.known {
-            return Ok((way.clone(), format!("to {}", way.name())));
+            return Ok(Route { dialer: way.clone(), how: format!("to {}", way.name()), other_way: None });
         }
         if !self.gate.pass() {
-            return Err("the run has ended".to_owned());
+            return Err(vec!["the run has ended".to_owned()]);
         }
         let credentials = Credentials {
             identity: self.identity.clone(),
@@ -108,16 +107,17 @@ impl Finder {
             Reach { addresses: answer.address.into_iter().collect(), hosts: session.dialer.hosts(), port };
         let at = addresses(&at);
         let there = match &answer.port {
-            Err(why) => format!("it cannot listen ({why})"),
+            Err(why) => format!("{name} cannot listen: {why}"),
             Ok(port) => {
                 let forward =
                     Arc::new(Forward::new(at.clone(), self.bind, credentials.clone(), name.clone()));
                 match forward.reach() {
                     Ok(time) => {
                         session.measured(time);
-                        return Ok((forward, format!("to port {port} of {name}")));
+                        let how = format!("to port {port} of {name}");
+                        return Ok(Route { dialer: forward, how, other_way: None });
                     }
-                    Err(error) => format!("port {port} there: {error}"),
+                    Err(error) => format!("port {port} of {name}: {error}"),
                 }
             }
         };
@@ -130,20 +130,20 @@ impl Finder {
             .and_then(|own| Back::listen(own, self.ports, &from, credentials, name.clone()));
         let back = back.map_err(|error| error.to_string());
         let here = match back {
-            Err(why) => format!("no port here ({why})"),
+            Err(why) => format!("this end cannot listen: {why}"),
             Ok(back) => {
                 back.asks(session, self.bind);
                 let port = back.port();
                 match back.reach() {
                     Ok(()) => {
-                        let how = format!("from {name} to our port {port} (the other way: {there})");
-                        return Ok((Arc::new(back), how));
+                        let how = format!("from {name} to our port {port}");
+                        return Ok(Route { dialer: Arc::new(back), how, other_way: Some(there) });
                     }
-                    Err(why) => format!("port {port} here: {why}"),
+                    Err(why) => format!("our port {port}: {why}"),
                 }
             }
         };
-        Err(format!("{there}; {here}"))
+        Err(vec![there, here])
     }
 }
 

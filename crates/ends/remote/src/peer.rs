@@ -93,9 +93,9 @@ impl Peer {
     ) -> Result<Arc<Self>> {
         let timeout = config.ssh.timeout.max(2);
         let seconds = Duration::from_secs(timeout.into());
-        let through_ssh = config.transport != Transport::Tls;
+        let ways = (config.transport != Transport::Tls, config.explains);
         let pace = config.pace.clone();
-        let session = Arc::new(Session::new(dialer, through_ssh, pool.clone(), note, seconds, pace));
+        let session = Arc::new(Session::new(dialer, ways, pool.clone(), note, seconds, pace));
         // From here on, dropping `peer` ends the session, whatever fails.
         let peer = Arc::new(Self {
             session: session.clone(),

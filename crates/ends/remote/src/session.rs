@@ -12,7 +12,7 @@ use haul_ssh::dial::Dial;
 use haul_wire::{DirectAnswer, Request, RootId, SessionId};
 
 use super::connection::Connection;
-use super::state::{Direct, State};
+use super::state::{Direct, Route, State};
 use super::straggler::Seen;
 
 /// How long to wait for a remote end that has nothing left to do.
@@ -54,6 +54,8 @@ pub(super) struct Session {
     pub(super) dialer: Box<dyn Dial>,
     /// Whether content may go through ssh at all.
     pub(super) content_through_ssh: bool,
+    /// Whether notes also say why a way for content cannot be used.
+    pub(super) explains: bool,
     pub(super) pool: BufferPool,
     pub(super) note: Note,
     pub(super) timeout: Duration,
@@ -68,7 +70,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(
         dialer: Box<dyn Dial>,
-        content_through_ssh: bool,
+        (content_through_ssh, explains): (bool, bool),
         pool: BufferPool,
         note: Note,
         timeout: Duration,
@@ -77,6 +79,7 @@ impl Session {
         Self {
             dialer,
             content_through_ssh,
+            explains,
             pool,
             note,
             timeout,
@@ -289,36 +292,38 @@ impl Session {
         self.lock().direct = Direct::Trying;
     }
 
-    /// The search for a direct connection has ended: with a dialer and a description, or with the reason why there is
-    /// none.
-    pub(super) fn found(&self, found: std::result::Result<(Arc<dyn Dial>, String), String>) {
+    /// The search for a direct connection has ended: with a route, or with the reasons why there is none.
+    pub(super) fn found(&self, found: std::result::Result<Route, Vec<String>>) {
         let name = self.dialer.name();
         let mut state = self.lock();
         if state.closed {
             return;
         }
-        let said = match found {
-            Ok((dialer, how)) => {
+        let (said, reasons) = match found {
+            Ok(Route { dialer, how, other_way }) => {
                 state.direct = Direct::On(dialer);
                 // Over a distance it pays to open connections before there is content for them: that takes several
                 // round trips, and they are slow at first.
                 state.wants_connections |= state.is_remote();
-                format!("content goes around ssh, over TLS connections {how}")
+                let said = format!("content goes around ssh, over TLS connections {how}");
+                (said, other_way.into_iter().collect())
             }
-            Err(why) => {
+            Err(reasons) => {
                 state.direct = Direct::Off;
                 if !self.content_through_ssh {
                     drop(state);
-                    let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", why);
+                    let error =
+                        Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", reasons.join("; "));
                     let hint = "open a port between the two (`--ports`), or leave `--transport tls` out";
                     return self.fail(error.on(name).with_hint(hint));
                 }
-                format!("content goes to {name} through ssh, as there is no direct way ({why})")
+                (format!("content goes through ssh: no direct connection to {name} is possible"), reasons)
             }
         };
         self.wake_supervisor(&mut state);
         drop(state);
         (self.note)(&said);
+        reasons.iter().filter(|_| self.explains).for_each(|why| (self.note)(why));
     }
 
     /// An attempt to open a connection begins.
@@ -378,5 +383,52 @@ impl Session {
         let busy = |state: &mut State| state.readers + state.dialing > 0;
         let waited = self.free.wait_timeout_while(state, timeout, busy);
         !waited.1.timed_out()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_ssh::dial::{Link, Refused, Trouble, Way};
+
+    struct Host;
+
+    impl Dial for Host {
+        fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "not in this test");
+            Err(Refused { trouble: Trouble::Fatal, error })
+        }
+
+        fn name(&self) -> String {
+            "db1".to_owned()
+        }
+    }
+
+    /// What a session reports of a search for a direct connection.
+    fn noted(explains: bool, found: std::result::Result<Route, Vec<String>>) -> Vec<String> {
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&notes);
+        let note: Note = Arc::new(move |text: &str| heard.lock().push(text.to_owned()));
+        let pool = BufferPool::new(16 << 20);
+        let seconds = Duration::from_secs(1);
+        Session::new(Box::new(Host), (true, explains), pool, note, seconds, Pace::default()).found(found);
+        std::mem::take(&mut *notes.lock())
+    }
+
+    #[test]
+    fn the_way_of_content_is_one_plain_line_and_its_reasons_are_others() {
+        let reasons = ["db1 cannot listen: no address", "this end cannot listen: no port"].map(str::to_owned);
+        let through_ssh = "content goes through ssh: no direct connection to db1 is possible";
+        assert_eq!(noted(false, Err(reasons.to_vec())), [through_ssh]);
+        assert_eq!(noted(true, Err(reasons.to_vec())), [through_ssh, &reasons[0], &reasons[1]]);
+
+        let back = || Route {
+            dialer: Arc::new(Host),
+            how: "from db1 to our port 5".to_owned(),
+            other_way: Some(reasons[0].clone()),
+        };
+        let around_ssh = "content goes around ssh, over TLS connections from db1 to our port 5";
+        assert_eq!(noted(false, Ok(back())), [around_ssh]);
+        assert_eq!(noted(true, Ok(back())), [around_ssh, &reasons[0]]);
     }
 }

@@ -105,6 +105,15 @@ pub(super) struct State {
     pub(super) ending: Option<Instant>,
 }
 
+/// A way around ssh.
+pub(super) struct Route {
+    pub(super) dialer: Arc<dyn Dial>,
+    /// Between which ends and ports it is.
+    pub(super) how: String,
+    /// Why it is not the other way, which was tried first.
+    pub(super) other_way: Option<String>,
+}
+
 /// Whether content goes around ssh.
 #[derive(Clone)]
 pub(super) enum Direct {

@@ -152,12 +152,12 @@ impl SessionSupervisor {
         let spawned = thread::Builder::new().name("haul-direct".to_owned()).spawn(move || {
             let found = match session.answer() {
                 Some(answer) => finder.find(&session, &answer),
-                None => Err("the far haul has no key".to_owned()),
+                None => Err(vec![format!("{} has no key", session.dialer.name())]),
             };
             session.found(found);
         });
         if let Err(error) = spawned {
-            self.session.found(Err(error.to_string()));
+            self.session.found(Err(vec![error.to_string()]));
         }
     }
 
@@ -272,7 +272,7 @@ impl SessionSupervisor {
             self.growth.wait_a_tick(Instant::now());
         } else {
             self.direct_refused = 0;
-            self.session.found(Err(error.cause().to_owned()));
+            self.session.found(Err(vec![error.cause().to_owned()]));
         }
     }
 

@@ -28,7 +28,7 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
     };
     one_stdin(&args.filter, None)?;
     let scan = scan_options(&args.filter)?;
-    let link = LinkSettings::resolve(&args.link)?;
+    let link = LinkSettings::resolve(&args.link)?.explaining(true);
     let start = Start {
         command: Command::Probe,
         sources: vec![source.to_string()],

@@ -122,7 +122,7 @@ impl Broker {
         let own = Self { source: from.clone(), shared };
         match own.shared.number {
             None => (own.shared.note)(&format!("both ends are at {}: content stays there", to.name())),
-            Some(_) if config.transport == Transport::Ssh => own.shared.relay("ssh was asked for"),
+            Some(_) if config.transport == Transport::Ssh => own.shared.relay("ssh was asked for", &[]),
             Some(number) => {
                 // Held weakly, so that the end of the pair ends it.
                 let keeping = Arc::downgrade(&own.shared);
@@ -164,13 +164,13 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
                 drop(state);
                 rate = pair.to.pace.outbound.rate();
                 match pair.meet(number, rate) {
-                    Ok(how) => pair.found(&how),
-                    Err(why) => return pair.relay(&why),
+                    Ok(met) => pair.found(met),
+                    Err(reasons) => return pair.relay("they cannot connect to each other", &reasons),
                 }
             }
             Way::Lost(why) if lost == AGAIN => {
                 drop(state);
-                return pair.relay(&why);
+                return pair.relay("they lose their connections", &[why]);
             }
             Way::Lost(_) => {
                 lost += 1;
@@ -196,6 +196,9 @@ fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String>
     }
 }
 
+/// How the two are connected, and why it is not the way that was tried first.
+type Met = (String, Option<String>);
+
 /// A remote end's public key and session, if it has a key.
 fn known(end: &Session) -> std::result::Result<(Vec<u8>, SessionId), String> {
     match (end.answer(), end.id()) {
@@ -214,7 +217,7 @@ fn whence(end: &Session) -> Vec<IpAddr> {
 
 /// Asks a remote end to listen. Returns its port and addresses.
 fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String> {
-    let failed = |why: String| format!("{} cannot listen ({why})", end.dialer.name());
+    let failed = |why: String| format!("{} cannot listen: {why}", end.dialer.name());
     match ask(end, request).map_err(failed)? {
         Response::Listening(DirectAnswer { port, address, .. }) => {
             let port = port.map_err(failed)?;
@@ -236,10 +239,11 @@ impl Shared {
     }
 
     /// Makes the two connect: the end of the sink to the end of the source, else the other way. Returns a description,
-    /// or why they cannot.
-    fn meet(&self, pair: PairId, rate: Option<u64>) -> std::result::Result<String, String> {
+    /// and why it is not the first way; or why they cannot.
+    fn meet(&self, pair: PairId, rate: Option<u64>) -> std::result::Result<Met, Vec<String>> {
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
-        let ((key, session), (other, _)) = (known(&self.from)?, known(&self.to)?);
+        let key_of = |end| known(end).map_err(|why| vec![why]);
+        let ((key, session), (other, _)) = (key_of(&self.from)?, key_of(&self.to)?);
         let (streams, timeout) = (self.streams, self.timeout);
         let with = Granter { name: a.clone(), key: key.clone(), session, streams, timeout, rate };
         let meet = |at| ask(&self.to, &Request::Meet { pair, with: with.clone(), at });
@@ -250,22 +254,24 @@ impl Shared {
             Ok(at) => {
                 let port = at.port;
                 match meet(Some(at)) {
-                    Ok(_) => return Ok(format!("to port {port} of {a}")),
+                    Ok(_) => return Ok((format!("to port {port} of {a}"), None)),
                     Err(why) => format!("port {port} of {a}: {why}"),
                 }
             }
             Err(why) => why,
         };
-        let at = listen(&self.to, &Request::Expect { pair, key, from: whence(&self.from) })
-            .map_err(|why| format!("{there}; {why}"))?;
+        let at = match listen(&self.to, &Request::Expect { pair, key, from: whence(&self.from) }) {
+            Ok(at) => at,
+            Err(why) => return Err(vec![there, why]),
+        };
         let port = at.port;
-        ask(&self.from, &Request::Visit { pair, at })
-            .and_then(|_| meet(None))
-            .map(|_| format!("to port {port} of {b} (the other way: {there})"))
-            .map_err(|why| format!("{there}; port {port} of {b}: {why}"))
+        match ask(&self.from, &Request::Visit { pair, at }).and_then(|_| meet(None)) {
+            Ok(_) => Ok((format!("to port {port} of {b}"), Some(there))),
+            Err(why) => Err(vec![there, format!("port {port} of {b}: {why}")]),
+        }
     }
 
-    fn found(&self, how: &str) {
+    fn found(&self, (how, other_way): Met) {
         let mut state = self.lock();
         if state.ended {
             return;
@@ -274,19 +280,24 @@ impl Shared {
         self.turn(state, Way::Direct);
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
         (self.note)(&format!("content goes from {a} to {b} directly, over TLS connections {how}"));
+        self.explain(other_way.as_slice());
+    }
+
+    /// Reports reasons, if they are wanted.
+    fn explain(&self, reasons: &[String]) {
+        reasons.iter().filter(|_| self.to.explains).for_each(|why| (self.note)(why));
     }
 
     /// From now on content is relayed.
-    fn relay(&self, why: &str) {
+    fn relay(&self, cause: &str, reasons: &[String]) {
         let state = self.lock();
         if state.ended {
             return;
         }
         self.turn(state, Way::Relay);
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
-        (self.note)(&format!(
-            "content from {a} to {b} passes through this machine, as they have no direct way ({why})"
-        ));
+        (self.note)(&format!("content from {a} to {b} passes through this machine: {cause}"));
+        self.explain(reasons);
         self.gates.iter().for_each(Gate::open);
     }
 

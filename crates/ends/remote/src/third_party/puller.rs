@@ -71,6 +71,7 @@ pub(crate) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) ->
         compress: Compress::Never,
         hints: None,
         defer: false,
+        explains: false,
     }
 }
 
