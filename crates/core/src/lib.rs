@@ -15,6 +15,7 @@ pub mod error;
 pub mod event;
 mod file_tree;
 pub mod filter;
+mod foreign_location;
 pub mod journal;
 pub mod limit;
 pub mod location;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result, Side};
+use crate::foreign_location::advice;
 use crate::path::printable;
 
 /// The location of an end. This type parses and prints locations; it does not open them.
@@ -116,16 +117,13 @@ pub enum PlaceRoot {
     InsideIfDir(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
-/// URL schemes that are refused by name, so that they are not taken for a host.
-const OTHER_SCHEMES: [&str; 2] = ["smb", "rsync"];
-
 impl Location {
     /// Parses a location. As in rsync, a colon before the first slash makes it remote; write `./a:b` for a local file
     /// with a colon in its name. IPv6 addresses are in brackets.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] if it is empty, the host is missing or unsafe to hand to ssh, the port is no number,
-    /// or the scheme is not supported.
+    /// the scheme is not supported, or it is in the notation of another tool (`s3:bucket`, `host::module`, `C:\x`).
     pub fn parse(text: &[u8]) -> Result<Self> {
         let bad =
             |why: &str| Err(Error::new(ErrorKind::Usage, Side::Local, "read the location", why).on(text));
@@ -154,9 +152,9 @@ impl Location {
                     Err(why) => bad(why),
                 };
             }
-            if OTHER_SCHEMES.contains(&scheme.as_str()) {
-                return bad("this version of haul does not have ends of this kind");
-            }
+        }
+        if let Some(advice) = advice(text) {
+            return bad(&advice);
         }
         let host_end = if text[0] == b'[' || text.contains(&b'@') && find(text, b"@[").is_some() {
             find(text, b"]:").map(|at| at + 1)
@@ -313,6 +311,11 @@ mod tests {
             "gs://b:1/k",
             "s3://$web/k",
             "smb://h/k",
+            "word://h/k",
+            "s3:bucket/key",
+            "host::module/x",
+            "C:\\x",
+            "file:///x",
         ] {
             assert!(Location::parse(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -1,0 +1,189 @@
+//! Locations in the notation of other tools, and what to write instead.
+
+/// URL schemes of other tools, and what to write instead. `{}` is what follows the scheme.
+const SCHEMES: [(&[&str], &str); 10] = [
+    (&["s3a", "s3n"], "write s3://{}"),
+    (&["gcs"], "write gs://{}"),
+    (&["azure", "azblob", "azureblob", "wasb", "wasbs", "abfs", "abfss"], "write az://CONTAINER/KEY"),
+    (
+        &["b2", "r2", "minio", "oss", "cos", "obs", "swift", "wasabi"],
+        "write s3://{} and give the address of the store's S3 interface with --endpoint",
+    ),
+    (&["scp", "fish", "shell"], "write ssh://{}"),
+    (&["rsync"], "haul does not speak the rsync protocol: use host:PATH, over ssh"),
+    (&["smb", "cifs", "nfs", "afp"], "haul has no ends of this kind: mount the share and give its path"),
+    (
+        &["http", "https", "ftp", "ftps", "dav", "davs", "webdav"],
+        "haul does not copy from web and FTP servers: use curl or rclone, or sftp://host/PATH",
+    ),
+    (&["hdfs", "gdrive", "dropbox", "onedrive"], "haul has no ends of this kind: use rclone"),
+    (&["file"], "write the path itself, as in {}"),
+];
+
+/// Names that users of rclone give to stores: the scheme of haul, and whether the store needs --endpoint. No scheme
+/// means that haul has no end of this kind.
+const REMOTES: [(&[&str], &str, bool); 5] = [
+    (&["s3"], "s3", false),
+    (&["gs", "gcs"], "gs", false),
+    (&["az", "azureblob"], "az", false),
+    (&["b2", "r2"], "s3", true),
+    (&["gdrive", "dropbox", "onedrive"], "", false),
+];
+
+/// What to write instead of a location in the notation of another tool; `None` if it has none of these notations.
+pub(crate) fn advice(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    of_url(&text).or_else(|| of_windows(&text)).or_else(|| of_daemon(&text)).or_else(|| of_remote(&text))
+}
+
+fn of_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let starts = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !starts || !scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c)) {
+        return None;
+    }
+    let lower = scheme.to_ascii_lowercase();
+    if lower != scheme && ["ssh", "sftp", "s3", "gs", "az"].contains(&lower.as_str()) {
+        return Some(format!("write the scheme in lower case: {lower}://{rest}"));
+    }
+    let known = SCHEMES.iter().find(|(names, _)| names.contains(&lower.as_str()));
+    Some(match known {
+        Some((_, advice)) => advice.replace("{}", if rest.is_empty() { "..." } else { rest }),
+        None => format!(
+            "haul has no ends of this kind, only ssh://, sftp://, s3://, gs:// and az://; a local file is ./{text}"
+        ),
+    })
+}
+
+fn of_windows(text: &str) -> Option<String> {
+    let mut chars = text.chars();
+    let (first, second, third) = (chars.next()?, chars.next()?, chars.next());
+    if first == '\\' && second == '\\' && third.is_some_and(char::is_alphanumeric) && text[2..].contains('\\')
+    {
+        return Some("haul has no ends of this kind: mount the share and give its path".to_owned());
+    }
+    if second != ':' || !first.is_ascii_alphabetic() {
+        return None;
+    }
+    match third {
+        Some('\\') => Some("haul does not run on Windows: mount the drive and give its path".to_owned()),
+        Some('/') if first.is_ascii_uppercase() => Some(format!(
+            "haul does not run on Windows: mount the drive and give its path (for a host named {first}, write \
+             ssh://{first}{})",
+            &text[2..]
+        )),
+        _ => None,
+    }
+}
+
+/// `host::module`, and IPv6 addresses without brackets, which look alike.
+fn of_daemon(text: &str) -> Option<String> {
+    let (host, _) = text.split('/').next()?.split_once("::")?;
+    if host.contains([':', '[']) || (host.is_empty() && !text.starts_with("::")) {
+        return None;
+    }
+    let address = text.split('/').next()?.trim_end_matches(':');
+    let address = address.rsplit_once('@').map_or(address, |(_, address)| address);
+    if address.matches(':').count() > 1 && address.chars().all(|c| c.is_ascii_hexdigit() || c == ':') {
+        return Some(format!("write an IPv6 address in brackets: [{address}]:PATH"));
+    }
+    (!host.is_empty()).then(|| {
+        format!(
+            "haul does not speak the rsync protocol: use {host}:PATH, over ssh, with the path of the module"
+        )
+    })
+}
+
+/// `s3:bucket/key` and `:s3:bucket/key`.
+fn of_remote(text: &str) -> Option<String> {
+    let inline = text.strip_prefix(':');
+    let (name, path) = inline.unwrap_or(text).split_once(':')?;
+    let name = name.split(',').next().unwrap_or(name);
+    if path.is_empty() || (inline.is_none() && path.starts_with(['/', '~', '.'])) {
+        return None;
+    }
+    let (_, scheme, endpoint) = REMOTES.iter().find(|(names, ..)| names.contains(&name))?;
+    let url = format!("{scheme}://{}", path.trim_start_matches('/'));
+    let instead = match (scheme.is_empty(), endpoint) {
+        (true, _) => "haul has no ends of this kind: use rclone".to_owned(),
+        (false, true) => {
+            format!("write {url} and give the address of the store's S3 interface with --endpoint")
+        }
+        (false, false) => format!("write {url}"),
+    };
+    Some(format!("{instead} (for a host named {name}, write ssh://{name}/~/{path})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notations_of_other_tools_are_recognized() {
+        for (text, instead) in [
+            ("http://example.org/x", "curl"),
+            ("ftp://h/x", "curl"),
+            ("gcs://bucket/key", "write gs://bucket/key"),
+            ("azure://box/key", "az://CONTAINER/KEY"),
+            ("s3a://bucket/key", "write s3://bucket/key"),
+            ("b2://bucket/key", "--endpoint"),
+            ("file:///srv/x", "as in /srv/x"),
+            ("rsync://h/module/x", "use host:PATH"),
+            ("smb://h/share", "mount the share"),
+            ("scp://me@h/x", "write ssh://me@h/x"),
+            ("S3://bucket/key", "lower case: s3://bucket/key"),
+            ("word://x", "only ssh://, sftp://, s3://, gs:// and az://"),
+            ("C:\\Users\\x", "mount the drive"),
+            ("c:\\x", "mount the drive"),
+            ("D:/Users/x", "ssh://D/Users/x"),
+            ("\\\\server\\share", "mount the share"),
+            ("host::module/x", "use host:PATH"),
+            ("me@host::module", "use me@host:PATH"),
+            ("fe80::1:/x", "[fe80::1]:PATH"),
+            ("::1:/x", "[::1]:PATH"),
+            ("s3:bucket/key", "write s3://bucket/key (for a host named s3, write ssh://s3/~/bucket/key)"),
+            (":s3:bucket/key", "write s3://bucket/key"),
+            (":s3,provider=Minio:bucket", "write s3://bucket"),
+            ("gs:bucket", "write gs://bucket"),
+            ("gcs:bucket", "write gs://bucket"),
+            ("b2:bucket/x", "--endpoint"),
+            ("gdrive:docs", "use rclone"),
+        ] {
+            let said = advice(text.as_bytes());
+            let fits =
+                said.as_deref().is_some_and(|said| said.contains(instead) && !said.contains(['\n', '`']));
+            assert!(fits, "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn locations_of_haul_are_left_alone() {
+        for text in [
+            "/a b/c",
+            "./s3:x",
+            "./http://x",
+            "a/http://x",
+            "c:/srv/x",
+            "a:/x",
+            "db1:/var/lib/mysql/",
+            "me@db1:",
+            "db1:~/x:y",
+            "db1:a::b/c",
+            "db1:x/a::b",
+            "[::1]:/x",
+            "me@[fe80::1]:x",
+            "s3:/srv/x",
+            "s3:~/x",
+            "s3:",
+            "sftp:/srv/x",
+            "backup:bucket/key",
+            "1://x",
+            "a b://x",
+            "x\\y",
+            "::",
+            ":/x",
+        ] {
+            assert_eq!(advice(text.as_bytes()), None, "{text}");
+        }
+    }
+}
