@@ -71,7 +71,6 @@ pub(crate) struct SyncArgs {
     #[arg(long, help_heading = "Deletion")]
     pub(crate) ignore_errors: bool,
     /// Delete what SRC lacks, after the copy (default; all of rsync's --delete-* options are accepted)
-    #[arg(long, aliases = ["del", "delete-before", "delete-during", "delete-delay", "delete-after"],
-          help_heading = "Deletion")]
+    #[arg(long, help_heading = "Deletion")]
     pub(crate) delete: bool,
 }

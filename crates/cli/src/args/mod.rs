@@ -2,7 +2,6 @@
 //! values, `settings` converts them.
 
 mod accepted;
-mod advice;
 mod agent;
 mod cli;
 mod compress;
@@ -11,6 +10,7 @@ mod delta;
 mod encode;
 mod fifo;
 mod filter;
+mod foreign;
 mod full;
 mod get;
 mod hash;
@@ -39,7 +39,7 @@ mod snapshots;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use accepted::{AcceptedArgs, AcceptedByVerify};
+pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
 #[cfg(test)]
 pub(crate) use cli::Cli;

@@ -4,9 +4,10 @@ use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
 
-use super::cli::Cli;
+use super::cli::{self, Cli};
+use super::foreign;
 use super::refused::{Refused, refused};
 
 /// Commands in which `-h` beside other arguments is rsync's --human-readable.
@@ -22,6 +23,23 @@ pub(crate) fn command() -> Command {
                 .arg(readable.action(ArgAction::SetTrue).overrides_with("human-readable").hide(true))
         })
     })
+}
+
+/// The command line with the words of other tools that the given command accepts. Other commands get none: each word
+/// takes time.
+pub(super) fn parser(typed: &str) -> Command {
+    let name = foreign::canonical(typed);
+    let command = with_aliases(command());
+    if command.find_subcommand(name).is_none() {
+        return command;
+    }
+    command.mut_subcommand(name, foreign::define)
+}
+
+fn with_aliases(command: Command) -> Command {
+    let aliases = foreign::ALIASES.iter();
+    aliases
+        .fold(command, |command, (alias, name)| command.mut_subcommand(name, |command| command.alias(*alias)))
 }
 
 /// Whether the option checks its values: any type but text and paths.
@@ -61,14 +79,51 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(Refused::Line(line.to_owned()));
     }
-    let parsed = if alone { Cli::try_parse_from(&words) } else { attempt(&words) };
-    parsed.map_err(|error| refused(error, &words))
+    let parsed = if alone { read(with_aliases(Cli::command()), &words) } else { understood(&words)? };
+    let cli = parsed.map_err(|error| refused(error, &words))?;
+    match words.get(1).and_then(|typed| unlike(typed.to_str()?, &cli.command)) {
+        Some(line) => Err(Refused::Line(line.to_owned())),
+        None => Ok(cli),
+    }
+}
+
+fn understood(words: &[OsString]) -> Result<Result<Cli, clap::Error>, Refused> {
+    let typed = typed(words);
+    let parser = parser(typed);
+    let own = parser.find_subcommand(foreign::canonical(typed));
+    match own.and_then(|command| foreign::misplaced(command, words)) {
+        Some(line) => Err(Refused::Line(line)),
+        None => Ok(read(parser, words)),
+    }
+}
+
+/// Where a command of another tool differs from the command of haul that bears its name: what to do instead.
+fn unlike(typed: &str, command: &cli::Command) -> Option<&'static str> {
+    match (typed, command) {
+        ("cat", cli::Command::Get(args)) if args.file.is_some() || args.fifo_dir.is_some() => {
+            Some("`haul cat` prints one object on standard output: to write a file, use `haul get SRC FILE`")
+        }
+        ("mirror", cli::Command::Sync(args)) if !args.delete && !args.transfer.dry_run => Some(
+            "`haul mirror` needs --delete, because not every mirror deletes: use `haul copy SRC DST`, or `haul sync \
+             SRC DST` to delete too",
+        ),
+        _ => None,
+    }
+}
+
+fn typed(words: &[OsString]) -> &str {
+    words.get(1).and_then(|word| word.to_str()).unwrap_or_default()
+}
+
+fn read(parser: Command, words: &[OsString]) -> Result<Cli, clap::Error> {
+    parser.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
 }
 
 /// Parses a command line and returns clap's own errors.
 ///
 /// # Errors
 /// clap's.
+#[cfg(test)]
 pub(super) fn attempt(words: &[OsString]) -> Result<Cli, clap::Error> {
-    command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
+    read(parser(typed(words)), words)
 }

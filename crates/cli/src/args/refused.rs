@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::advice::{COMMANDS, OPTIONS};
+use super::foreign;
 
 /// A command line that was not accepted.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
     let command = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     Refused::Line(match error.kind() {
         ErrorKind::InvalidSubcommand => no_command(&error, &command),
-        ErrorKind::UnknownArgument => no_option(&error, &command),
+        ErrorKind::UnknownArgument => no_option(&error, &command, words),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => no_value(&error),
         ErrorKind::MissingRequiredArgument => missing(&error, &command),
         ErrorKind::ArgumentConflict if !about(&error).is_empty() => {
@@ -46,7 +46,9 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
             }
         }
         ErrorKind::TooManyValues if about(&error).starts_with('-') => {
-            format!("{} takes no value; `{}` was given", about(&error), given(&error))
+            let (name, value) = (about(&error), given(&error));
+            foreign::with_value(&command, &name, &value)
+                .unwrap_or_else(|| format!("{name} takes no value; `{value}` was given"))
         }
         ErrorKind::TooManyValues => too_many(&given(&error), &command),
         ErrorKind::InvalidUtf8 => "a text argument is not valid UTF-8".to_owned(),
@@ -66,7 +68,7 @@ fn no_command(error: &clap::Error, command: &str) -> String {
     if command != word {
         return format!("`{word}` is not a command of `haul {command}`: `haul {command} --help` lists them");
     }
-    if let Some((_, advice)) = COMMANDS.iter().find(|(names, _)| names.contains(&word.as_str())) {
+    if let Some(advice) = foreign::command_advice(&word) {
         return format!("`{word}` is not a command: {advice}");
     }
     if word.contains(['/', ':', '.']) {
@@ -78,7 +80,7 @@ fn no_command(error: &clap::Error, command: &str) -> String {
     }
 }
 
-fn no_option(error: &clap::Error, command: &str) -> String {
+fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
     let given = text(error, ContextKind::InvalidArg);
     let word = given.split(['=', ' ']).next().unwrap_or_default();
     if command.starts_with('-') {
@@ -89,12 +91,17 @@ fn no_option(error: &clap::Error, command: &str) -> String {
     if !given.starts_with('-') {
         return too_many(&given, command);
     }
-    if let Some(advice) = advice(command, word) {
-        return format!("`{word}` is not an option of `haul {command}`: {advice}");
+    let attached = words.iter().filter_map(|word| foreign::attached(command, word.to_str()?));
+    let other_tools = attached.chain(foreign::option_advice(command, word)).next();
+    if let Some(line) = other_tools {
+        return line;
     }
     match slip(word, &texts(error, ContextKind::SuggestedArg)) {
-        Some(meant) => format!("`{word}` is not an option of `haul {command}`; a similar one is `{meant}`"),
-        None => format!("`{word}` is not an option of `haul {command}`: `haul {command} --help` lists them"),
+        // A word of another tool is no typing error.
+        Some(meant) if !foreign::is_known(word) => {
+            format!("`{word}` is not an option of `haul {command}`; a similar one is `{meant}`")
+        }
+        _ => format!("`{word}` is not an option of `haul {command}`: `haul {command} --help` lists them"),
     }
 }
 
@@ -161,12 +168,6 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
         Some(ContextValue::StyledStr(text)) => vec![text.to_string()],
         _ => Vec::new(),
     }
-}
-
-/// The advice for an option of another tool.
-fn advice(command: &str, word: &str) -> Option<&'static str> {
-    let of = |at: &str| at.is_empty() || at.split(' ').any(|name| name == command);
-    OPTIONS.iter().find(|(at, names, _)| of(at) && names.contains(&word)).map(|(_, _, advice)| *advice)
 }
 
 /// The first suggestion that differs from `word` by a likely typing error: one letter in five, at least one.

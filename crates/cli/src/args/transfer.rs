@@ -47,7 +47,7 @@ pub(crate) struct TransferArgs {
     #[arg(long, help_heading = "Comparison")]
     pub(crate) ignore_existing: bool,
     /// Do not create files that DST lacks
-    #[arg(long, alias = "ignore-non-existing", help_heading = "Comparison")]
+    #[arg(long, help_heading = "Comparison")]
     pub(crate) existing: bool,
     /// Treat modification times that differ by at most N seconds as equal; -1 compares nanoseconds
     ///
@@ -87,7 +87,7 @@ pub(crate) struct TransferArgs {
     /// time. haul keeps no such record for network file systems and SFTP servers: after a crash of these, run the
     /// command once with --checksum. The next run resumes the large files of an interrupted run with --no-fsync only if
     /// the host did not restart since, and reads them back first.
-    #[arg(long, overrides_with = "fsync", help_heading = "Safety")]
+    #[arg(long, help_heading = "Safety")]
     pub(crate) no_fsync: bool,
     /// Do not read back the blocks of large files that an interrupted run left at DST
     ///
@@ -104,7 +104,7 @@ pub(crate) struct TransferArgs {
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
     /// Map owners and groups by name instead of by numeric ID
-    #[arg(long, overrides_with = "numeric-ids", help_heading = "Safety")]
+    #[arg(long, help_heading = "Safety")]
     pub(crate) owner_by_name: bool,
     /// Trust in the source.
     #[command(flatten)]

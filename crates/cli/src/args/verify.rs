@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{AcceptedByVerify, FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
+use super::{AcceptedArgs, FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -29,7 +29,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) manifest: Option<OsString>,
     /// rsync options for the default behaviour.
     #[command(flatten)]
-    pub(crate) accepted: AcceptedByVerify,
+    pub(crate) accepted: AcceptedArgs,
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -43,7 +43,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     };
     let link = LinkSettings::resolve(&args.link)?.explaining(args.output.json).with_stores(&args.store);
     link.check_endpoint(source.iter().chain([&destination]))?;
-    let console = Console::start(asked_for_progress(settings(&args.output), args.accepted.0), &start)?;
+    let console = Console::start(asked_for_progress(settings(&args.output), args.accepted), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);

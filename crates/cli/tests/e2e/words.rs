@@ -64,7 +64,8 @@ fn words_of_other_tools_end_with_2_and_one_line() {
         ("sync", "--numeric-ids-please", "is not an option"),
         ("sync", "-L", "symbolic links"),
         ("copy", "--trust-sender", "omit it"),
-        ("cp", "-r", "haul copy"),
+        ("cp", "--flatten", "keeps paths"),
+        ("mv", "-r", "haul copy"),
     ] {
         let run = scene.haul(command).arg(word).arg(slash(source.path())).arg(scene.join("dst")).finish();
         let run = run.expect_code(2);

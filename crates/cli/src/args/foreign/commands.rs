@@ -1,0 +1,50 @@
+//! Commands of other tools.
+
+/// Other names of commands of haul.
+pub(crate) const ALIASES: &[(&str, &str)] =
+    &[("cp", "copy"), ("check", "verify"), ("cat", "get"), ("mirror", "sync")];
+
+/// Commands that haul refuses, and what to run instead.
+pub(super) const COMMANDS: &[(&[&str], &str)] = &[
+    (&["scp", "copyto", "xcopy", "copyurl"], "use `haul copy SRC DST`"),
+    (&["rsync", "robocopy"], "use `haul copy SRC DST`, or `haul sync SRC DST` to delete too"),
+    (
+        &["rclone", "mscp", "fpsync", "s5cmd", "aws", "s3", "s3api", "mc", "xbcloud"],
+        "haul takes the options of that tool, not its name: use `haul copy SRC DST`",
+    ),
+    (
+        &["mv", "move", "moveto", "rename"],
+        "haul does not move: run `haul copy SRC DST` and `haul verify SRC DST`, then delete SRC",
+    ),
+    (&["cmp", "diff", "compare", "cryptcheck"], "use `haul verify SRC DST`"),
+    (&["download", "head", "select"], "use `haul get SRC`"),
+    (&["rcat", "upload", "pipe"], "use `haul put DST`"),
+    (&["doctor"], "use `haul probe --doctor SRC DST`"),
+    (&["version"], "use `haul --version`"),
+    (
+        &["du", "size", "ncdu", "tree", "analyze", "analyse", "stat", "about"],
+        "haul has no sums of objects: use `haul plan SRC` for a tree, `haul ls URL` for objects",
+    ),
+    (&["list", "dir", "lsl", "lsf", "lsd", "lsjson"], "use `haul ls URL`"),
+    (
+        &["del", "delete", "remove", "purge", "deletefile", "unlink", "rmdir", "rmdirs", "rb"],
+        "use `haul rm URL`",
+    ),
+    (&["cleanup"], "use `haul rm --incomplete URL`"),
+    (&["b3sum", "md5sum", "sha1sum", "sha256sum", "hashsum", "checksum"], "use `haul hash SRC`"),
+    (&["status", "ps", "history"], "use `haul jobs`"),
+    (
+        &["config", "configure", "alias", "listremotes"],
+        "haul has no configuration file; `haul help` lists its commands",
+    ),
+    (&["fpart", "partition", "split"], "use `haul plan --parts N SRC`"),
+    (&["bench", "benchmark", "speed", "speedtest"], "use `haul probe SRC DST`"),
+    (&["mb", "mkdir"], "haul creates directories as needed, and no buckets: use the provider's tools"),
+    (
+        &["presign", "share", "link", "website", "tag", "retention", "legalhold", "ilm", "bucket-version"],
+        "haul only copies, lists and removes objects: use the provider's tools",
+    ),
+    (&["run", "batch"], "haul has no command files: use a shell or xargs"),
+    (&["watch"], "haul has no watching: repeat the command with cron or a systemd timer"),
+    (&["bisync", "dedupe", "mount", "serve"], "haul copies in one direction only: use rclone"),
+];

@@ -1,0 +1,76 @@
+//! Finds words in the table, and words the advice.
+
+use super::behind::BEHIND;
+use super::commands::{ALIASES, COMMANDS};
+use super::word::{Tool, Verdict, Word};
+use super::{aws, rclone, robocopy, rsync, rsync_refused, ssh, tuning, xbcloud};
+
+/// Tools are named in an error only if there are few.
+const FEW: usize = 2;
+
+/// The whole table.
+pub(super) fn words() -> impl Iterator<Item = &'static Word> {
+    let files = [
+        rsync::WORDS,
+        rsync_refused::WORDS,
+        rclone::WORDS,
+        tuning::WORDS,
+        ssh::WORDS,
+        xbcloud::WORDS,
+        aws::WORDS,
+        robocopy::WORDS,
+    ];
+    files.into_iter().flatten()
+}
+
+/// The name in haul of a command.
+pub(crate) fn canonical(command: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == command).map_or(command, |(_, name)| name)
+}
+
+/// Whether a tool has this word, for whichever command.
+pub(crate) fn is_known(name: &str) -> bool {
+    words().any(|word| word.names.contains(&name))
+}
+
+/// The error for a refused option of another tool; `command` is as given.
+pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
+    let own = canonical(command);
+    let refused = words().find_map(|word| match word.verdict {
+        Verdict::Hint(advice) if word.at.contains(&own) && word.names.contains(&name) => {
+            Some((word.tools, advice))
+        }
+        _ => None,
+    });
+    refused.map(|(tools, advice)| {
+        format!("`{name}`{} is not an option of `haul {command}`: {advice}", of(tools))
+    })
+}
+
+/// The advice for a command of another tool.
+pub(crate) fn command_advice(command: &str) -> Option<&'static str> {
+    COMMANDS.iter().find(|(names, _)| names.contains(&command)).map(|(_, advice)| *advice)
+}
+
+/// The error for a value that another tool takes behind `name`, which is an option without value in haul.
+pub(crate) fn with_value(command: &str, name: &str, value: &str) -> Option<String> {
+    let own = canonical(command);
+    let rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
+    let row = rows.into_iter().find(|row| row.shape.fits(value))?;
+    Some(format!("`{name} {value}`{} is not an option of `haul {command}`: {}", of(row.tools), row.advice))
+}
+
+/// The same for a value without a blank before it, as in `-P2222`: clap reports its first letter as an option.
+pub(crate) fn attached(command: &str, word: &str) -> Option<String> {
+    if word.starts_with("--") || !word.starts_with('-') || !word.is_char_boundary(2) {
+        return None;
+    }
+    let (name, value) = word.split_at_checked(2)?;
+    with_value(command, name, value)
+}
+
+/// ` of rsync and rclone`.
+fn of(tools: &[Tool]) -> String {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    if names.len() > FEW { String::new() } else { format!(" of {}", names.join(" and ")) }
+}

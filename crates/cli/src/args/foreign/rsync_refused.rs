@@ -1,0 +1,335 @@
+//! Words of rsync that haul refuses, with what to do instead.
+
+use super::word::Tool::{Aws, Mc, Rclone, Rsync, S5cmd};
+use super::word::Verdict::Hint;
+use super::word::{COMPARES, HOSTS, READS, REPORTS, TREES, Word, word};
+
+const NO_DELETE: &str = "`haul copy` never deletes; `haul sync` does";
+const KEPT: &str = "haul always keeps modes, owners, times, links, ACLs and attributes; it reports what it cannot set, and fails only with --strict";
+const FOUND: &str =
+    "haul adapts compression itself: omit it (--compress takes auto, none, lz4, zstd and zstd:LEVEL)";
+const NO_SETTING: &str = "haul has no such setting, because it does not use rsync's protocol: omit it";
+const JSON: &str = "use --json for machine-readable output";
+const BACKUPS: &str = "haul keeps no backups of replaced or deleted files: snapshot DST, or copy it first";
+const LINKS: &str =
+    "haul copies symbolic links as links; it can neither follow nor skip them all (give the target as SRC)";
+const SAME: &str = "haul skips files of the same size and time; -c compares their content";
+const TEMPORARY: &str =
+    "haul writes a temporary file in the same directory and renames each file when it is complete: omit it";
+const EARLIER: &str = "haul cannot hard-link to or compare with files of an earlier copy";
+const FILTERS: &str =
+    "use --exclude, --include, --exclude-from and --include-from; the first matching rule wins";
+const END_TIME: &str = "haul has no end time: use `timeout -s INT 2h haul ...`; the same command resumes";
+const DIGEST: &str = "haul always verifies every file with BLAKE3: omit it";
+
+pub(super) const WORDS: &[Word] = &[
+    word(
+        &["--delete-after", "--delete-before", "--delete-during", "--delete-delay", "--del"],
+        &[Rsync, Rclone],
+        &["copy"],
+        Hint(NO_DELETE),
+    ),
+    word(&["--delete"], &[Rsync, Aws, S5cmd], &["copy"], Hint(NO_DELETE)),
+    word(&["--remove"], &[Mc], &["copy"], Hint(NO_DELETE)),
+    word(&["--max-delete", "--ignore-errors"], &[Rsync, Rclone], &["copy"], Hint(NO_DELETE)),
+    word(
+        &["--delete-excluded"],
+        &[Rsync, Rclone],
+        &["sync"],
+        Hint("haul never deletes excluded files: delete them yourself, or drop the rule"),
+    ),
+    word(&["--delete-excluded"], &[Rsync, Rclone], &["copy"], Hint(NO_DELETE)),
+    word(
+        &["--delete-missing-args", "--ignore-missing-args"],
+        &[Rsync],
+        TREES,
+        Hint("haul reports a missing source as a failure and copies the others"),
+    ),
+    word(
+        &["--force"],
+        &[Rsync],
+        &["copy"],
+        Hint(
+            "haul replaces an empty directory with a file, never a directory with entries; `haul sync` does",
+        ),
+    ),
+    word(
+        &["--force"],
+        &[Rsync],
+        &["sync"],
+        Hint("haul always replaces a directory of DST with a file of the same name: omit it"),
+    ),
+    word(&["--compress-level", "--zl"], &[Rsync], TREES, Hint("use --compress zstd:LEVEL")),
+    word(
+        &["--compress-threads", "--skip-compress", "--old-compress", "--new-compress", "--zz", "--zt"],
+        &[Rsync],
+        TREES,
+        Hint(FOUND),
+    ),
+    word(
+        &["-R", "--relative", "--no-implied-dirs"],
+        &[Rsync],
+        &["copy"],
+        Hint(
+            "haul keeps the paths of --files-from; otherwise give SRC/ and the full DST (what `cp -R` does, haul always does)",
+        ),
+    ),
+    word(&["-R", "--relative", "--no-implied-dirs"], &[Rsync], &["sync"], Hint("give SRC/ and the full DST")),
+    word(
+        &["--append", "--append-verify"],
+        &[Rsync],
+        TREES,
+        Hint("haul sends only the new end of a file that grew (see --delta): omit it"),
+    ),
+    word(
+        &["-B", "--block-size", "--checksum-seed", "-y", "--fuzzy"],
+        &[Rsync],
+        TREES,
+        Hint("--delta compares 16 KiB blocks with the file of the same name"),
+    ),
+    word(
+        &["-v", "--verbose"],
+        &[Rsync, Rclone, Mc],
+        &["verify"],
+        Hint("`haul verify` names every difference: omit it"),
+    ),
+    word(
+        &["-v", "--verbose"],
+        &[Rsync, Rclone, Mc],
+        &["hash", "put", "get", "ls", "rm", "plan", "probe"],
+        Hint("haul lists each entry only in `haul copy` and `haul sync`: omit it"),
+    ),
+    word(
+        &["-i", "--itemize-changes"],
+        &[Rsync],
+        TREES,
+        Hint("use -v, or -n to show what would be done (for a key of ssh, use -e 'ssh -i KEY')"),
+    ),
+    word(
+        &["-i"],
+        &[Rsync],
+        &["verify", "hash", "plan", "probe"],
+        Hint("for a key of ssh, use -e 'ssh -i KEY'"),
+    ),
+    word(&["--out-format", "--log-format", "--log-file-format"], &[Rsync], REPORTS, Hint(JSON)),
+    word(&["--debug"], &[Rsync, Aws, Mc], REPORTS, Hint(JSON)),
+    word(&["--backup"], &[Rsync], TREES, Hint(BACKUPS)),
+    word(&["--backup-dir", "--suffix"], &[Rsync, Rclone], TREES, Hint(BACKUPS)),
+    word(&["--copy-links"], &[Rsync, Rclone], READS, Hint(LINKS)),
+    word(&["--copy-unsafe-links", "-k", "--copy-dirlinks", "--munge-links"], &[Rsync], READS, Hint(LINKS)),
+    word(&["--follow-symlinks"], &[Aws], READS, Hint(LINKS)),
+    word(&["--no-follow-symlinks"], &[Aws, S5cmd], READS, Hint(LINKS)),
+    word(
+        &["-K", "--keep-dirlinks"],
+        &[Rsync],
+        TREES,
+        Hint("haul never writes through a symbolic link at DST: give the directory it points to as DST"),
+    ),
+    word(
+        &["-d", "--dirs", "--old-dirs", "--no-recursive", "--no-r"],
+        &[Rsync],
+        COMPARES,
+        Hint("haul always copies directories with their contents: use --exclude"),
+    ),
+    word(
+        &["--no-inc-recursive", "--no-i-r"],
+        &[Rsync],
+        COMPARES,
+        Hint("haul always copies while it scans: omit it"),
+    ),
+    word(
+        &[
+            "--no-links",
+            "--no-l",
+            "--no-perms",
+            "--no-p",
+            "--no-times",
+            "--no-t",
+            "--no-group",
+            "--no-g",
+            "--no-owner",
+            "--no-o",
+            "--no-acls",
+            "--no-A",
+            "--no-xattrs",
+            "--no-X",
+            "--no-hard-links",
+            "--no-H",
+            "--no-sparse",
+            "--no-S",
+            "-O",
+            "--omit-dir-times",
+            "--no-O",
+            "--omit-link-times",
+        ],
+        &[Rsync],
+        TREES,
+        Hint(KEPT),
+    ),
+    word(&["--no-D", "--no-specials", "--drop-D"], &[Rsync], TREES, Hint("use --no-devices, or --exclude")),
+    word(
+        &[
+            "--chmod",
+            "--chown",
+            "--usermap",
+            "--groupmap",
+            "-E",
+            "--executability",
+            "-N",
+            "--crtimes",
+            "--super",
+            "--fake-super",
+            "--copy-as",
+        ],
+        &[Rsync],
+        TREES,
+        Hint("haul copies modes and owners as they are (--owner-by-name maps owners by name)"),
+    ),
+    word(
+        &["--copy-devices", "--write-devices"],
+        &[Rsync],
+        TREES,
+        Hint("haul copies device nodes, not the content of devices"),
+    ),
+    word(&["--ignore-times"], &[Rsync, Rclone], TREES, Hint(SAME)),
+    word(&["--ignore-size"], &[Rclone], TREES, Hint(SAME)),
+    word(&["-T", "--temp-dir", "--partial-dir", "--delay-updates"], &[Rsync], TREES, Hint(TEMPORARY)),
+    word(&["--partial-suffix"], &[Rclone], TREES, Hint(TEMPORARY)),
+    word(&["--compare-dest", "--copy-dest"], &[Rsync, Rclone], TREES, Hint(EARLIER)),
+    word(&["--link-dest"], &[Rsync], TREES, Hint(EARLIER)),
+    word(
+        &["--remove-source-files", "--remove-sent-files"],
+        &[Rsync],
+        TREES,
+        Hint("haul never deletes at the source: run `haul verify SRC DST`, then delete it yourself"),
+    ),
+    word(&["--prune-empty-dirs"], &[Rsync], TREES, Hint("haul copies empty directories too; use --exclude")),
+    word(&["-f", "--filter"], &[Rsync, Rclone], HOSTS, Hint(FILTERS)),
+    word(&["--cvs-exclude"], &[Rsync], HOSTS, Hint(FILTERS)),
+    word(&["--exclude-if-present", "--filter-from", "--files-from-raw"], &[Rclone], HOSTS, Hint(FILTERS)),
+    word(
+        &["--files-from"],
+        &[Rsync, Rclone],
+        &["sync", "verify", "hash", "plan", "probe"],
+        Hint("only `haul copy` takes lists; use --exclude and --include"),
+    ),
+    word(&["--rsync-path"], &[Rsync], HOSTS, Hint("use --remote-haul PATH")),
+    word(&["--address"], &[Rsync], HOSTS, Hint("use --bind ADDRESS")),
+    word(
+        &["--sockopts", "--blocking-io", "--outbuf", "-8", "--8-bit-output", "--stderr", "--remote-option"],
+        &[Rsync],
+        HOSTS,
+        Hint(NO_SETTING),
+    ),
+    word(
+        &["-M"],
+        &[Rsync, Rclone],
+        TREES,
+        Hint("haul has no remote options, and always keeps metadata: omit it"),
+    ),
+    word(&["--protocol"], &[Rsync], HOSTS, Hint("haul on both hosts has the same version: omit it")),
+    word(
+        &["--password-file", "--early-input", "--daemon"],
+        &[Rsync],
+        HOSTS,
+        Hint("haul does not speak the rsync protocol: use host:PATH, over ssh"),
+    ),
+    word(
+        &["--trust-sender", "--old-args", "--insecure-links", "--confine-root"],
+        &[Rsync],
+        HOSTS,
+        Hint("haul checks all that another host sends, and passes no path to a shell: omit it"),
+    ),
+    word(&["--max-alloc"], &[Rsync], HOSTS, Hint("use --max-memory SIZE")),
+    word(&["--list-only"], &[Rsync], TREES, Hint("use -n")),
+    word(
+        &["--write-batch", "--only-write-batch", "--read-batch"],
+        &[Rsync],
+        TREES,
+        Hint("haul has no batch files, because it compares with each DST: run it once per DST"),
+    ),
+    word(
+        &["--iconv"],
+        &[Rsync],
+        TREES,
+        Hint(
+            "haul has no conversion of names, because it keeps every byte; `haul plan --target-kind KIND SRC` lists those that a target cannot hold",
+        ),
+    ),
+    word(
+        &["--preallocate", "--open-noatime", "--ignore-non-files"],
+        &[Rsync],
+        TREES,
+        Hint("haul has no such setting: it chooses itself how it reads and writes files"),
+    ),
+    word(&["--stop-after", "--stop-at", "--time-limit"], &[Rsync], TREES, Hint(END_TIME)),
+    word(&["--max-duration", "--cutoff-mode"], &[Rclone], TREES, Hint(END_TIME)),
+    word(&["--checksum-choice", "--cc"], &[Rsync], COMPARES, Hint(DIGEST)),
+    word(&["--hash"], &[Rclone], COMPARES, Hint(DIGEST)),
+    word(
+        &["--no-human-readable", "--no-h"],
+        &[Rsync],
+        REPORTS,
+        Hint("haul always prints readable sizes; --json has bytes"),
+    ),
+    word(
+        &["--size-only", "-u", "--update"],
+        &[Rsync, Rclone, Aws],
+        &["verify"],
+        Hint("`haul verify` always compares content; `haul copy -n --size-only SRC DST` compares sizes"),
+    ),
+    word(
+        &["-z", "--compress"],
+        &[Rsync],
+        &["verify", "hash", "plan", "probe"],
+        Hint("it sends no content: omit it"),
+    ),
+    word(&["-0"], &[Rsync], &["get", "put", "ls", "rm"], Hint("it reads no list: omit it")),
+    word(
+        &["--bwlimit"],
+        &[Rsync, Rclone],
+        &["put", "get", "verify", "hash"],
+        Hint("haul limits the bandwidth only of `haul copy` and `haul sync`"),
+    ),
+    word(
+        &["--exclude", "--include"],
+        &[Rclone, Aws, S5cmd],
+        &["put", "get", "ls", "rm"],
+        Hint("only commands for trees have filters, as in `haul copy --exclude PATTERN SRC DST`"),
+    ),
+    word(
+        &["-e", "--rsh"],
+        &[Rsync],
+        &["put", "get", "ls", "rm"],
+        Hint("it uses object stores, not ssh: omit it"),
+    ),
+    word(
+        &["-a", "--archive"],
+        &[Rsync, Mc],
+        &["hash", "plan", "probe", "put", "get", "rm"],
+        Hint("haul always does that in `haul copy`: omit it"),
+    ),
+    word(
+        &["-r", "--recursive"],
+        &[Rsync, Mc],
+        &["hash", "plan", "probe", "put", "get"],
+        Hint(
+            "haul reads a directory with all its contents, and `haul put` and `haul get` one object: omit it",
+        ),
+    ),
+    word(&["--progress"], &[Rsync, Rclone], &["ls", "rm"], Hint("it shows no progress: omit it")),
+    word(&["-P"], &[Rsync, Rclone], &["put", "get", "hash", "plan", "probe"], Hint("use --progress")),
+    word(&["-q", "--quiet"], &[Rsync, Rclone, Aws], &["ls"], Hint("it prints only the list: omit it")),
+    word(
+        &["-n", "--dry-run"],
+        &[Rsync, Rclone, S5cmd],
+        &["hash", "ls", "probe"],
+        Hint("it changes nothing at SRC: omit it"),
+    ),
+    word(
+        &["-n", "--dry-run"],
+        &[Rsync, Rclone, S5cmd],
+        &["get"],
+        Hint("it has no dry run: `haul ls URL` lists the object"),
+    ),
+];

@@ -1,0 +1,105 @@
+//! Words of other tools that look like locations: values of options that take none in haul, and options of robocopy.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::{Arg, Command};
+
+use super::lookup::{canonical, option_advice, with_value};
+use super::word::{Tool, Verdict};
+
+/// A word of the command line that is no option.
+struct Found<'a> {
+    text: &'a OsStr,
+    /// The option right before it: it takes no value.
+    after: Option<String>,
+}
+
+/// The error for the first word that is no location: `-P 2222` of scp, `/MIR` of robocopy. A word that names an existing
+/// file is a location.
+pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String> {
+    let typed = words.get(1)?.to_str()?;
+    let found = locations(command, words.get(2..)?);
+    let (_, sources) = found.split_last()?;
+    // rsync's `-p 2024` behind the sources may name a new destination; a source that does not exist fails anyway.
+    let value = sources.iter().find_map(|word| with_value(typed, word.after.as_deref()?, absent(word.text)?));
+    value.or_else(|| {
+        let switches = || found.iter().filter_map(|word| switch(typed, word.text));
+        let ends = found.len() - switches().count();
+        // A single letter may name a new destination; a longer name in capitals hardly does.
+        let (name, text) = switches().find(|(name, _)| ends >= 2 || name.len() > 2)?;
+        let advice = option_advice(typed, name)?.replacen(name, text, 1);
+        Some(format!("{advice} (a directory of this name is {text}/)"))
+    })
+}
+
+/// The text, if no file has this name.
+fn absent(text: &OsStr) -> Option<&str> {
+    text.to_str().filter(|text| Path::new(text).symlink_metadata().is_err())
+}
+
+/// The option of robocopy that a word is: its name in the table, and the word.
+fn switch<'a>(command: &str, text: &'a OsStr) -> Option<(&'static str, &'a str)> {
+    let text = absent(text).filter(|text| text.starts_with('/'))?;
+    // Only in capitals: `/dst` is a path.
+    let name = text.split(':').next().unwrap_or(text);
+    let own = canonical(command);
+    let mut words = super::lookup::words().filter(|word| {
+        word.tools == [Tool::Robocopy] && word.at.contains(&own) && matches!(word.verdict, Verdict::Hint(_))
+    });
+    words.find_map(|word| word.names.iter().find(|other| **other == name)).map(|name| (*name, text))
+}
+
+/// The locations among the words behind a command.
+fn locations<'a>(command: &Command, words: &'a [OsString]) -> Vec<Found<'a>> {
+    let (mut found, mut words, mut after) = (Vec::new(), words.iter(), None);
+    while let Some(word) = words.next() {
+        let bytes = word.as_encoded_bytes();
+        if bytes == b"--" {
+            break;
+        }
+        // fpsync's '-achv --delete' is a value.
+        let is_option = bytes.len() > 1 && bytes[0] == b'-' && !(after.is_some() && bytes.contains(&b' '));
+        let Some(text) = word.to_str().filter(|_| is_option) else {
+            found.push(Found { text: word, after: after.take() });
+            continue;
+        };
+        after = None;
+        match last_option(command, text) {
+            Some((name, true)) => drop((name, words.next())),
+            Some((name, false)) => after = Some(name),
+            None => {}
+        }
+    }
+    found
+}
+
+/// The last option of a word, and whether its value is the next word. `None` if the value is in the word.
+fn last_option(command: &Command, word: &str) -> Option<(String, bool)> {
+    let takes = |arg: &Arg| {
+        let required = arg.get_num_args().is_none_or(|count| count.min_values() > 0);
+        arg.get_action().takes_values() && required && !arg.is_require_equals_set()
+    };
+    if let Some(long) = word.strip_prefix("--") {
+        let arg = (!long.contains('=')).then(|| command.get_arguments().find(|arg| has_long(arg, long)))?;
+        return Some((word.to_owned(), arg.is_some_and(takes)));
+    }
+    let letters = word.get(1..)?;
+    let mut last = None;
+    for (at, letter) in letters.char_indices() {
+        let arg = command.get_arguments().find(|arg| has_short(arg, letter));
+        if arg.is_some_and(takes) {
+            return (at + letter.len_utf8() == letters.len()).then(|| (format!("-{letter}"), true));
+        }
+        last = Some((format!("-{letter}"), false));
+    }
+    last
+}
+
+fn has_long(arg: &Arg, long: &str) -> bool {
+    arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
+}
+
+fn has_short(arg: &Arg, short: char) -> bool {
+    arg.get_short() == Some(short) || arg.get_all_short_aliases().is_some_and(|all| all.contains(&short))
+}

@@ -1,0 +1,131 @@
+//! Words of ssh, scp, mscp and fpsync.
+
+use super::word::Tool::{Fpsync, Mc, Mscp, Rclone, Rsync, Scp};
+use super::word::Verdict::Hint;
+use super::word::{HOSTS, OBJECTS, TREES, Word, word};
+
+const SSH: &str = "give options of ssh with -e, as in -e 'ssh -p 2222 -i KEY', or in ssh_config";
+const STREAMS_AND_LS: &[&str] = &["put", "get", "ls"];
+const NO_SSH: &str = "it uses object stores, not ssh: omit it";
+
+pub(super) const WORDS: &[Word] = &[
+    word(&["--port", "-4", "--ipv4", "-6", "--ipv6"], &[Rsync, Scp, Mscp], HOSTS, Hint(SSH)),
+    word(
+        &["--contimeout"],
+        &[Rsync, Rclone],
+        HOSTS,
+        Hint("use --timeout SECONDS, and for the login -e 'ssh -o ConnectTimeout=SECONDS'"),
+    ),
+    word(&["--contimeout"], &[Rclone], OBJECTS, Hint("use --timeout SECONDS")),
+    word(&["-F", "-J", "-i", "-Q", "--identity-file"], &[Scp, Mscp], STREAMS_AND_LS, Hint(NO_SSH)),
+    word(&["-Q", "--identity-file"], &[Scp, Mscp], HOSTS, Hint(SSH)),
+    word(&["-F", "-J"], &[Scp, Mscp], &["verify", "hash", "plan", "probe"], Hint(SSH)),
+    // Short names that tools use for different things.
+    word(
+        &["-F"],
+        &[Rsync, Scp],
+        TREES,
+        Hint("use --exclude and --exclude-from; for a configuration of ssh, use -e 'ssh -F FILE'"),
+    ),
+    word(
+        &["-J"],
+        &[Rsync, Scp],
+        TREES,
+        Hint("haul always keeps the times of links; for a jump host of ssh, use -e 'ssh -J HOST'"),
+    ),
+    word(
+        &["-C"],
+        &[Rsync, Scp],
+        TREES,
+        Hint(
+            "use --exclude PATTERN; for the compression of ssh, omit it, as haul compresses if that is faster",
+        ),
+    ),
+    word(
+        &["-L"],
+        &[Rsync, Mscp],
+        TREES,
+        Hint(
+            "haul copies symbolic links as links; it cannot follow them (for the limit of mscp, use --bwlimit RATE)",
+        ),
+    ),
+    word(
+        &["-L"],
+        &[Rsync],
+        &["verify", "hash"],
+        Hint("haul reads symbolic links as links; it cannot follow them"),
+    ),
+    word(
+        &["-b"],
+        &[Rsync, Mscp],
+        TREES,
+        Hint("haul keeps no backups of replaced files (the buffers of mscp: haul adapts them itself)"),
+    ),
+    word(
+        &["-m"],
+        &[Rsync, Mscp],
+        TREES,
+        Hint("haul copies empty directories too: use --exclude (the CPUs of mscp: use `taskset`)"),
+    ),
+    word(
+        &["-I"],
+        &[Rsync, Mscp],
+        TREES,
+        Hint(
+            "haul skips files of the same size and time; -c compares their content (the logins of mscp: haul paces them itself)",
+        ),
+    ),
+    word(
+        &["-w"],
+        &[Fpsync, Mc],
+        TREES,
+        Hint(
+            "haul has no workers and no watching: run it on each host, with the lists of `haul plan --parts N --lists PREFIX SRC`, or repeat it with cron",
+        ),
+    ),
+    word(&["-p", "-o"], &[Scp, Mscp], &["hash", "plan", "probe"], Hint(SSH)),
+    word(
+        &["-3"],
+        &[Scp],
+        TREES,
+        Hint("haul copies between two hosts directly, or through this one: omit it"),
+    ),
+    word(&["--congestion-control"], &[Mscp], HOSTS, Hint("use --congestion NAME")),
+    word(&["-g"], &[Mscp], &["hash", "plan", "probe"], Hint("use --congestion NAME")),
+    word(
+        &["-w"],
+        &[Fpsync],
+        &["verify"],
+        Hint("haul runs between two ends: start one `haul verify` for each host"),
+    ),
+    word(
+        &["-W"],
+        &[Mscp, Fpsync],
+        &["verify", "hash", "plan", "probe"],
+        Hint("haul has no checkpoints and no hooks: the same command resumes"),
+    ),
+    word(&["-b"], &[Fpsync], &["plan"], Hint("use -x, which does not cross into other file systems")),
+    word(&["-s"], &[Fpsync], &["plan"], Hint("use --part-size SIZE")),
+    word(&["-n"], &[Fpsync], &["plan"], Hint("use --parts N")),
+    word(&["-y"], &[Fpsync], &["plan"], Hint("use --include PATTERN and --exclude PATTERN")),
+    word(
+        &["-L"],
+        &[Fpsync],
+        &["plan"],
+        Hint(
+            "haul has no live lists: it writes all lists with --lists PREFIX, or copies while it scans with `haul copy SRC DST`",
+        ),
+    ),
+    word(
+        &["-E", "-D", "-Z"],
+        &[Fpsync],
+        &["plan"],
+        Hint("haul always lists empty directories and never splits by directory: omit it"),
+    ),
+    word(
+        &["-d"],
+        &[Fpsync],
+        &["plan"],
+        Hint("haul has no splitting by depth: --parts N balances bytes and entries"),
+    ),
+];

@@ -1,0 +1,383 @@
+//! The whole table: each accepted word means what it says, each refused one names what exists.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use clap::{Arg, Command};
+
+use super::behind::{BEHIND, Shape};
+use super::commands::{ALIASES, COMMANDS};
+use super::lookup::words;
+use super::word::{ALL, Tool, Verdict, Word};
+use crate::args::Refused;
+use crate::args::parse::parser;
+
+/// Locations that each command accepts.
+fn ends(command: &str) -> &'static [&'static str] {
+    match command {
+        "copy" | "sync" | "verify" | "probe" => &["a", "b"],
+        "hash" | "plan" => &["a"],
+        _ => &["s3://bucket/key"],
+    }
+}
+
+/// A value that each option of haul that has other names accepts, with the options that it requires.
+const SAMPLES: [(&str, &str, &[&str]); 6] = [
+    ("--endpoint", "http://h:1", &[]),
+    ("--region", "r", &[]),
+    ("--storage-class", "c", &[]),
+    ("--sse", "AES256", &[]),
+    ("--sse-kms-key-id", "k", &["--sse=aws:kms"]),
+    ("--compress", "zstd:3", &[]),
+];
+
+/// What a command line means: all values of the parser.
+fn meaning(command: &str, words: &[&str]) -> Result<String, String> {
+    let all = ["haul", command].into_iter().chain(words.iter().copied()).chain(ends(command).iter().copied());
+    match crate::args::parse(all.map(OsString::from)) {
+        Ok(cli) => Ok(format!("{:?}", cli.command)),
+        Err(refused) if refused.exit_code() != 2 => panic!("{command} {words:?}: {refused:?}"),
+        Err(Refused::Line(line)) => Err(line),
+        Err(Refused::Parser(error)) => panic!("{command} {words:?}: {error}"),
+    }
+}
+
+#[track_caller]
+fn same(command: &str, words: &[&str], as_words: &[&str]) {
+    let expected = meaning(command, as_words).unwrap_or_else(|line| panic!("{command} {as_words:?}: {line}"));
+    assert_eq!(meaning(command, words), Ok(expected), "haul {command} {words:?} is unlike {as_words:?}");
+}
+
+fn own(name: &str) -> Command {
+    parser(name).find_subcommand(name).cloned().unwrap_or_else(|| panic!("{name} is no command"))
+}
+
+/// The option of a command with this name; `hidden` names count too.
+fn option(command: &Command, name: &str) -> Option<Arg> {
+    let is_short = |arg: &Arg| {
+        let mut letters = name.strip_prefix('-').unwrap_or_default().chars();
+        let (first, second) = (letters.next(), letters.next());
+        second.is_none() && first.is_some() && arg.get_short() == first
+    };
+    let is_long = |arg: &Arg| name.strip_prefix("--").is_some_and(|long| arg.get_long() == Some(long));
+    command.get_arguments().find(|arg| is_long(arg) || is_short(arg)).cloned()
+}
+
+fn names_at() -> impl Iterator<Item = (&'static Word, &'static str, &'static str)> {
+    words().flat_map(|word| {
+        word.at.iter().flat_map(move |at| word.names.iter().map(move |name| (word, *at, *name)))
+    })
+}
+
+#[test]
+fn there_are_hundreds_of_words_of_all_tools() {
+    let names: HashSet<&str> = words().flat_map(|word| word.names.iter().copied()).collect();
+    assert!(names.len() > 400, "{}", names.len());
+    for tool in Tool::ALL {
+        let count =
+            words().filter(|word| word.tools.contains(&tool)).map(|word| word.names.len()).sum::<usize>();
+        assert!(count >= 10, "{tool:?}: {count}");
+    }
+}
+
+#[test]
+fn each_word_has_one_row_for_a_command() {
+    let mut seen = HashSet::new();
+    let twice: Vec<(&str, &str)> =
+        names_at().map(|(_, at, name)| (at, name)).filter(|place| !seen.insert(*place)).collect();
+    assert!(twice.is_empty(), "{twice:?} are twice in the table");
+    assert!(seen.iter().all(|(at, _)| ALL.contains(at)));
+}
+
+#[test]
+fn the_definitions_with_all_words_are_valid() {
+    for name in ALL {
+        parser(name).debug_assert();
+    }
+}
+
+#[test]
+fn accepted_words_mean_what_the_table_says() {
+    for (word, at, name) in names_at() {
+        match word.verdict {
+            Verdict::Hint(_) => {}
+            Verdict::Default => same(at, &[name], &[]),
+            Verdict::Undoes(option) => {
+                same(at, &[name], &[]);
+                same(at, &[option, name], &[]);
+                same(at, &[name, option], &[option]);
+            }
+            Verdict::Means(option, value) => {
+                let given = format!("{option}={value}");
+                same(at, &[name], &[&given]);
+                assert_ne!(meaning(at, &[&given]), meaning(at, &[]), "{option}={value} is the default");
+            }
+            Verdict::DefaultValue(values) => {
+                for value in values {
+                    same(at, &[name, value], &[]);
+                    same(at, &[&format!("{name}={value}")], &[]);
+                }
+                assert!(meaning(at, &[name, "other-value"]).is_err_and(|line| line.contains(values[0])));
+            }
+            Verdict::Same(option) => same_as(at, name, option),
+        }
+    }
+}
+
+fn same_as(at: &str, name: &str, option: &str) {
+    let target = super::tests::option(&own(at), option).unwrap_or_else(|| panic!("{at} has no {option}"));
+    if !target.get_action().takes_values() {
+        same(at, &[name], &[option]);
+        return;
+    }
+    let (_, value, required) = SAMPLES
+        .into_iter()
+        .find(|sample| sample.0 == option)
+        .unwrap_or_else(|| panic!("a sample for {option}"));
+    let with = |words: &[&'static str]| -> Vec<String> {
+        required.iter().chain(words).map(|word| (*word).to_owned()).collect()
+    };
+    let expected = [with(&[]), vec![format!("{option}={value}")]].concat();
+    for form in [vec![format!("{name}={value}")], vec![name.to_owned(), value.to_owned()]] {
+        let form = [with(&[]), form].concat();
+        let text = |words: &[String]| words.to_vec();
+        let (form, expected) = (text(&form), text(&expected));
+        let form: Vec<&str> = form.iter().map(String::as_str).collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        same(at, &form, &expected);
+    }
+}
+
+#[test]
+fn refused_words_get_one_line_with_the_advice_of_the_table() {
+    for (word, at, name) in names_at() {
+        let Verdict::Hint(advice) = word.verdict else { continue };
+        let forms = if name.starts_with("--") {
+            vec![vec![name.to_owned()], vec![format!("{name}=x")], vec![name.to_owned(), "x".to_owned()]]
+        } else {
+            vec![vec![name.to_owned()]]
+        };
+        for form in forms {
+            let form: Vec<&str> = form.iter().map(String::as_str).collect();
+            let line = meaning(at, &form).err().unwrap_or_else(|| panic!("haul {at} {form:?} is accepted"));
+            assert!(line.starts_with(&format!("`{name}`")) && line.contains(advice), "{at} {form:?}: {line}");
+            assert!(!line.contains('\n') && !line.contains("similar"), "{at} {form:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_known_word_never_gets_a_guess() {
+    let names: HashSet<&str> = words().flat_map(|word| word.names.iter().copied()).collect();
+    for name in names {
+        for at in ["copy", "put", "ls", "jobs"] {
+            let all = ["haul", at, name].into_iter().chain(ends(at).iter().copied()).map(OsString::from);
+            if let Err(Refused::Line(line)) = crate::args::parse(all) {
+                assert!(!line.contains("similar"), "{at} {name}: {line}");
+            }
+        }
+    }
+}
+
+/// The options that a text gives as those of haul: each with the command that has it, if the text names one. Words in
+/// single quotes, and in code that does not begin with `haul`, are those of other programs.
+fn named_options(text: &str) -> Vec<(Option<String>, String)> {
+    let mut found = Vec::new();
+    for (at, part) in text.split('`').enumerate() {
+        let bare = unquoted(part);
+        let mut tokens = bare.split([' ', '|', '(', ')', ',', ';', ':']);
+        let command = match at % 2 {
+            0 => None,
+            _ => {
+                let Some(after) = tokens.by_ref().find(|token| *token == "haul").and(tokens.next()) else {
+                    continue;
+                };
+                found.push((Some(after.to_owned()), String::new()));
+                Some(after.to_owned())
+            }
+        };
+        let option = |token: &&str| token.trim_start_matches('-').starts_with(char::is_alphanumeric);
+        let options = tokens.filter(|token| token.starts_with('-')).filter(option);
+        let options = options.map(|token| token.split('=').next().unwrap_or_default());
+        found.extend(options.map(|token| (command.clone(), token.trim_end_matches('.').to_owned())));
+    }
+    found
+}
+
+/// The text without what is in single quotes. An apostrophe follows a letter.
+fn unquoted(text: &str) -> String {
+    let (mut bare, mut quoted, mut last) = (String::new(), false, ' ');
+    for char in text.chars() {
+        if char == '\'' && (quoted || !last.is_alphanumeric()) {
+            quoted = !quoted;
+        } else if !quoted {
+            bare.push(char);
+        }
+        last = char;
+    }
+    bare
+}
+
+/// Fails if the text names an option that a command does not have.
+fn check(text: &str, at: &[&str]) {
+    for (command, name) in named_options(text) {
+        let commands = command.as_deref().map_or(at.to_vec(), |command| vec![command]);
+        for command in commands {
+            if name.is_empty() {
+                let all = crate::args::command();
+                let known = all.get_subcommands().any(|other| other.get_name() == command);
+                assert!(
+                    known || command == "help" || command == "..." || command == "--version",
+                    "{text}: {command}"
+                );
+                continue;
+            }
+            assert!(option(&own(command), &name).is_some(), "{text}: haul {command} has no {name}");
+        }
+    }
+}
+
+#[test]
+fn advice_names_only_options_that_exist() {
+    for word in words() {
+        if let Verdict::Hint(advice) = word.verdict {
+            check(advice, word.at);
+        }
+    }
+    for row in BEHIND {
+        check(row.advice, row.at);
+    }
+    for (_, advice) in COMMANDS {
+        check(advice, &[]);
+    }
+    let found =
+        named_options("use haul's --x Y, (-v) `find -z`, 'ssh -p', or `a | haul copy -0 --f=1 SRC`: --q");
+    let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["--x", "-v", "", "-0", "--f", "--q"]);
+}
+
+#[test]
+fn aliases_and_refused_commands_are_not_commands() {
+    let all = crate::args::command();
+    let own: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
+    let mut seen = HashSet::new();
+    let refused = COMMANDS.iter().flat_map(|(names, _)| names.iter().copied());
+    for name in refused.chain(ALIASES.iter().map(|(alias, _)| *alias)) {
+        assert!(seen.insert(name) && !own.contains(&name), "{name}");
+    }
+    for (alias, name) in ALIASES {
+        assert!(own.contains(name));
+        let words = if *alias == "mirror" { vec!["--delete"] } else { Vec::new() };
+        let words: Vec<&str> = [*alias].into_iter().chain(words).chain(ends(name).iter().copied()).collect();
+        assert_eq!(line(&words), Ok(()), "{words:?}");
+    }
+    for (names, advice) in COMMANDS {
+        for name in *names {
+            let line = meaning(name, &[]).unwrap_err();
+            assert!(
+                line.starts_with(&format!("`{name}` is not a command: ")) && line.ends_with(advice),
+                "{line}"
+            );
+        }
+    }
+}
+
+fn line(words: &[&str]) -> Result<(), String> {
+    let all = std::iter::once(&"haul").chain(words).map(OsString::from);
+    match crate::args::parse(all) {
+        Ok(_) => Ok(()),
+        Err(Refused::Line(line)) => Err(line),
+        Err(other) => panic!("{words:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn aliases_do_no_more_than_the_commands_of_other_tools() {
+    assert!(line(&["cp", "-r", "a", "b"]).is_ok() && line(&["check", "a", "b"]).is_ok());
+    assert!(line(&["cat", "s3://b/k"]).is_ok());
+    assert!(line(&["cat", "s3://b/k", "file"]).is_err_and(|line| line.contains("haul get SRC FILE")));
+    assert!(line(&["mirror", "a", "b"]).is_err_and(|line| line.contains("needs --delete")));
+    for delete in ["--delete", "--remove", "-n", "--delete-after"] {
+        assert!(line(&["mirror", delete, "a", "b"]).is_ok(), "{delete}");
+    }
+    assert!(line(&["cp", "--link-dest=x", "a", "b"]).is_err_and(|line| line.contains("`haul cp`")));
+}
+
+/// A value of the shape.
+fn sample(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Number => "2222",
+        Shape::Size => "64M",
+        Shape::Duration => "10s",
+        Shape::Assignment => "Port=22",
+        Shape::Options => "-achv --delete",
+        Shape::Begins(words) => words[0],
+    }
+}
+
+#[test]
+fn values_behind_options_without_value_are_no_locations() {
+    for row in BEHIND {
+        let value = sample(row.shape);
+        assert!(row.shape.fits(value), "{value}");
+        for at in row.at {
+            let taken = option(&own(at), row.name);
+            assert!(taken.is_some_and(|arg| !arg.get_action().takes_values()), "{at} {}", row.name);
+            let said = line(&[at, row.name, value, "a", "b"]).unwrap_err();
+            assert!(
+                said.starts_with(&format!("`{} {value}`", row.name)) && said.contains(row.advice),
+                "{said}"
+            );
+            assert!(line(&[at, row.name, "a", "b"]).is_ok() && line(&[at, "a", row.name, "b"]).is_ok());
+            // Bundles end with the letter; behind the sources a value is the destination, behind `--` anything.
+            if !row.name.starts_with("--") {
+                let bundle = format!("-r{}", &row.name[1..]);
+                assert!(line(&[at, &bundle, value, "a", "b"]).is_err(), "{bundle}");
+            }
+            if !value.starts_with('-') {
+                assert!(line(&[at, "a", row.name, value]).is_ok(), "{at} a {} {value}", row.name);
+                assert!(line(&[at, row.name, "--", value, "b"]).is_ok());
+            }
+        }
+    }
+    assert!(line(&["copy", "-P2222", "a", "b"]).is_err_and(|line| line.contains("ssh -p PORT")));
+    assert!(line(&["copy", "--stats=10s", "a", "b"]).is_err_and(|line| line.contains("of rclone")));
+    assert!(line(&["copy", "--exclude", "-P", "22", "b"]).is_ok(), "-P is the pattern");
+    assert!(line(&["copy", "-n", "Cargo.toml", "b"]).is_ok());
+}
+
+#[test]
+fn shapes_are_narrow() {
+    for (shape, yes, no) in [
+        (Shape::Number, &["1", "2222"][..], &["a", "12345678", "1a", ""][..]),
+        (Shape::Size, &["100", "64M", "1.5GiB", "10k"], &["M", "2024-01", "1x", "data"]),
+        (Shape::Duration, &["10s", "1m30s", "1h"], &["10", "s", "1d", "5times"]),
+        (Shape::Assignment, &["Port=22", "a-b=c"], &["a/b=c", "=c", "a=", "a"]),
+        (Shape::Options, &["-a --b"], &["-a", "a b"]),
+        (Shape::Begins(&["bbr"]), &["bbr", "bbr2"], &["b", "data"]),
+    ] {
+        assert!(yes.iter().all(|text| shape.fits(text)), "{shape:?} {yes:?}");
+        assert!(!no.iter().any(|text| shape.fits(text)), "{shape:?} {no:?}");
+    }
+}
+
+#[test]
+fn options_of_robocopy_are_no_locations() {
+    for (words, said) in [
+        ("copy a b /MIR", "`/MIR` of robocopy is not an option of `haul copy`: `haul copy` never deletes"),
+        ("sync a b /MIR /MT:16", "`/MIR` of robocopy"),
+        ("copy a b /MT:16", "`/MT:16` of robocopy"),
+        ("copy a b /LOG+:x.txt", "redirect standard error"),
+        ("copy a b /E", "a directory of this name is /E/"),
+        ("cp a /XF b", "--exclude PATTERN"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert!(line(&words).is_err_and(|line| line.contains(said)), "{words:?}: {:?}", line(&words));
+    }
+    for words in
+        ["copy a /E", "copy a b /dst", "copy a b /e", "copy a b /MIR/", "copy a b ./MIR", "copy a b -- /E"]
+    {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(line(&words), Ok(()), "{words:?}");
+    }
+}
