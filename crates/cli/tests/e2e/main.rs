@@ -34,6 +34,7 @@ mod faults;
 mod filesystems;
 mod groups;
 mod guards;
+mod habits;
 mod hostile;
 mod indexed;
 mod interrupts;
@@ -178,6 +179,7 @@ fn main() -> ExitCode {
         disks::cases(),
         words::cases(),
         guards::cases(),
+        habits::cases(),
         mistakes::cases(),
         selection::cases(),
         changing::cases(),
