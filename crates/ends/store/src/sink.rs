@@ -74,7 +74,7 @@ impl ObjectSink {
 
 impl Sink for ObjectSink {
     fn caps(&self) -> SinkCaps {
-        SinkCaps { stages: false, ..SinkCaps::default() }
+        SinkCaps { stages: false, fetches: self.state.from.is_some(), ..SinkCaps::default() }
     }
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
