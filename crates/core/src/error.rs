@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::printable;
 use crate::retry::Retry;
-use crate::text::{Clean, shown};
+use crate::text::{Clean, shown, without_errno};
 
 /// The result of an operation that can fail with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -77,7 +77,7 @@ pub enum Side {
 ///
 /// let refused = io::Error::from_raw_os_error(13);
 /// let error = Error::io(Side::Source, "open", &refused).on("a\nb");
-/// assert_eq!(error.to_string(), "failed to open `a\\x0ab` (source): Permission denied (os error 13)");
+/// assert_eq!(error.to_string(), "failed to open `a\\x0ab` (source): Permission denied");
 /// assert_eq!((error.kind(), error.errno()), (ErrorKind::PermissionDenied, Some(13)));
 /// assert!(error.source().is_some());
 /// ```
@@ -136,7 +136,7 @@ impl Error {
             retry,
             operation: operation.to_owned().clean(),
             subject: Vec::new(),
-            cause: cause.into().clean(),
+            cause: without_errno(cause.into()).clean(),
             hint: None,
             source: SystemError::default(),
         }))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_core::event::Action;
-use haul_core::text::one_line;
+use haul_core::text::{one_line, without_errno};
 use haul_core::{Error, Progress, Result, Side};
 use haul_job::Observer;
 
@@ -199,12 +199,12 @@ impl Observer for Console {
 
     fn note(&self, text: &str) {
         if !self.settings.quiet {
-            self.view.note(&one_line(text));
+            self.view.note(&one_line(without_errno(text.to_owned())));
         }
     }
 
     fn warn(&self, text: &str) {
-        self.view.note(&one_line(text));
+        self.view.note(&one_line(without_errno(text.to_owned())));
     }
 }
 

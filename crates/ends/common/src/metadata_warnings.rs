@@ -3,7 +3,7 @@
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
 
-use haul_core::text::Clean;
+use haul_core::text::{Clean, without_errno};
 use haul_core::{MetaNote, RelPath};
 
 /// The warnings of a run, one for each kind and cause.
@@ -16,7 +16,7 @@ impl MetadataWarnings {
         let mut warnings = self.0.lock();
         let warning = warnings.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
             what: what.to_owned().clean(),
-            cause: cause.to_owned().clean(),
+            cause: without_errno(cause.to_owned()).clean(),
             count: 0,
             example: path.clone(),
         });
