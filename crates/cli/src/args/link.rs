@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use haul_remote::{Ports, Transport};
 
 use super::MissingHaulArgs;
-use crate::values::{DAY, number, parse_address, parse_memory, parse_ports};
+use crate::values::{number, parse_address, parse_memory, parse_ports, parse_timeout};
 
 /// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -59,9 +59,8 @@ pub(crate) struct LinkArgs {
     /// TCP congestion control of direct connections [default: bbr on long round trips, if available]
     #[arg(long, value_name = "NAME", help_heading = "Remote hosts")]
     pub(crate) congestion: Option<String>,
-    /// Drop connections that are silent for SECONDS; warn about a local file system that hangs as long
-    #[arg(long, value_name = "SECONDS", default_value_t = 30,
-          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Remote hosts")]
+    /// Drop connections that are silent for TIME; warn about a local file system that hangs as long
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_timeout, help_heading = "Remote hosts")]
     pub(crate) timeout: u32,
     /// Memory for buffers, per haul process
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_memory,

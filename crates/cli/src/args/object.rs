@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::values::{DAY, number, parse_pair, parse_size};
+use crate::values::{parse_pair, parse_size, parse_timeout};
 
 /// The address of a store.
 #[derive(Clone, Debug, Args)]
@@ -31,9 +31,8 @@ pub(crate) struct AddressArgs {
 pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) address: AddressArgs,
-    /// Retry failed requests until SECONDS pass without progress
-    #[arg(long, value_name = "SECONDS", default_value_t = 120,
-          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Object stores")]
+    /// Retry failed requests until TIME passes without progress
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = parse_timeout, help_heading = "Object stores")]
     pub(crate) timeout: u32,
 }
 
@@ -42,9 +41,8 @@ pub(crate) struct StoreArgs {
 pub(crate) struct StoreEndArgs {
     #[command(flatten)]
     pub(crate) address: AddressArgs,
-    /// Retry failed requests until SECONDS pass without progress
-    #[arg(long, value_name = "SECONDS", default_value_t = 120,
-          value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY), help_heading = "Object stores")]
+    /// Retry failed requests until TIME passes without progress
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = parse_timeout, help_heading = "Object stores")]
     pub(crate) store_timeout: u32,
 }
 

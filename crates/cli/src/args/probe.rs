@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{FilterArgs, LinkArgs, OutputArgs};
-use crate::values::{DAY, number};
+use crate::values::parse_timeout;
 
 const USAGE: &str = "haul probe [OPTIONS] SRC DST\n       haul probe --doctor [OPTIONS] SRC [DST]";
 
@@ -33,8 +33,8 @@ pub(crate) struct ProbeArgs {
     /// Check for common problems (buffers, limits, mounts, space, clocks) and suggest fixes
     #[arg(long)]
     pub(crate) doctor: bool,
-    /// Count SRC for at most SECONDS; its figures are then lower bounds
-    #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number::<u32>(text, "seconds", 1, DAY))]
+    /// Count SRC for at most TIME (30s, 5m); its figures are then lower bounds
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) quick: Option<u32>,
     /// Filters.
     #[command(flatten)]

@@ -8,10 +8,7 @@ use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
     StoreEndArgs, StoredArgs, TrustArgs,
 };
-use crate::values::number;
-
-/// The largest value of `--modify-window`: 31 years.
-const MOST_SECONDS: i64 = 1_000_000_000;
+use crate::values::parse_window;
 
 /// How written content is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -52,13 +49,8 @@ pub(crate) struct TransferArgs {
     /// Treat modification times that differ by at most N seconds as equal; -1 compares nanoseconds
     ///
     /// By default haul compares times with the precision that DST stores. If DST stores whole seconds, haul compares
-    /// whole seconds. N is a whole number.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = |text: &str| number::<i64>(text, "seconds", -1, MOST_SECONDS),
-        help_heading = "Comparison"
-    )]
+    /// whole seconds. N is a whole number, with or without a unit (2, 2s).
+    #[arg(long, value_name = "N", value_parser = parse_window, help_heading = "Comparison")]
     pub(crate) modify_window: Option<i64>,
     /// Skip files that are newer at DST
     #[arg(short = 'u', long, help_heading = "Comparison")]

@@ -1,13 +1,13 @@
-//! The values of `--on-full`, and durations.
+//! The values of `--on-full`.
 
 use std::time::Duration;
 
 use haul_engine::OnFull;
 
+use super::time::parse_time;
+
 /// The timeout of plain `pause`.
 const HOUR: Duration = Duration::from_secs(3600);
-/// The longest duration.
-const MOST: u64 = 366 * 86_400;
 
 /// Reads `fail`, `pause` or `pause:TIME`.
 ///
@@ -20,25 +20,6 @@ pub(crate) fn parse_on_full(text: &str) -> Result<OnFull, String> {
         Some(("pause", time)) => parse_time(time).map(OnFull::Pause),
         _ => Err(format!("`{text}` is not one of pause, pause:TIME and fail")),
     }
-}
-
-/// A number and a unit: `90s`, `30m`, `12h`, `2d`.
-///
-/// # Errors
-/// A message for clap.
-pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let bad = || format!("`{text}` is not a time; times are like 90s, 30m, 12h or 2d, up to a year");
-    let unit = match text.as_bytes().last() {
-        Some(b's') => 1,
-        Some(b'm') => 60,
-        Some(b'h') => 3600,
-        Some(b'd') => 86_400,
-        _ => return Err(bad()),
-    };
-    let digits = &text[..text.len() - 1];
-    let number: u64 = digits.parse().map_err(|_| bad())?;
-    let seconds = number.checked_mul(unit).filter(|seconds| (1..=MOST).contains(seconds));
-    seconds.map(Duration::from_secs).ok_or_else(bad)
 }
 
 #[cfg(test)]

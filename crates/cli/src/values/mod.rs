@@ -8,13 +8,15 @@ mod number;
 mod pair;
 mod rate;
 mod size;
+mod time;
 mod timetable;
 
 pub(crate) use compress::{LEVEL, parse_compress};
 pub(crate) use frames::{Frames, parse_frames};
-pub(crate) use full::{parse_on_full, parse_time};
+pub(crate) use full::parse_on_full;
 pub(crate) use link::{parse_address, parse_memory, parse_ports};
-pub(crate) use number::{DAY, MOST_ENTRIES, number, parse_job};
+pub(crate) use number::{MOST_ENTRIES, number, parse_job};
 pub(crate) use pair::parse_pair;
 pub(crate) use size::{parse_part, parse_size};
+pub(crate) use time::{parse_time, parse_timeout, parse_window};
 pub(crate) use timetable::Timetable;

@@ -1,0 +1,87 @@
+//! Durations.
+
+use std::time::Duration;
+
+use super::number::{DAY, number};
+
+/// The longest duration.
+const MOST: u64 = 366 * 86_400;
+/// The longest difference of times that counts as none, in seconds.
+const MOST_WINDOW: i64 = 1_000_000_000;
+
+/// A number and a unit: `90s`, `30m`, `12h`, `2d`.
+///
+/// # Errors
+/// A message for clap.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = with_unit(text).filter(|seconds| (1..=MOST).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("`{text}` is not a time; times are like 90s, 30m, 12h or 2d, up to a year"))
+}
+
+/// Reads a timeout in seconds: a number of seconds, or a number and a unit, up to a day.
+///
+/// # Errors
+/// A message for clap.
+pub(crate) fn parse_timeout(text: &str) -> Result<u32, String> {
+    let seconds = with_unit(text).and_then(|seconds| i64::try_from(seconds).ok());
+    let text_value = seconds.map_or_else(|| text.to_owned(), |seconds| seconds.to_string());
+    number(&text_value, "seconds", 1, DAY)
+        .map_err(|_| format!("`{text}` is not a time; times are like 30, 90s, 5m or 1h, up to a day"))
+}
+
+/// Reads a value of `--modify-window`: seconds, or a number and a unit; -1 stands for no tolerance at all.
+///
+/// # Errors
+/// A message for clap.
+pub(crate) fn parse_window(text: &str) -> Result<i64, String> {
+    let seconds = with_unit(text).and_then(|seconds| i64::try_from(seconds).ok());
+    match seconds {
+        Some(seconds) if seconds <= MOST_WINDOW => Ok(seconds),
+        _ => number(text, "seconds", -1, MOST_WINDOW),
+    }
+}
+
+/// The seconds of a number with a unit.
+fn with_unit(text: &str) -> Option<u64> {
+    let unit = match text.as_bytes().last()? {
+        b's' => 1,
+        b'm' => 60,
+        b'h' => 3600,
+        b'd' => 86_400,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    // `parse` would accept a sign.
+    let number: u64 = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("30", 30), ("30s", 30), ("2m", 120), ("1h", 3600), ("1d", 86_400)] {
+            assert_eq!(parse_timeout(text), Ok(seconds), "{text}");
+        }
+        for bad in ["", "0", "0s", "s", "-1", "-1s", "+1s", "1.5m", "2d", "86401", "30x", "1h30m", "99999999999999999999d"] {
+            let said = parse_timeout(bad).unwrap_err();
+            assert!(said.contains(&format!("`{bad}`")) && said.contains("are like"), "{said}");
+        }
+        assert_eq!(parse_time("2d"), Ok(Duration::from_secs(172_800)));
+        assert!(parse_time("5").is_err() && parse_time("366d").is_ok() && parse_time("367d").is_err());
+    }
+
+    #[test]
+    fn windows_are_seconds_or_have_a_unit() {
+        for (text, seconds) in [("-1", -1), ("0", 0), ("2", 2), ("2s", 2), ("1h", 3600)] {
+            assert_eq!(parse_window(text), Ok(seconds), "{text}");
+        }
+        for bad in ["", "-2", "x", "-1s", "1.5", "99999999d"] {
+            assert!(parse_window(bad).is_err(), "{bad}");
+        }
+    }
+}
