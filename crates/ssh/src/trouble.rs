@@ -47,7 +47,8 @@ pub(super) fn is_host_key(lines: &[&str]) -> bool {
 /// The hint for a rejected host key.
 fn host_key_hint(lines: &[&str], name: &str) -> String {
     if lines.iter().any(|line| line.contains("IDENTIFICATION HAS CHANGED")) {
-        let known = lines.iter().find_map(|line| line.split_once(" key in ").map(|(_, place)| place));
+        let offending = lines.iter().filter(|line| line.starts_with("Offending "));
+        let known = offending.filter_map(|line| line.split_once(" key in ")).map(|(_, place)| place).next();
         let place = known.map_or_else(|| "the file of known hosts".to_owned(), str::to_owned);
         return format!("if you know why the key of {name} has changed, remove the old one from {place}");
     }
@@ -104,9 +105,18 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
     }
 }
 
-/// The error, with a hint if a host key was rejected.
+/// The error, with a hint if ssh rejected the key of the host, or the host rejected the user, or is unknown.
 fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
-    if is_host_key(lines) { error.with_hint(host_key_hint(lines, name)) } else { error }
+    let said = |words: &str| lines.iter().any(|line| line.contains(words));
+    if is_host_key(lines) {
+        error.with_hint(host_key_hint(lines, name))
+    } else if said("Permission denied (") {
+        error.with_hint(format!("haul logs in with ssh: first make `ssh {name} true` work"))
+    } else if said("Could not resolve hostname") {
+        error.with_hint("what comes before a colon is a host; a local path with a colon in it is ./PATH")
+    } else {
+        error
+    }
 }
 
 /// What a failure of ssh itself means for the next attempt.
@@ -184,10 +194,13 @@ mod tests {
         assert!(hint(&["Host key verification failed."]).contains("`ssh db1`"));
         let changed = [
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
+            "Add correct host key in /k to get rid of this message.",
             "Offending RSA key in /k:3",
             "Host key verification failed.",
         ];
-        assert!(hint(&changed).contains("/k:3"), "{}", hint(&changed));
+        assert!(hint(&changed).ends_with("from /k:3"), "{}", hint(&changed));
+        assert!(hint(&["me@db1: Permission denied (publickey)."]).contains("`ssh db1 true`"));
+        assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
         assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
         assert_eq!(other, Trouble::Fatal);
