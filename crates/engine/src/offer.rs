@@ -65,6 +65,9 @@ pub(crate) fn offer_from_index(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Resul
 pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let offers = without_digest(entries);
     let answers = ask(run, run.sink, &offers)?;
+    if let Some(error) = failure_of_root(run, &offers, &answers) {
+        return Err(error);
+    }
     let mut needed = Vec::new();
     let mut undecided = Vec::new();
     for (offer, answer) in offers.into_iter().zip(answers) {
@@ -84,6 +87,17 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let small = needed.into_iter().filter_map(|file| begin(run, file)).collect();
     run.queue.add_small(small);
     Ok(())
+}
+
+/// The error of the root, if no entry below it can be created either.
+fn failure_of_root(run: &Run<'_>, offers: &[Offer], answers: &[Result<Answer>]) -> Option<Error> {
+    let root = offers.iter().position(|offer| offer.entry.path.is_root()).filter(|_| run.is_only)?;
+    let error = answers.get(root)?.as_ref().err()?;
+    let is_final = matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Io | ErrorKind::Usage
+    );
+    is_final.then(|| error.clone())
 }
 
 fn without_digest(entries: Vec<Arc<Entry>>) -> Vec<Offer> {

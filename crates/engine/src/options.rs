@@ -76,6 +76,8 @@ pub struct CopyOptions {
     pub ignore_existing: bool,
     /// The action when the destination is full.
     pub on_full: OnFull,
+    /// No other source is copied: if the root of this one cannot be created, the run ends.
+    pub is_only: bool,
     /// Warn about a file system that does not answer for this long.
     pub timeout: Duration,
     /// The number of batches in flight; 0 lets the engine choose.

@@ -53,6 +53,8 @@ pub(crate) struct Run<'a> {
     pub(crate) dry_run: bool,
     pub(crate) in_place: bool,
     pub(crate) ignore_existing: bool,
+    /// If the root cannot be created, the run ends.
+    pub(crate) is_only: bool,
     /// Whether large files are compared with the files that they replace. Cleared if no comparer thread can be started.
     pub(crate) delta: AtomicBool,
     /// Whether to ask the file system to clone files. Cleared once it cannot.
@@ -97,6 +99,7 @@ impl<'a> Run<'a> {
             dry_run: options.dry_run,
             in_place: options.in_place,
             ignore_existing: options.ignore_existing,
+            is_only: options.is_only,
             delta: AtomicBool::new(options.delta && from.delta && to.delta),
             try_clone: AtomicBool::new(!options.dry_run && from.local_files && to.clones),
             fed: AtomicBool::new(false),

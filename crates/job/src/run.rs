@@ -252,6 +252,7 @@ impl Runner<'_> {
             delete: self.request.delete,
             trust: self.request.trust.of(&part.at, destination, user_name().as_deref()),
             on_full: self.request.on_full,
+            is_only: self.request.sources.len() == 1,
             timeout: self.timeout,
             workers: 0,
         };

@@ -127,6 +127,7 @@ pub(super) fn options() -> CopyOptions {
         in_place: false,
         trust: Trust::default(),
         ignore_existing: false,
+        is_only: true,
         on_full: OnFull::Fail,
         timeout: Duration::from_secs(60),
         workers: 0,

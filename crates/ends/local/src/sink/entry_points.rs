@@ -15,6 +15,7 @@ use super::clone::clone_file;
 use super::link::link;
 use super::rebuild::has_unchanged;
 use super::state::{COMPARERS, LocalSink};
+use super::unwritable::refused;
 use crate::stage::names::{journal_of, part_of};
 
 /// Entries that one thread compares at a time on a network file system.
@@ -55,7 +56,8 @@ impl Sink for LocalSink {
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
         let answers =
             |run: &&[Offer]| run.iter().map(|one| answer(self, one).map_err(repeatable)).collect::<Vec<_>>();
-        Ok(self.threads.each(&runs, answers).into_iter().flatten().collect())
+        let answers: Vec<_> = self.threads.each(&runs, answers).into_iter().flatten().collect();
+        refused(self, offers, &answers).map_or(Ok(answers), Err)
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

@@ -12,4 +12,5 @@ mod make;
 mod rebuild;
 mod remove;
 pub(crate) mod state;
+mod unwritable;
 mod write;
