@@ -136,7 +136,7 @@ impl Error {
             retry,
             operation: operation.to_owned().clean(),
             subject: Vec::new(),
-            cause: without_errno(cause.into()).clean(),
+            cause: without_errno(&cause.into()).clean(),
             hint: None,
             source: SystemError::default(),
         }))

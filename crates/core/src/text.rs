@@ -41,9 +41,9 @@ pub fn one_line<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
 
 /// The text without the numbers that the standard library adds to errors of the system: ` (os error 13)`.
 #[must_use]
-pub fn without_errno(text: String) -> String {
+pub fn without_errno(text: &str) -> String {
     const NUMBER: &str = " (os error ";
-    let mut rest = text.as_str();
+    let mut rest = text;
     let mut out = String::new();
     while let Some((before, after)) = rest.split_once(NUMBER) {
         let digits = after.trim_start_matches('-').trim_start_matches(|c: char| c.is_ascii_digit());
@@ -51,7 +51,7 @@ pub fn without_errno(text: String) -> String {
         out.push_str(before);
         rest = behind;
     }
-    if out.is_empty() { rest.to_owned() } else { out + rest }
+    out + rest
 }
 
 /// Decodes a field and cleans all text in it; for `#[serde(deserialize_with)]`.
@@ -115,10 +115,13 @@ mod tests {
     #[test]
     fn numbers_of_the_system_are_removed() {
         let shown = std::io::Error::from_raw_os_error(13).to_string();
-        assert_eq!(without_errno(shown.clone()), "Permission denied");
-        assert_eq!(without_errno(format!("a ({shown}); b ({shown})")), "a (Permission denied); b (Permission denied)");
+        assert_eq!(without_errno(&shown), "Permission denied");
+        assert_eq!(
+            without_errno(&format!("a ({shown}); b ({shown})")),
+            "a (Permission denied); b (Permission denied)"
+        );
         for text in ["", "no number", "x (os error 13", "x (os error a)"] {
-            assert_eq!(without_errno(text.to_owned()), text);
+            assert_eq!(without_errno(text), text);
         }
     }
 

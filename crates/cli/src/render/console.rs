@@ -199,12 +199,12 @@ impl Observer for Console {
 
     fn note(&self, text: &str) {
         if !self.settings.quiet {
-            self.view.note(&one_line(without_errno(text.to_owned())));
+            self.view.note(&one_line(without_errno(text)));
         }
     }
 
     fn warn(&self, text: &str) {
-        self.view.note(&one_line(without_errno(text.to_owned())));
+        self.view.note(&one_line(without_errno(text)));
     }
 }
 

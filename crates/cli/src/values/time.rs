@@ -67,7 +67,21 @@ mod tests {
         for (text, seconds) in [("30", 30), ("30s", 30), ("2m", 120), ("1h", 3600), ("1d", 86_400)] {
             assert_eq!(parse_timeout(text), Ok(seconds), "{text}");
         }
-        for bad in ["", "0", "0s", "s", "-1", "-1s", "+1s", "1.5m", "2d", "86401", "30x", "1h30m", "99999999999999999999d"] {
+        for bad in [
+            "",
+            "0",
+            "0s",
+            "s",
+            "-1",
+            "-1s",
+            "+1s",
+            "1.5m",
+            "2d",
+            "86401",
+            "30x",
+            "1h30m",
+            "99999999999999999999d",
+        ] {
             let said = parse_timeout(bad).unwrap_err();
             assert!(said.contains(&format!("`{bad}`")) && said.contains("are like"), "{said}");
         }

@@ -16,7 +16,7 @@ impl MetadataWarnings {
         let mut warnings = self.0.lock();
         let warning = warnings.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
             what: what.to_owned().clean(),
-            cause: without_errno(cause.to_owned()).clean(),
+            cause: without_errno(cause).clean(),
             count: 0,
             example: path.clone(),
         });

@@ -57,7 +57,11 @@ impl Sink for LocalSink {
         let answers =
             |run: &&[Offer]| run.iter().map(|one| answer(self, one).map_err(repeatable)).collect::<Vec<_>>();
         let answers: Vec<_> = self.threads.each(&runs, answers).into_iter().flatten().collect();
-        refused(self, offers, &answers).map_or(Ok(answers), Err)
+        if self.options.dry_run {
+            return Ok(answers);
+        }
+        let replaces = !self.options.in_place;
+        refused(&self.writability, self.root(), replaces, offers, &answers).map_or(Ok(answers), Err)
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

@@ -2,13 +2,13 @@
 
 use haul_core::sync::Mutex;
 use haul_core::sync::thread::{self, JoinHandle};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use haul_core::{BufferPool, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
 use rustix::fs::Statx;
 
 use super::claims::Claims;
-use super::unwritable::Unwritable;
+use super::unwritable::Writability;
 use crate::commit::committer::Committer;
 use crate::commit::sync::{Disk, Kernel};
 use crate::commit::unsynced::Unsynced;
@@ -44,7 +44,7 @@ pub(crate) struct LocalSink {
     /// The entries that files with several names belong to.
     pub(super) claims: Claims,
     /// Why the destination takes no entry; examined when the first one is needed.
-    pub(super) unwritable: OnceLock<Option<Unwritable>>,
+    pub(super) writability: Writability,
     /// Complete files whose staged files were locked by another process when they were compared.
     pub(super) unclean: Mutex<Vec<Arc<Entry>>>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
@@ -86,7 +86,7 @@ impl LocalSink {
             prefetch: DirPrefetch::default(),
             direct,
             claims: Claims::default(),
-            unwritable: OnceLock::new(),
+            writability: Writability::default(),
             unclean: Mutex::default(),
             thread: Mutex::new(Some(thread)),
         })

@@ -1,28 +1,37 @@
 //! A destination that takes no entry at all, so that every entry would fail for the same reason.
 
+use std::sync::OnceLock;
+
 use haul_core::{Answer, Error, ErrorKind, Offer, RelPath, Result};
 use rustix::fs::{Access, AtFlags, FileType, accessat};
 use rustix::io::Errno;
 
-use super::state::LocalSink;
 use crate::path::at::Dir;
+use crate::path::root::Root;
 use crate::path::stat;
 
 /// Why the destination takes no entry.
-#[derive(Clone)]
-pub(super) struct Unwritable {
+struct Unwritable {
     error: Error,
     /// Only entries of the root need the permission; directories below it may give it.
     root_only: bool,
 }
 
+/// Whether the destination takes entries, examined when the first one is to be made.
+#[derive(Default)]
+pub(super) struct Writability(OnceLock<Option<Unwritable>>);
+
 /// The error of the whole destination, if one of these answers needs an entry to be made and none can be made.
-pub(super) fn refused(sink: &LocalSink, offers: &[Offer], answers: &[Result<Answer>]) -> Option<Error> {
-    if sink.options.dry_run {
-        return None;
-    }
+/// `replaces`: a file of the destination is replaced by a new one.
+pub(super) fn refused(
+    known: &Writability,
+    root: &Root,
+    replaces: bool,
+    offers: &[Offer],
+    answers: &[Result<Answer>],
+) -> Option<Error> {
     let makes = |answer: &Result<Answer>| match answer {
-        Ok(Answer::Need { new, .. }) => *new || !sink.options.in_place,
+        Ok(Answer::Need { new, .. }) => *new || replaces,
         Ok(_) => false,
         Err(error) => {
             let errno = error.errno().map(Errno::from_raw_os_error);
@@ -30,15 +39,14 @@ pub(super) fn refused(sink: &LocalSink, offers: &[Offer], answers: &[Result<Answ
         }
     };
     offers.iter().zip(answers).filter(|(_, answer)| makes(answer)).find_map(|(offer, _)| {
-        let found = sink.unwritable.get_or_init(|| examine(sink)).as_ref()?;
+        let found = known.0.get_or_init(|| examine(root)).as_ref()?;
         let in_root = offer.entry.path.parent().is_none_or(|parent| parent.is_root());
         (in_root || !found.root_only).then(|| found.error.clone())
     })
 }
 
 /// Examines the directory that holds the entries of the root, or the root if that is a file or missing.
-fn examine(sink: &LocalSink) -> Option<Unwritable> {
-    let root = sink.root();
+fn examine(root: &Root) -> Option<Unwritable> {
     let everything = RelPath::root();
     let dir = match root.dir(&everything, false) {
         Ok(dir) => dir,
