@@ -81,8 +81,6 @@ pub(super) const BEHIND: &[Behind] = &[
         "haul adapts the size of parts itself: omit it (for a port, use -e 'ssh -p PORT')",
     ),
     behind("-n", Shape::Number, &[Mscp, Fpsync], COMPARES, STREAMS),
-    behind("-a", Shape::Number, &[Mscp], COMPARES, "haul keeps requests in flight itself: omit it"),
-    behind("-u", Shape::Number, &[Mscp], TREES, "haul paces its logins itself: omit it"),
     behind("-l", Shape::Number, &[Scp], TREES, "use --bwlimit RATE, as in --bwlimit 8Mbit"),
     behind("-s", Shape::Size, &[Mscp, Fpsync], COMPARES, SIZES),
     behind("-S", Shape::Size, &[Mscp], COMPARES, SIZES),

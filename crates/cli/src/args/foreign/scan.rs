@@ -22,7 +22,11 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
     let found = locations(command, words.get(2..)?);
     let (_, sources) = found.split_last()?;
     // rsync's `-p 2024` behind the sources may name a new destination; a source that does not exist fails anyway.
-    let value = sources.iter().find_map(|word| with_value(typed, word.after.as_deref()?, absent(word.text)?));
+    let value = sources.iter().find_map(|word| {
+        let text = absent(word.text)?;
+        let line = with_value(typed, word.after.as_deref()?, text)?;
+        Some(format!("{line} (no file here is named {text})"))
+    });
     value.or_else(|| {
         let switches = || found.iter().filter_map(|word| switch(typed, word.text));
         let ends = found.len() - switches().count();
