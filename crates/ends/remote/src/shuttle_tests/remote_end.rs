@@ -189,7 +189,8 @@ impl Model {
         let (dialer, pool) = (Box::new(NoDialer), BufferPool::new(0));
         let note: haul_ssh::Note = Arc::new(|_| ());
         let timeout = Duration::from_secs(30);
-        let session = Session::new(dialer, content_through_ssh, pool.clone(), note, timeout, Pace::default());
+        let session =
+            Session::new(dialer, (content_through_ssh, false), pool.clone(), note, timeout, Pace::default());
         session.welcomed(SESSION, None);
         Arc::new(Self {
             session: Arc::new(session),

@@ -83,7 +83,7 @@ fn shuttle_content_that_has_no_way_fails_and_the_rest_is_answered() {
         let content = [Pick::Write(7), Pick::Read(9)]
             .map(|pick| start(&model, move |model| assert!(model.submit(pick).wait().is_err())));
         let small = start(&model, |model| drop(model.submit(Pick::Small).wait()));
-        let search = start(&model, |model| model.session.found(Err("no port is open".to_owned())));
+        let search = start(&model, |model| model.session.found(Err(vec!["no port is open".to_owned()])));
         join(content);
         join([small, search]);
         model.close();
