@@ -46,6 +46,7 @@ fn copy_part(
     let run = Run::new(part, options, &rules, meter, cancel);
     let goes_on = || meter.fatal().is_none() && !cancel.is_cancelled();
     pipeline(&run, options.workers, |found| scan(&run, scan_options, files_from, found));
+    run.root_answered();
     if goes_on() {
         make_links(&run);
     }

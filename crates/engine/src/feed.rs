@@ -10,6 +10,7 @@ use crate::chunks::chunks;
 use crate::offer::{offer, offer_from_index};
 use crate::overlap;
 use crate::run::Run;
+use crate::scan::has_root;
 use crate::scan_budget;
 
 /// The number of entries in one request.
@@ -30,12 +31,16 @@ struct Scanned {
 pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
     while let Ok(batch) = found.recv() {
         let (batches, weight) = take_more(batch, found);
+        let has_root = batches.iter().any(has_root);
         let mut scanned = Scanned::default();
         for batch in batches {
             take_batch(run, batch, &mut scanned);
         }
         in_chunks(run, &scanned.current, offer);
         in_chunks(run, &scanned.from_index, offer_from_index);
+        if has_root {
+            run.root_answered();
+        }
         run.scan_budget.release(weight);
     }
 }

@@ -257,7 +257,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             }
         };
         if !self.run.defer(entry, &error) {
-            self.run.meter.fail(path, error);
+            self.run.report_failure(path, error);
         }
         self.run.open.remove();
     }

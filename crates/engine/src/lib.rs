@@ -38,6 +38,7 @@ mod prune;
 mod queue;
 mod rate_controller;
 mod repeat;
+mod root_gate;
 mod run;
 mod scan;
 mod scan_budget;

@@ -20,6 +20,7 @@ use crate::open_files::OpenFiles;
 use crate::options::{CopyOptions, OtherSource, Part};
 use crate::queue::Queue;
 use crate::repeat;
+use crate::root_gate::RootGate;
 use crate::scan_budget::ScanBudget;
 use crate::trust::TrustFilter;
 
@@ -55,6 +56,7 @@ pub(crate) struct Run<'a> {
     pub(crate) ignore_existing: bool,
     /// If the root cannot be created, the run ends.
     pub(crate) is_only: bool,
+    root_gate: RootGate,
     /// Whether large files are compared with the files that they replace. Cleared if no comparer thread can be started.
     pub(crate) delta: AtomicBool,
     /// Whether to ask the file system to clone files. Cleared once it cannot.
@@ -100,6 +102,7 @@ impl<'a> Run<'a> {
             in_place: options.in_place,
             ignore_existing: options.ignore_existing,
             is_only: options.is_only,
+            root_gate: RootGate::default(),
             delta: AtomicBool::new(options.delta && from.delta && to.delta),
             try_clone: AtomicBool::new(!options.dry_run && from.local_files && to.clones),
             fed: AtomicBool::new(false),
@@ -150,7 +153,30 @@ impl<'a> Run<'a> {
         if error.kind() == ErrorKind::NoSpace {
             self.abort(error.clone());
         }
-        self.meter.fail(path, error);
+        self.report_failure(path, error);
+    }
+
+    /// Counts and reports a failed entry, once the root is answered.
+    pub(crate) fn report_failure(&self, path: &RelPath, error: Error) {
+        if let Some(error) = self.root_gate.keep(path, error) {
+            self.meter.fail(path, error);
+        }
+    }
+
+    /// The root was found: failures wait for its answer.
+    pub(crate) fn expect_root(&self) {
+        if self.is_only {
+            self.root_gate.close();
+        }
+    }
+
+    /// The root is answered: reports what has failed so far, unless the run ends for that answer.
+    pub(crate) fn root_answered(&self) {
+        for (path, error) in self.root_gate.open() {
+            if self.meter.fatal().is_none() || error.kind() == ErrorKind::NoSpace {
+                self.meter.fail(&path, error);
+            }
+        }
     }
 
     /// The list of deferred entries, if this error defers an entry.

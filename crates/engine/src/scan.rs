@@ -47,12 +47,20 @@ pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, fo
 /// Counts a batch and sends it to the feeders.
 fn pass_on(run: &Run<'_>, batch: ScanBatch, found: &Sender<ScanBatch>) -> ControlFlow<()> {
     run.meter.count_found(&batch);
+    if has_root(&batch) {
+        run.expect_root();
+    }
     run.scan_budget.acquire(scan_budget::weight(&batch), || run.stopped());
     if run.stopped() || found.send(batch).is_err() {
         ControlFlow::Break(())
     } else {
         ControlFlow::Continue(())
     }
+}
+
+/// Whether the root of the source is in the batch.
+pub(crate) fn has_root(batch: &ScanBatch) -> bool {
+    batch.entries.first().is_some_and(|entry| entry.path.is_root())
 }
 
 /// The next paths of a list. Reports the lines that are no paths.

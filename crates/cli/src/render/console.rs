@@ -140,6 +140,7 @@ impl Console {
             summary.list_failure = failures.finish_list().err();
             summary.groups = failures.groups();
             summary.unseen = failures.unseen();
+            summary.shown_live = true;
             summary.report.totals.failed = summary.report.totals.failed.max(failures.count());
             Circumstances {
                 full: failures.is_full(),
@@ -158,7 +159,7 @@ impl Console {
         summary.exit = Exit::of_report(&summary.report, circumstances);
         self.view.summary(&summary);
         if let Some(job) = &self.job {
-            summary.quiet = false;
+            (summary.quiet, summary.shown_live) = (false, false);
             let (text, summary_json) = (summary.text(), json::summary(&summary));
             let exit_code = summary.exit as u8;
             job.ended(&summary.report.totals, Ended { exit_code, text, summary: summary_json });

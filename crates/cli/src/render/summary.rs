@@ -14,6 +14,8 @@ use crate::exit_code::Exit;
 
 /// Number of groups of failures shown: they should fit on a screen.
 const GROUPS: usize = 8;
+/// Up to this many failures that were shown as they happened are not listed again.
+const LIVE_ONLY: u64 = 3;
 
 /// The commands that have a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -68,6 +70,8 @@ pub(crate) struct Summary {
     pub(super) groups: Vec<Group>,
     /// Failures that were not shown as they happened.
     pub(super) unseen: u64,
+    /// The text follows the failures that were shown as they happened.
+    pub(super) shown_live: bool,
     /// The reason why the file of `--failed` is incomplete.
     pub(super) list_failure: Option<String>,
     /// The file of `--failed`.
@@ -102,6 +106,7 @@ impl Summary {
             index: None,
             groups: Vec::new(),
             unseen: 0,
+            shown_live: false,
             list_failure: None,
             failed_list: None,
             job: None,
@@ -149,9 +154,15 @@ impl Summary {
         if ended { found.saturating_sub(copied + made + updated + same + left + linked + failed) } else { 0 }
     }
 
-    /// Whether the run processed any entry.
+    /// Whether the run did anything before it ended.
     fn began(&self) -> bool {
-        self.report.fatal.is_none() || self.report.totals.found > 0
+        self.report.fatal.is_none() || self.moved() || self.report.totals.failed > 0
+    }
+
+    /// Whether the run changed or compared anything that the next one does not have to do again.
+    fn moved(&self) -> bool {
+        let Totals { copied, made, linked, removed, same, sent_bytes, resumed_bytes, .. } = self.report.totals;
+        [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
@@ -293,6 +304,13 @@ impl Summary {
         if failed == 0 {
             return;
         }
+        if self.all_shown() {
+            lines.push(format!("{} failed", entries(failed)));
+            let hints = self.groups.iter().filter_map(|group| group.hint.as_ref());
+            lines.extend(hints.map(|hint| format!("hint: {hint}")));
+            lines.extend(self.failed_list.iter().map(|(path, _)| format!("full list: {}", path.display())));
+            return;
+        }
         lines.push(format!("{} failed:", entries(failed)));
         let each = match self.groups.len() {
             1 => 10,
@@ -319,6 +337,16 @@ impl Summary {
         }
     }
 
+    /// Whether a line before the last one says why the run is not complete.
+    fn said_why(&self) -> bool {
+        self.report.fatal.is_some() || self.report.totals.failed > 0
+    }
+
+    /// Whether every failure was shown as it happened, and is still on the screen.
+    fn all_shown(&self) -> bool {
+        self.shown_live && self.unseen == 0 && self.report.totals.failed <= LIVE_ONLY
+    }
+
     fn end(&self, lines: &mut Vec<String>) {
         if let Some(cause) = &self.list_failure {
             lines.push(format!("haul: failed to write the list of --failed: {cause}"));
@@ -338,7 +366,7 @@ impl Summary {
         let mut last = String::new();
         let again = "run the same command again to resume";
         let copies = matches!(self.command, Command::Copy | Command::Sync) && !self.dry_run;
-        let advice = if copies { format!("; {again}") } else { String::new() };
+        let advice = if copies && self.moved() { format!("; {again}") } else { String::new() };
         let _ = match self.exit {
             Exit::Done | Exit::Usage => Ok(()),
             Exit::Interrupted => write!(last, "haul: interrupted{advice}"),
@@ -352,6 +380,8 @@ impl Summary {
                 write!(last, "haul: the destination is full; free some space{}", after(copies, again))
             }
             Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
+            // What failed was said, and there is nothing to add.
+            Exit::Unreachable | Exit::Incomplete if advice.is_empty() && self.said_why() => Ok(()),
             Exit::Unreachable | Exit::Incomplete => write!(last, "haul: not complete{advice}"),
         };
         if !last.is_empty() {

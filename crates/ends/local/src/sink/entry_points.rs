@@ -61,7 +61,7 @@ impl Sink for LocalSink {
             return Ok(answers);
         }
         let replaces = !self.options.in_place;
-        refused(&self.writability, self.root(), replaces, offers, &answers).map_or(Ok(answers), Err)
+        refused(&self.writability, self.root(), replaces, &answers).map_or(Ok(answers), Err)
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use haul_core::{Answer, Error, ErrorKind, Offer, RelPath, Result};
+use haul_core::{Answer, Error, ErrorKind, RelPath, Result};
 use rustix::fs::{Access, AtFlags, FileType, accessat};
 use rustix::io::Errno;
 
@@ -10,16 +10,9 @@ use crate::path::at::Dir;
 use crate::path::root::Root;
 use crate::path::stat;
 
-/// Why the destination takes no entry.
-struct Unwritable {
-    error: Error,
-    /// Only entries of the root need the permission; directories below it may give it.
-    root_only: bool,
-}
-
 /// Whether the destination takes entries, examined when the first one is to be made.
 #[derive(Default)]
-pub(super) struct Writability(OnceLock<Option<Unwritable>>);
+pub(super) struct Writability(OnceLock<Option<Error>>);
 
 /// The error of the whole destination, if one of these answers needs an entry to be made and none can be made.
 /// `replaces`: a file of the destination is replaced by a new one.
@@ -27,7 +20,6 @@ pub(super) fn refused(
     known: &Writability,
     root: &Root,
     replaces: bool,
-    offers: &[Offer],
     answers: &[Result<Answer>],
 ) -> Option<Error> {
     let makes = |answer: &Result<Answer>| match answer {
@@ -38,15 +30,14 @@ pub(super) fn refused(
             matches!(errno, Some(Errno::ACCESS | Errno::ROFS | Errno::NOTDIR))
         }
     };
-    offers.iter().zip(answers).filter(|(_, answer)| makes(answer)).find_map(|(offer, _)| {
-        let found = known.0.get_or_init(|| examine(root)).as_ref()?;
-        let in_root = offer.entry.path.parent().is_none_or(|parent| parent.is_root());
-        (in_root || !found.root_only).then(|| found.error.clone())
-    })
+    if !answers.iter().any(makes) {
+        return None;
+    }
+    known.0.get_or_init(|| examine(root)).clone()
 }
 
-/// Examines the directory that holds the entries of the root, or the root if that is a file or missing.
-fn examine(root: &Root) -> Option<Unwritable> {
+/// Examines the directory that holds the entries of the root; that which holds the root if it is a file or missing.
+fn examine(root: &Root) -> Option<Error> {
     let everything = RelPath::root();
     let dir = match root.dir(&everything, false) {
         Ok(dir) => dir,
@@ -54,8 +45,7 @@ fn examine(root: &Root) -> Option<Unwritable> {
             Ok(at) => at.dir,
             Err(Errno::NOTDIR) => {
                 let cause = "it is no directory, or a file is above it";
-                let error = root.fault(ErrorKind::Usage, "copy to", &everything, cause);
-                return Some(Unwritable { error, root_only: false });
+                return Some(root.fault(ErrorKind::Usage, "copy to", &everything, cause));
             }
             Err(_) => return None,
         },
@@ -64,12 +54,11 @@ fn examine(root: &Root) -> Option<Unwritable> {
     let errno = accessat(&*dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err()?;
     let is_hopeless = match errno {
         Errno::ROFS => true,
-        // The owner may change the mode, and directories below may be writable.
+        // The owner may change the mode, and a directory in it may be writable.
         Errno::ACCESS => !is_own(&dir) && !holds_dirs(&dir),
         _ => false,
     };
-    let error = root.error("write to", &everything, errno);
-    is_hopeless.then_some(Unwritable { error, root_only: errno == Errno::ACCESS })
+    is_hopeless.then(|| root.error("write to", &everything, errno))
 }
 
 fn is_own(dir: &Dir) -> bool {
