@@ -58,12 +58,14 @@ pub(crate) struct Fault {
     pub(crate) status: u16,
     /// How long the store asks to wait.
     pub(crate) retry_after: Option<Duration>,
+    /// The region that the bucket is in, if the store named another one than was asked.
+    pub(crate) region: Option<String>,
 }
 
 impl Fault {
     /// A failure without an answer.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, code: String::new(), message: message.into(), status: 0, retry_after: None }
+        Self { class, code: String::new(), message: message.into(), status: 0, retry_after: None, region: None }
     }
 
     /// An invalid answer, and what is wrong with it.
@@ -93,12 +95,22 @@ impl Fault {
             message: message.trim_end_matches('.').to_owned(),
             status,
             retry_after: None,
+            region: region_in(code, message),
         }
     }
 
     /// Whether it is an error answer without a reason.
     pub(crate) fn is_bare(&self) -> bool {
         self.status != 0 && self.code.is_empty() && matches!(self.status, 300..=499)
+    }
+
+    /// The cause, with the status if the store answered.
+    pub(crate) fn reason(&self) -> String {
+        match (self.status, &self.code[..]) {
+            (0, _) => self.message.clone(),
+            (status, "") => format!("{} (HTTP {status})", self.message),
+            (status, code) => format!("{} ({code}, HTTP {status})", self.message),
+        }
     }
 
     /// Whether the answer is not from a store of this kind.
@@ -126,18 +138,43 @@ impl Fault {
             Class::Abandoned => ErrorKind::Cancelled,
             Class::Condition | Class::TooLong | Class::Final => ErrorKind::Io,
         };
-        let cause = match (self.status, &self.code[..]) {
-            (0, _) => self.message.clone(),
-            (status, "") => format!("{} (HTTP {status})", self.message),
-            (status, code) => format!("{} ({code}, HTTP {status})", self.message),
-        };
-        let error = Error::new(kind, side, operation, cause).on(subject);
+        let error = Error::new(kind, side, operation, self.reason()).on(subject);
         match self.class {
             Class::Login | Class::Expired => error.with_hint(credentials),
             Class::Skewed => error.with_hint("set the clock of this machine"),
-            _ => error,
+            Class::Denied if subject.starts_with("s3://") && self.code == "AccessDenied" => {
+                error.with_hint(missing_permission(operation))
+            }
+            _ => match &self.region {
+                Some(region) => error.with_hint(format!("the bucket is in another region: --region {region}")),
+                None => error,
+            },
         }
     }
+}
+
+/// The permission that an operation needs.
+fn missing_permission(operation: &str) -> String {
+    let permission = match operation {
+        "list" => "s3:ListBucket",
+        "list the parts of" => "s3:ListMultipartUploadParts",
+        "list the uploads under" => "s3:ListBucketMultipartUploads",
+        "give up the upload of" => "s3:AbortMultipartUpload",
+        "write" | "write a part of" => "s3:PutObject",
+        "remove" => "s3:DeleteObject",
+        _ => "s3:GetObject",
+    };
+    format!("the credentials may lack the permission {permission}, or a policy of the bucket denies it")
+}
+
+/// The region in the message of a store that was asked for another one.
+fn region_in(code: &str, message: &str) -> Option<String> {
+    if code != "AuthorizationHeaderMalformed" {
+        return None;
+    }
+    let (_, rest) = message.split_once("expecting '")?;
+    let (region, _) = rest.split_once('\'')?;
+    Some(region.to_owned())
 }
 
 /// Error codes documented by AWS (S3 API Reference, "Error responses"), and those of other providers.
@@ -221,6 +258,19 @@ mod tests {
         ] {
             assert_eq!(class_of(status, code), class, "{status} {code}");
         }
+    }
+
+    #[test]
+    fn refusals_say_what_is_missing() {
+        let hint = |code: &str, message: &str, operation: &str| {
+            let error = Fault::answer(400, code, message).error(Side::Source, operation, "s3://b/k", "");
+            error.hint().unwrap_or_default().to_owned()
+        };
+        assert!(hint("AccessDenied", "", "list").contains("s3:ListBucket"));
+        assert!(hint("AccessDenied", "", "write").contains("s3:PutObject"));
+        let malformed = "the region 'us-east-1' is wrong; expecting 'eu-west-1'";
+        assert!(hint("AuthorizationHeaderMalformed", malformed, "list").ends_with("--region eu-west-1"));
+        assert_eq!(hint("InvalidArgument", "expecting 'x'", "list"), "");
     }
 
     #[test]

@@ -207,8 +207,10 @@ pub struct Terms {
     pub credentials: &'static str,
 }
 
+/// A request is silent for this long before the user is told.
+const SILENT: Duration = Duration::from_millis(2500);
+
 /// The progress of one request, and whether it is still wanted.
-#[derive(Debug)]
 pub(crate) struct Activity<'a> {
     begun: Instant,
     /// Microseconds from `begun` to the last progress.
@@ -219,12 +221,29 @@ pub(crate) struct Activity<'a> {
     unwanted: Option<&'a AtomicBool>,
     /// The longest time without progress.
     pub(crate) stall: Duration,
+    /// Called while there is no progress at all.
+    silent: Option<&'a (dyn Fn() + Sync)>,
 }
 
 impl<'a> Activity<'a> {
     /// A request that begins now.
     pub(crate) fn new(stall: Duration, cancel: &'a AtomicBool, unwanted: Option<&'a AtomicBool>) -> Self {
-        Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall }
+        Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall, silent: None }
+    }
+
+    /// Calls `tell` again and again while the request is silent.
+    pub(crate) fn telling(self, tell: &'a (dyn Fn() + Sync)) -> Self {
+        Self { silent: Some(tell), ..self }
+    }
+
+    /// Tells the user if the request is silent.
+    pub(crate) fn look(&self) {
+        if let Some(tell) = self.silent
+            && self.moved.load(Ordering::Relaxed) == 0
+            && self.begun.elapsed() > SILENT
+        {
+            tell();
+        }
     }
 
     /// Notes progress.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::location::{ObjectKind, ObjectPlace};
 use haul_core::path::printable;
+use haul_core::text::without_errno;
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::limiter::ConcurrencyLimiter;
@@ -178,7 +179,8 @@ impl Client {
     ) -> Result<T, Fault> {
         let mut retry = RetryPolicy::new(self.timeout);
         loop {
-            let at = Activity::new(retry.stall(), &self.cancel, unwanted);
+            let tell = || self.report_wait("it is silent");
+            let at = Activity::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
             if at.is_abandoned() {
                 return Err(Fault::new(Class::Abandoned, "interrupted"));
             }
@@ -210,19 +212,29 @@ impl Client {
                 let why = printable(fault.message.as_bytes());
                 self.notify(&format!("the credentials are refused ({why}): waiting for new ones"));
             }
-            if last_success.is_none() && retry.is_long() && !self.wait_reported.swap(true, Ordering::Relaxed)
-            {
-                let most = self.timeout.as_secs();
-                self.notify(&format!(
-                    "the store gives no answer: {}; trying for up to {most} s",
-                    fault.message
-                ));
+            if retry.is_long() {
+                self.report_wait(&fault.reason());
             }
             let mut ends = vec![&*self.cancel];
             ends.extend(unwanted);
             retry.wait(&fault, &ends);
             self.requests.retried();
         }
+    }
+
+    /// Tells the user once that the store has not answered yet, if it never did.
+    fn report_wait(&self, why: &str) {
+        if self.last_success.lock().is_some() || self.wait_reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (store, most) = (self.shown_endpoint(), self.timeout.as_secs());
+        let why = without_errno(why);
+        self.notify(&format!("no answer from {store} yet ({why}); trying for up to {most} s"));
+    }
+
+    /// The endpoint, or the bucket at the provider's own.
+    fn shown_endpoint(&self) -> String {
+        if self.endpoint.is_empty() { self.name("") } else { self.endpoint.clone() }
     }
 
     fn note_success(&self) {

@@ -63,9 +63,14 @@ impl RetryPolicy {
         again && since.elapsed() < self.limit
     }
 
-    /// Whether the retries have lasted long enough to tell the user.
+    /// Whether the retries have lasted long enough to tell the user, or will have before the next try.
     pub(super) fn is_long(&self) -> bool {
-        self.failed.is_some_and(|failed| failed.elapsed() > LONG)
+        self.failed.is_some_and(|failed| failed.elapsed() + self.longest_wait() > LONG)
+    }
+
+    /// The longest that the next wait can take.
+    fn longest_wait(&self) -> Duration {
+        (FIRST * 2_u32.pow(self.tries.saturating_sub(1).min(10))).min(LONGEST)
     }
 
     /// The last failure, with the number of tries.
@@ -83,8 +88,7 @@ impl RetryPolicy {
     /// Waits before the next try: twice as long each time, with some jitter, and at least as long as the store asks.
     /// Returns early when one of `ends` is set.
     pub(super) fn wait(&self, fault: &Fault, ends: &[&AtomicBool]) {
-        let doubled = FIRST * 2_u32.pow(self.tries.saturating_sub(1).min(10));
-        let wait = doubled.min(LONGEST).mul_f64(0.5 + chance() / 2.0);
+        let wait = self.longest_wait().mul_f64(0.5 + chance() / 2.0);
         let asked = fault.retry_after.map_or(wait, |asked| asked.max(wait)).min(self.limit);
         let until = Instant::now() + asked;
         while let Some(left) = until.checked_duration_since(Instant::now()) {

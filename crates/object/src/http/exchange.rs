@@ -226,6 +226,7 @@ async fn watch<T>(at: &Activity<'_>, step: impl Future<Output = Answer<T>>) -> A
                 if at.is_abandoned() {
                     return Err(Fault::new(Class::Abandoned, "interrupted"));
                 }
+                at.look();
                 if at.is_stalled() {
                     let message = format!("nothing moved for {} s", at.stall.as_secs_f64());
                     return Err(Fault::new(Class::Again, message));
@@ -310,7 +311,10 @@ async fn refusal(signer: &impl Signer, answer: Response) -> Answer<(Fault, Vec<u
         }
     }
     let fault = skewed(signer.refusal(status, &headers, &content), &headers);
-    let fault = Fault { retry_after, ..fault };
+    // A bucket in another region is named by its own header.
+    let elsewhere = headers.get("x-amz-bucket-region").filter(|_| status == 301);
+    let region = fault.region.clone().or(elsewhere.and_then(|value| value.to_str().ok()).map(str::to_owned));
+    let fault = Fault { retry_after, region, ..fault };
     Ok((fault, content))
 }
 
