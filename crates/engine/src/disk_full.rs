@@ -109,8 +109,11 @@ impl DiskFullGate {
         drop(state);
         meter.set_full(true);
         if warned {
-            let minutes = longest.as_secs().div_ceil(60);
-            meter.warn(&format!("the destination is full: {error}; waiting for room, {minutes} min at most"));
+            let most = match longest.as_secs() {
+                seconds @ 0..=119 => format!("{seconds} s"),
+                seconds => format!("{} min", seconds.div_ceil(60)),
+            };
+            meter.warn(&format!("the destination is full: {error}; waiting for free space, {most} at most"));
         }
     }
 
@@ -128,7 +131,7 @@ impl DiskFullGate {
         self.changed.notify_all();
         meter.set_full(false);
         if warned {
-            meter.warn("there is room again: going on");
+            meter.warn("there is free space again: continuing");
         }
     }
 

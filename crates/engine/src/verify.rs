@@ -75,10 +75,9 @@ impl Comparison<'_> {
     fn compare(&self, entries: &[Entry]) -> Result<()> {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
         let mut to_hash: Vec<&Entry> = Vec::new();
-        for (entry, found) in entries.iter().zip(same_length(self.destination.lookup(&paths)?, paths.len())?)
-        {
+        for (entry, found) in entries.iter().zip(same_length(self.look(&paths)?, paths.len())?) {
             match found {
-                Err(error) => self.meter.fail(&entry.path, error),
+                Err(error) => self.meter.fail(&entry.path, of_destination(error)),
                 Ok(None) => self.report(Checked::Missing(entry.path.clone())),
                 Ok(Some(found)) => match difference(entry, &found) {
                     Some(how) => self.report(Checked::Differs(entry.path.clone(), how)),
@@ -90,11 +89,18 @@ impl Comparison<'_> {
         if to_hash.is_empty() { Ok(()) } else { self.compare_digests(&to_hash) }
     }
 
+    fn look(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        self.destination.lookup(paths).map_err(of_destination)
+    }
+
     fn compare_digests(&self, entries: &[&Entry]) -> Result<()> {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
         let (copied, original) =
             haul_threads::both("hash", || self.destination.digest(&paths), || self.source.digest(&paths))?;
-        let (original, copied) = (same_length(original?, paths.len())?, same_length(copied?, paths.len())?);
+        let (original, copied) = (
+            same_length(original?, paths.len())?,
+            same_length(copied.map_err(of_destination)?, paths.len())?,
+        );
         for ((entry, original), copied) in entries.iter().zip(original).zip(copied) {
             match (original, copied) {
                 (Ok(original), Ok(copied)) if original == copied => self.meter.totals().same(entry.len),
@@ -102,11 +108,17 @@ impl Comparison<'_> {
                     let how = format!("digest {original} at the source, {copied} there");
                     self.report(Checked::Differs(entry.path.clone(), how));
                 }
-                (Err(error), _) | (_, Err(error)) => self.meter.fail(&entry.path, error),
+                (Err(error), _) => self.meter.fail(&entry.path, error),
+                (_, Err(error)) => self.meter.fail(&entry.path, of_destination(error)),
             }
         }
         Ok(())
     }
+}
+
+/// An error of the destination, which is opened like a source.
+fn of_destination(error: Error) -> Error {
+    if error.side() == Side::Source { error.with_side(Side::Destination) } else { error }
 }
 
 /// How two entries differ, without a look at the content of files.
@@ -175,7 +187,7 @@ fn find_extra(
     };
     Inspection { meter: &own_meter, source: destination, scan, cancel, streams: 0 }.run(&ask, &mut take);
     if let Some(error) = own_meter.fatal() {
-        meter.abort(error);
+        meter.abort(of_destination(error));
     }
 }
 

@@ -15,6 +15,7 @@ use haul_engine::Cancel;
 use super::ends::Ends;
 use super::errors::usage;
 use super::merge::add_failure;
+use super::mistakes::{not_found, refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
@@ -78,6 +79,7 @@ impl Planner<'_> {
             self.ends.expect_third_party_copy();
         }
         self.is_only = sources.len() == 1;
+        refuse_unit(sources)?;
         let mut planned = Vec::new();
         if let (Some(paths), [source]) = (paths, sources) {
             planned.extend(self.one(
@@ -122,6 +124,12 @@ impl Planner<'_> {
             return Ok(None);
         }
         refuse_overlap(at, self.destination, &place, &scan.rules, self.deletes)?;
+        if is_dir
+            && self.is_only
+            && let Some(note) = surprise(at, self.destination, !root_name.is_empty())
+        {
+            self.observer.note(&note);
+        }
         let ahead = (self.prehashes && paths.is_none() && source.caps().prehash).then_some(&scan);
         let source = self.meet_destination(at, source, ahead)?;
         let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
@@ -179,8 +187,7 @@ impl Planner<'_> {
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
         let source = self.ends.source(at, &source_place(at))?;
         let Some(root) = source.root()? else {
-            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
-            return Err(error.on(at.to_string()));
+            return Err(not_found(at, Side::Source));
         };
         Ok((source, root.kind))
     }

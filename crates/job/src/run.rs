@@ -14,6 +14,7 @@ use super::ends::{Ends, Note};
 use super::ends_config::EndsConfig;
 use super::index::{IndexRequest, SourceIndex};
 use super::merge::merge;
+use super::mistakes::at_host;
 use super::mounted::MountCheck;
 use super::nice;
 use super::observer::Observer;
@@ -135,6 +136,8 @@ impl CopyJob {
             expected: None,
         };
         let retry = runner.plan_and_copy(paths);
+        let fatal = runner.report.fatal.take();
+        runner.report.fatal = fatal.map(|error| at_host(error, &request.destination));
         runner.report.seconds = begun.elapsed().as_secs_f64();
         runner.remember(index.as_ref().zip(opened.as_deref()), mounted.as_ref());
         let requests = runner.ends.requests();

@@ -65,7 +65,14 @@ pub(crate) struct Fault {
 impl Fault {
     /// A failure without an answer.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, code: String::new(), message: message.into(), status: 0, retry_after: None, region: None }
+        Self {
+            class,
+            code: String::new(),
+            message: message.into(),
+            status: 0,
+            retry_after: None,
+            region: None,
+        }
     }
 
     /// An invalid answer, and what is wrong with it.
@@ -146,7 +153,9 @@ impl Fault {
                 error.with_hint(missing_permission(operation))
             }
             _ => match &self.region {
-                Some(region) => error.with_hint(format!("the bucket is in another region: --region {region}")),
+                Some(region) => {
+                    error.with_hint(format!("the bucket is in another region: --region {region}"))
+                }
                 None => error,
             },
         }

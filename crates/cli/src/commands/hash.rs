@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_core::{Error, ErrorKind, Report, Result, Side};
 use haul_engine::Cancel;
 
-use haul_job::{Ends, Landing, Observer, PartReporter, root_name, source_place};
+use haul_job::{Ends, Landing, Observer, PartReporter, not_found, root_name, source_place};
 
 use super::output::showing;
 use crate::args::HashArgs;
@@ -41,10 +41,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
         let source = ends.source(&at, &source_place(&at))?;
-        let Some(root) = source.root()? else {
-            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
-            return Err(error.on(at.to_string()));
-        };
+        let Some(root) = source.root()? else { return Err(not_found(&at, Side::Source)) };
         let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
         let root_name = root_name(&at, landing).unwrap_or_default();
         scan.rules = scan.rules.iter().map(|rule| rule.below(root_name)).collect();

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side, Totals};
+use haul_core::{EntryKind, Location, Report, Result, Side, Totals};
 use haul_engine::{Cancel, Checked, VerifyOptions};
 
-use haul_job::{Ends, Landing, Observer, PartReporter, destination_place, root_name, source_place};
+use haul_job::{
+    Ends, Landing, Observer, PartReporter, destination_place, not_found, root_name, source_place,
+};
 
 use super::output::{asked_for_progress, settings};
 use crate::args::VerifyArgs;
@@ -72,10 +74,11 @@ struct Verify {
 impl Verify {
     fn with_source(&mut self, at: &Location, mut options: VerifyOptions) -> Result<Report> {
         let source = self.ends.source(at, &source_place(at))?;
-        let Some(root) = source.root()? else { return Err(missing(at, Side::Source)) };
+        let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
         let place = destination_place(at, &self.destination, landing);
-        let destination = self.ends.source(&self.destination, &place)?;
+        let destination = self.ends.source(&self.destination, &place);
+        let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
         let root_name = root_name(at, landing).unwrap_or_default();
         options.scan.rules = options.scan.rules.iter().map(|rule| rule.below(root_name)).collect();
         let console = &*self.console;
@@ -89,7 +92,7 @@ impl Verify {
         let place = source_place(&self.destination);
         let destination = self.ends.source(&self.destination, &place)?;
         let Some(root) = destination.root()? else {
-            return Err(missing(&self.destination, Side::Destination));
+            return Err(not_found(&self.destination, Side::Destination));
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
         let mut lines = read_manifest(open_list(file)?, file.as_bytes(), one_file);
@@ -122,8 +125,4 @@ fn show(console: &Console, reporter: &PartReporter<'_>, differences: &mut [u64; 
     };
     differences[at] += 1;
     console.difference(difference, &reporter.name(&path), &detail);
-}
-
-fn missing(at: &Location, side: Side) -> Error {
-    Error::new(ErrorKind::NotFound, side, "find", "no such file or directory").on(at.to_string())
 }

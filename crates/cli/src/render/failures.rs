@@ -153,7 +153,7 @@ impl List {
 }
 
 /// The error without its subject.
-fn cause_of(error: &Error) -> String {
+pub(super) fn cause_of(error: &Error) -> String {
     let side = match error.side() {
         haul_core::Side::Source => " (source)",
         haul_core::Side::Destination => " (destination)",

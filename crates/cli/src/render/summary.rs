@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use haul_core::path::printable;
-use haul_core::{Report, Totals};
+use haul_core::{Error, Report, Totals};
 use haul_job::RequestCounts;
 
-use super::failures::Group;
+use super::failures::{Group, cause_of};
 use super::requests::requests_text;
 use super::wording::{bytes, count, duration, entries, rate};
 use crate::exit_code::Exit;
@@ -161,7 +161,8 @@ impl Summary {
 
     /// Whether the run changed or compared anything that the next one does not have to do again.
     fn moved(&self) -> bool {
-        let Totals { copied, made, linked, removed, same, sent_bytes, resumed_bytes, .. } = self.report.totals;
+        let Totals { copied, made, linked, removed, same, sent_bytes, resumed_bytes, .. } =
+            self.report.totals;
         [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
     }
 
@@ -359,7 +360,11 @@ impl Summary {
             lines
                 .push(format!("haul: {entries} found, but neither copied nor failed: this is a bug in haul"));
         }
-        if let Some(error) = &self.report.fatal {
+        let was_shown = |error: &Error| {
+            let cause = cause_of(error);
+            self.all_shown() && self.groups.iter().any(|group| group.cause == cause)
+        };
+        if let Some(error) = self.report.fatal.as_ref().filter(|error| !was_shown(error)) {
             lines.push(format!("haul: {error}"));
             lines.extend(error.hint().map(|hint| format!("hint: {hint}")));
         }
@@ -411,7 +416,7 @@ pub(super) fn shown(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{Error, ErrorKind, MetaNote, RelPath, Side};
+    use haul_core::{ErrorKind, MetaNote, RelPath, Side};
 
     fn summary(command: Command, report: Report, exit: Exit) -> Summary {
         Summary { exit, ..Summary::new(command, report) }

@@ -195,7 +195,9 @@ fn what_a_failed_sync_has_lost_is_written_again() {
     let run = scene.copy(Way::Local, source.path(), &slow.join("dst"));
     // The first group is not the whole.
     let run = run.args(["--bwlimit", "20M"]).limit(Duration::from_secs(60)).start();
-    wait_until("it waits for room", Duration::from_secs(30), || run.stdout().contains("waiting for room"));
+    wait_until("it waits for room", Duration::from_secs(30), || {
+        run.stdout().contains("waiting for free space")
+    });
     for staged in fs::read_dir(behind.join("dst")).unwrap() {
         let staged = fs::OpenOptions::new().write(true).open(staged.unwrap().path()).unwrap();
         let len = staged.metadata().unwrap().len() as usize;

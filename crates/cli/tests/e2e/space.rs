@@ -81,7 +81,7 @@ fn a_full_destination_with_small_files_only_is_exit_5() {
 fn paused(run: Run) -> Running {
     let running = run.limit(Duration::from_secs(120)).start();
     wait_until("it waits for room", Duration::from_secs(60), || {
-        running.stdout().contains("waiting for room")
+        running.stdout().contains("waiting for free space")
     });
     running
 }
@@ -138,7 +138,10 @@ fn waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set(
     scene.assert_all_gone();
     let run = scene.haul("copy").args(["-q", "--on-full", "pause:1s"]).arg(slash(source.path())).arg(&copy);
     let run = run.finish().expect_code(5);
-    assert!(run.err().contains("waiting for room") && run.err().contains("is full"), "also with -q: {run}");
+    assert!(
+        run.err().contains("waiting for free space") && run.err().contains("is full"),
+        "also with -q: {run}"
+    );
     disk.resize_tmpfs(80 << 20);
     let again = summary(&scene.copy(Way::Local, source.path(), &copy).finish().expect_success());
     assert!(again.of("same_bytes") + again.of("resumed_bytes") > 0, "{again:?}");

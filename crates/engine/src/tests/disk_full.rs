@@ -34,7 +34,7 @@ fn the_run_waits_for_space_and_goes_on() {
         assert_eq!(counted(&report.totals), 4, "{call:?}");
         let warnings = setup.events.warnings.lock().clone();
         assert_eq!(warnings.len(), 2, "{call:?}: {warnings:?}");
-        assert!(warnings[0].contains("is full") && warnings[1].contains("there is room again"));
+        assert!(warnings[0].contains("is full") && warnings[1].contains("there is free space again"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The local output of a stream: an open file descriptor, or a file that is renamed into place when it is complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use haul_object::Object;
 pub struct Output {
     file: File,
     staged: Option<StagedFile>,
+    /// Nothing was written yet to a terminal, which takes only text.
+    takes_text: bool,
 }
 
 /// A file that is not complete.
@@ -30,7 +32,9 @@ impl Output {
     #[must_use]
     pub fn open(fd: OwnedFd) -> Self {
         crate::fifo::widen(&fd);
-        Self { file: File::from(fd), staged: None }
+        let file = File::from(fd);
+        let takes_text = file.is_terminal();
+        Self { file, staged: None, takes_text }
     }
 
     /// Writes to the file at `path`. Until it is complete it has a temporary name beside it, which depends on its name,
@@ -61,7 +65,8 @@ impl Output {
         let there = file.metadata().map_err(|error| failed("look at", &error))?.len();
         let there = if there > object.len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
-        Ok(Self { file, staged: Some(StagedFile { temporary, path: path.to_owned(), there }) })
+        let staged = StagedFile { temporary, path: path.to_owned(), there };
+        Ok(Self { file, staged: Some(staged), takes_text: false })
     }
 
     /// Bytes that an earlier run left of the same object.
@@ -103,8 +108,16 @@ impl Output {
     /// Writes the next bytes. `false`: the reader has closed the pipe.
     ///
     /// # Errors
-    /// The error of writing.
+    /// The error of writing; [`ErrorKind::Usage`] if content that is no text would go to a terminal.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.takes_text && !bytes.is_empty() {
+            if !is_text(bytes) {
+                let cause = "it is a terminal, and the content is no text";
+                let error = Error::new(ErrorKind::Usage, Side::Local, "write standard output", cause);
+                return Err(error.with_hint("give a FILE, or pipe the content into another program"));
+            }
+            self.takes_text = false;
+        }
         match self.file.write_all(bytes) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.staged.is_none() => Ok(false),
@@ -139,5 +152,23 @@ impl Output {
         let name =
             self.staged.as_ref().map_or(&b"standard output"[..], |staged| staged.path.as_os_str().as_bytes());
         Error::io(Side::Destination, operation, error).on(name)
+    }
+}
+
+/// Whether the beginning of a stream is text. Its last character may be cut.
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0)
+        && std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_may_end_within_a_character() {
+        let word = "caf\u{e9}".as_bytes();
+        assert!(is_text(word) && is_text(&word[..4]) && is_text(b"a\n\x1b[0m"));
+        assert!(!is_text(b"a\0b") && !is_text(b"\x28\xb5\x2f\xfd") && !is_text(b"\xe9t\xe9"));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use haul_core::{Error, ErrorKind, Location, Report, Result, ScanOptions, Side, Totals};
 use haul_engine::Cancel;
-use haul_job::{Ends, Landing, Observer, root_name, source_place};
+use haul_job::{Ends, Landing, Observer, not_found, root_name, source_place};
 use haul_plan::{Collector, Plan, Request, Split};
 use haul_probe::survey::Counts;
 
@@ -129,10 +129,7 @@ struct State {
 impl Looker<'_> {
     fn look(mut self, mut ends: Ends, lists: Lists) -> Result<Looked> {
         let source = ends.source(&self.at, &source_place(&self.at))?;
-        let Some(root) = source.root()? else {
-            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
-            return Err(error.on(self.at.to_string()));
-        };
+        let Some(root) = source.root()? else { return Err(not_found(&self.at, Side::Source)) };
         if self.request.split.is_some() && !root.is_dir() {
             return Err(usage("split into parts", "it is not a directory").on(self.at.to_string()));
         }

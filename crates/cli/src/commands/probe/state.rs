@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{EntryKind, Error, ErrorKind, Location, Place, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
-use haul_job::{Ends, Landing, destination_place, root_name, source_place};
+use haul_job::{Ends, Landing, destination_place, not_found, root_name, source_place};
 use haul_probe::survey::{Counts, Survey};
 use haul_remote::Peer;
 
@@ -76,10 +76,7 @@ impl Probe {
         destination: &Location,
     ) -> Result<(Arc<dyn Source>, Place)> {
         let opened = self.ends.source(source, &source_place(source))?;
-        let Some(root) = opened.root()? else {
-            let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no such file or directory");
-            return Err(error.on(source.to_string()));
-        };
+        let Some(root) = opened.root()? else { return Err(not_found(source, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
         let name = root_name(source, landing).unwrap_or_default();
         self.scan.rules = self.scan.rules.iter().map(|rule| rule.below(name)).collect();

@@ -1,0 +1,120 @@
+//! Common mistakes in a request, and the way out of each.
+
+use haul_core::{Error, ErrorKind, Location, Result, Side};
+
+use super::errors::usage;
+use super::siblings::is_home;
+
+/// The error of a source or destination that does not exist.
+#[must_use]
+pub fn not_found(at: &Location, side: Side) -> Error {
+    let error = Error::new(ErrorKind::NotFound, side, "find", "no such file or directory").on(at.to_string());
+    let name = at.name();
+    if !name.iter().any(|byte| matches!(byte, b'*' | b'?')) {
+        return error;
+    }
+    let name = String::from_utf8_lossy(name);
+    error.with_hint(format!(
+        "haul expands no wildcards, only the local shell does: name the directory with a slash at its end, and add \
+         --include '{name}' --exclude '*'"
+    ))
+}
+
+/// Refuses a unit that stands where a source is expected, as in `--bwlimit 10 MB src dst`.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub(crate) fn refuse_unit(sources: &[Location]) -> Result<()> {
+    let units = ["K", "M", "G", "T", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "Mbit", "Gbit"];
+    let is_unit = |path: &[u8]| {
+        let text = path.strip_suffix(b"/s").unwrap_or(path);
+        units.iter().any(|unit| text.eq_ignore_ascii_case(unit.as_bytes()))
+    };
+    for source in sources {
+        if let Location::Local(path) = source
+            && is_unit(path)
+            && !std::path::Path::new(&*String::from_utf8_lossy(path)).exists()
+        {
+            let cause = "there is no such file; write a unit together with its number, as in 10MB";
+            return Err(usage("read the location", cause).on(source.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// What a user may not expect of the place where a directory is copied to.
+pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool) -> Option<String> {
+    let remote = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
+    let is_whole_home = remote && (destination.path().is_empty() || is_home(destination));
+    if is_whole_home && !has_name {
+        return Some(format!(
+            "the home directory {destination} gets mode, owner and times of {source}; a directory in it is \
+             {destination}NAME"
+        ));
+    }
+    let same_name = has_name && !destination.means_contents() && source.name() == destination.name();
+    same_name.then(|| {
+        let name = String::from_utf8_lossy(source.name());
+        format!("copies to {destination}/{name}; for {destination} itself, add a slash: {source}/")
+    })
+}
+
+/// An error of the destination, with its host, and with the way to more rights there.
+pub(crate) fn at_host(error: Error, destination: &Location) -> Error {
+    let (Location::Ssh { host, .. } | Location::Sftp { host, .. }) = destination else { return error };
+    let concerns = error.side() == Side::Destination && error.subject().starts_with(b"/");
+    if !concerns {
+        return error;
+    }
+    let subject = [host.to_string().as_bytes(), b":", error.subject()].concat();
+    let error = error.on(subject);
+    let needs_rights = error.kind() == ErrorKind::PermissionDenied && error.hint().is_none();
+    if needs_rights && matches!(destination, Location::Ssh { .. }) {
+        return error.with_hint("to write there as root, use --remote-haul 'sudo haul'");
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Location {
+        Location::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_missing_wildcard_is_explained() {
+        assert!(not_found(&at("h:/x/f*"), Side::Source).hint().unwrap().contains("--include 'f*'"));
+        assert_eq!(not_found(&at("h:/x/f"), Side::Source).hint(), None);
+    }
+
+    #[test]
+    fn a_unit_is_no_source() {
+        let refused =
+            |sources: &[&str]| refuse_unit(&sources.iter().map(|one| at(one)).collect::<Vec<_>>()).is_err();
+        assert!(refused(&["MB", "src"]) && refused(&["src", "mbit/s"]));
+        assert!(!refused(&["src", "h:MB", "./MB", "10"]));
+    }
+
+    #[test]
+    fn surprising_destinations_are_noted() {
+        let note = |source: &str, destination: &str, has_name| {
+            surprise(&at(source), &at(destination), has_name).unwrap_or_default()
+        };
+        assert!(note("/srv/share", "h:/srv/share", true).contains("h:/srv/share/share"));
+        assert!(note("/srv/share", "h:/srv/", true).is_empty());
+        assert!(note("/srv/share/", "h:/srv/share", false).is_empty());
+        assert!(note("src/", "h:", false).contains("h:NAME"));
+        assert!(note("src", "h:", true).is_empty() && note("src/", "h:x", false).is_empty());
+    }
+
+    #[test]
+    fn errors_of_a_remote_destination_name_the_host() {
+        let error = Error::new(ErrorKind::PermissionDenied, Side::Destination, "write to", "no").on("/x");
+        let there = at_host(error.clone(), &at("h:/x"));
+        assert_eq!(there.to_string(), "failed to write to `h:/x` (destination): no");
+        assert!(there.hint().is_some());
+        assert_eq!(at_host(error.clone(), &at("/x")), error);
+    }
+}
