@@ -66,6 +66,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     let offers = without_digest(entries);
     let answers = ask(run, run.sink, &offers)?;
     if let Some(error) = failure_of_root(run, &offers, &answers) {
+        run.root_refused();
         return Err(error);
     }
     let mut needed = Vec::new();

@@ -5,27 +5,73 @@ use haul_core::{Error, RelPath};
 
 /// Keeps failures until the root is answered. Nothing waits for it.
 #[derive(Default)]
-pub(crate) struct RootGate(Mutex<Option<Vec<(RelPath, Error)>>>);
+pub(crate) struct RootGate(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    /// Failures are reported.
+    #[default]
+    Open,
+    /// The root is not answered yet.
+    Waiting(Vec<(RelPath, Error)>),
+    /// The root cannot be created.
+    Refused,
+}
 
 impl RootGate {
     /// The root was found, and is not answered yet.
     pub(crate) fn close(&self) {
-        self.0.lock().get_or_insert_default();
+        *self.0.lock() = State::Waiting(Vec::new());
     }
 
-    /// Keeps a failure, or gives it back if the root is answered.
+    /// The root cannot be created: no other failure matters.
+    pub(crate) fn refuse(&self) {
+        *self.0.lock() = State::Refused;
+    }
+
+    /// Keeps a failure, or gives it back if it is to be reported.
     pub(crate) fn keep(&self, path: &RelPath, error: Error) -> Option<Error> {
         match &mut *self.0.lock() {
-            Some(kept) => {
+            State::Open => Some(error),
+            State::Waiting(kept) => {
                 kept.push((path.clone(), error));
                 None
             }
-            None => Some(error),
+            State::Refused => None,
         }
     }
 
     /// The root is answered: returns what was kept.
     pub(crate) fn open(&self) -> Vec<(RelPath, Error)> {
-        self.0.lock().take().unwrap_or_default()
+        let mut state = self.0.lock();
+        match &mut *state {
+            State::Waiting(kept) => {
+                let kept = std::mem::take(kept);
+                *state = State::Open;
+                kept
+            }
+            State::Open | State::Refused => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::{ErrorKind, Side};
+
+    #[test]
+    fn failures_wait_for_the_root() {
+        let error = || Error::new(ErrorKind::Io, Side::Destination, "make", "x");
+        let path = RelPath::new(b"a").unwrap();
+        let gate = RootGate::default();
+        assert!(gate.keep(&path, error()).is_some() && gate.open().is_empty());
+        gate.close();
+        assert!(gate.keep(&path, error()).is_none());
+        assert_eq!((gate.open().len(), gate.keep(&path, error())), (1, Some(error())));
+        gate.close();
+        assert!(gate.keep(&path, error()).is_none());
+        gate.refuse();
+        assert!(gate.open().is_empty() && gate.keep(&path, error()).is_none());
     }
 }

@@ -170,13 +170,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The root is answered: reports what has failed so far, unless the run ends for that answer.
+    /// The root is answered: reports what has failed so far.
     pub(crate) fn root_answered(&self) {
         for (path, error) in self.root_gate.open() {
-            if self.meter.fatal().is_none() || error.kind() == ErrorKind::NoSpace {
-                self.meter.fail(&path, error);
-            }
+            self.meter.fail(&path, error);
         }
+    }
+
+    /// The root cannot be created, which is all that has to be said.
+    pub(crate) fn root_refused(&self) {
+        self.root_gate.refuse();
     }
 
     /// The list of deferred entries, if this error defers an entry.

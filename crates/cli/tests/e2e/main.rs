@@ -49,6 +49,7 @@ mod lying_haul;
 mod lying_sftp;
 mod lying_stores;
 mod memory;
+mod messages;
 mod mistakes;
 mod modes;
 mod no_haul;
@@ -181,6 +182,7 @@ fn main() -> ExitCode {
         guards::cases(),
         habits::cases(),
         mistakes::cases(),
+        messages::cases(),
         selection::cases(),
         changing::cases(),
         clients::cases(),

@@ -226,3 +226,16 @@ fn only_a_large_file_that_replaces_a_file_is_compared() {
     };
     assert_eq!([compared(true, true), compared(true, false), compared(false, true)], [6, 0, 0]);
 }
+
+#[test]
+fn a_root_that_cannot_be_created_is_the_only_failure() {
+    let entries = || [dir(""), file("f", 10), dir("d"), file("d/f", 10)];
+    let refused = error(ErrorKind::PermissionDenied, Retry::Never);
+    for is_only in [true, false] {
+        let mut setup = Setup::new(entries(), []);
+        setup.faults.plan(Call::Offer, "", 1, &refused);
+        let report = setup.run(CopyOptions { is_only, ..options() });
+        assert_eq!(report.fatal.is_some(), is_only, "{report:?}");
+        assert_eq!(setup.failures().len(), usize::from(!is_only));
+    }
+}

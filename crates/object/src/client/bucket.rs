@@ -179,7 +179,7 @@ impl Client {
     ) -> Result<T, Fault> {
         let mut retry = RetryPolicy::new(self.timeout);
         loop {
-            let tell = || self.report_wait("it is silent");
+            let tell = || self.report_wait("silence");
             let at = Activity::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
             if at.is_abandoned() {
                 return Err(Fault::new(Class::Abandoned, "interrupted"));

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use haul_core::{Answer, Error, ErrorKind, RelPath, Result};
-use rustix::fs::{Access, AtFlags, FileType, accessat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat};
 use rustix::io::Errno;
 
 use crate::path::at::Dir;
@@ -65,9 +65,14 @@ fn is_own(dir: &Dir) -> bool {
     stat::statx_file(dir).is_ok_and(|now| now.stx_uid == rustix::process::geteuid().as_raw())
 }
 
+/// Whether a directory is in this one, or may be.
 fn holds_dirs(dir: &Dir) -> bool {
-    let Ok(entries) = rustix::fs::Dir::read_from(dir) else { return true };
-    entries.flatten().any(|entry| {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // The directory itself may be open for its path only.
+    let opened = openat(dir, ".", flags, Mode::empty());
+    let Ok(mut entries) = opened.and_then(rustix::fs::Dir::new) else { return true };
+    entries.any(|entry| {
+        let Ok(entry) = entry else { return true };
         let is_name = !matches!(entry.file_name().to_bytes(), b"." | b"..");
         is_name && matches!(entry.file_type(), FileType::Directory | FileType::Unknown)
     })
