@@ -165,6 +165,7 @@ fn when_every_remote_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
                 Some(0) => {
                     summary(&run).assert_accounted();
                     assert_same_tree(source.path(), &copy);
+                    assert!(run.out().contains("was lost, and haul was started there again"), "{run}");
                 }
                 Some(4) => assert_no_half_files(source.path(), &copy),
                 _ => panic!("{way:?} at {share} %: {run}"),

@@ -191,9 +191,17 @@ impl Session {
     /// The remote end has greeted as this session. A new name means that its process was started again.
     pub(super) fn welcomed(&self, id: SessionId, answer: Option<DirectAnswer>) {
         let mut state = self.lock();
-        state.restarts += u32::from(state.session.is_some_and(|known| known != id));
+        let started_again = state.session.is_some_and(|known| known != id);
+        state.restarts += u32::from(started_again);
         state.session = Some(id);
         state.answer = answer;
+        drop(state);
+        if started_again {
+            let name = self.dialer.name();
+            (self.note)(&format!(
+                "the connection to {name} was lost, and haul was started there again: continuing"
+            ));
+        }
     }
 
     /// Whether a remote end that does not know the session `asked` is on another machine: connections of this session
