@@ -19,9 +19,12 @@ enum State {
 }
 
 impl RootGate {
-    /// The root was found, and is not answered yet.
+    /// The root was found, and is not answered yet. A source may report it twice: nothing that is kept is lost.
     pub(crate) fn close(&self) {
-        *self.0.lock() = State::Waiting(Vec::new());
+        let mut state = self.0.lock();
+        if matches!(*state, State::Open) {
+            *state = State::Waiting(Vec::new());
+        }
     }
 
     /// The root cannot be created: no other failure matters.
@@ -68,10 +71,12 @@ mod tests {
         assert!(gate.keep(&path, error()).is_some() && gate.open().is_empty());
         gate.close();
         assert!(gate.keep(&path, error()).is_none());
+        gate.close();
         assert_eq!((gate.open().len(), gate.keep(&path, error())), (1, Some(error())));
         gate.close();
         assert!(gate.keep(&path, error()).is_none());
         gate.refuse();
+        gate.close();
         assert!(gate.open().is_empty() && gate.keep(&path, error()).is_none());
     }
 }
