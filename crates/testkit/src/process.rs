@@ -467,6 +467,11 @@ impl MemoryWatch {
 }
 
 fn peak(pid: u32) -> u64 {
+    // Before exec(2) a new process shares the memory of this one, which is larger than any bound.
+    let program = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    if program(&pid.to_string()) == program("self") {
+        return 0;
+    }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
     status.lines().find(|line| line.starts_with("VmHWM:")).and_then(kib).unwrap_or(0) * 1024
