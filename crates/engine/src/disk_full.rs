@@ -7,6 +7,7 @@ use haul_core::{Error, ErrorKind, Result};
 
 use crate::meter::Meter;
 use crate::options::OnFull;
+use crate::repeat;
 
 /// The time until the first trial. It doubles with each trial.
 const FIRST_TRIAL: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 1000 });
@@ -150,19 +151,16 @@ impl DiskFullGate {
         let waits = |answer: &Result<A>| answer.as_ref().is_err_and(|error| self.waits_for(error));
         let mut answers = ask(questions)?;
         loop {
-            let open: Vec<usize> = (0..answers.len()).filter(|at| waits(&answers[*at])).collect();
+            let open = repeat::open(&answers, waits);
             let Some(Err(error)) = open.first().map(|at| &answers[*at]) else { return Ok(answers) };
             self.set_full(error, meter);
             if !wait() {
                 return Ok(answers);
             }
-            let again: Vec<Q> = open.iter().filter_map(|at| questions.get(*at).cloned()).collect();
-            let more = ask(&again).inspect_err(|_| self.set_not_full(false, meter))?;
-            if !more.iter().any(waits) {
+            let asked = repeat::ask_again(questions, &mut answers, &open, &ask);
+            asked.inspect_err(|_| self.set_not_full(false, meter))?;
+            if !open.iter().any(|at| waits(&answers[*at])) {
                 self.set_not_full(true, meter);
-            }
-            for (at, answer) in open.into_iter().zip(more) {
-                answers[at] = answer;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Repeats the questions to an end whose answers are temporary errors.
+//! Repeats the questions to an end whose answers are not final, as those that are temporary errors.
 
 use std::time::Duration;
 
@@ -20,16 +20,35 @@ pub(crate) fn ask<Q: Clone, A>(
     let is_temporary = |answer: &Result<A>| answer.as_ref().is_err_and(|error| error.retry() == Retry::Again);
     let mut answers = ask(questions)?;
     for wait in PAUSES {
-        let open: Vec<usize> = (0..answers.len()).filter(|at| is_temporary(&answers[*at])).collect();
+        let open = open(&answers, is_temporary);
         if open.is_empty() || !pause(wait) {
             break;
         }
-        let again: Vec<Q> = open.iter().filter_map(|at| questions.get(*at).cloned()).collect();
-        for (at, answer) in open.into_iter().zip(ask(&again)?) {
-            answers[at] = answer;
-        }
+        ask_again(questions, &mut answers, &open, &ask)?;
     }
     Ok(answers)
+}
+
+/// The numbers of the answers that are not final.
+pub(crate) fn open<A>(answers: &[A], is_open: impl Fn(&A) -> bool) -> Vec<usize> {
+    (0..answers.len()).filter(|at| is_open(&answers[*at])).collect()
+}
+
+/// Asks the questions of these numbers again, and replaces their answers.
+///
+/// # Errors
+/// The error of `ask`.
+pub(crate) fn ask_again<Q: Clone, A>(
+    questions: &[Q],
+    answers: &mut [Result<A>],
+    open: &[usize],
+    ask: impl Fn(&[Q]) -> Result<Vec<Result<A>>>,
+) -> Result<()> {
+    let again: Vec<Q> = open.iter().filter_map(|at| questions.get(*at).cloned()).collect();
+    for (at, answer) in open.iter().zip(ask(&again)?) {
+        answers[*at] = answer;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ impl LocalSink {
         };
         let pending = Pending { ticket: Ticket::new(1, done), at: 0 };
         let taken = self.take_changed(entry, slice, read, &mut content);
-        let taken = taken.map_err(|error| error.or_retry(Retry::of_write));
         self.hand_over(pending, content.bytes().len() as u64, taken);
     }
 

@@ -88,8 +88,7 @@ impl LocalSink {
             let _doing = self.tree().doing("write", &job.entry.path);
             let pending = Pending { ticket: ticket.clone(), at: job.at };
             // Each is handed over by itself: another one of the batch may hang at a server.
-            let taken = self.take(job, arrival).map_err(|error| error.or_retry(Retry::of_write));
-            self.hand_over(pending, job.content.len() as u64, taken);
+            self.hand_over(pending, job.content.len() as u64, self.take(job, arrival));
         });
     }
 
@@ -100,7 +99,7 @@ impl LocalSink {
                 self.committer.queue.push(Item { pending, bytes, what }, &self.committer.threads);
             }
             Ok(Taken::Committed(digest)) => pending.settle(Ok(Outcome::Committed(Some(digest)))),
-            Err(error) => pending.settle(Err(error)),
+            Err(error) => pending.settle(Err(error.or_retry(Retry::of_write))),
         }
     }
 
