@@ -17,7 +17,7 @@ use super::config::{PeerConfig, Transport};
 use super::direct::Finder;
 use super::gate::Gate;
 use super::hint::Hint;
-use super::session::Session;
+use super::session::{Session, Ways};
 use super::state::Pick;
 use super::supervisor::SessionSupervisor;
 use super::traffic::TrafficCounter;
@@ -93,7 +93,7 @@ impl Peer {
     ) -> Result<Arc<Self>> {
         let timeout = config.ssh.timeout.max(2);
         let seconds = Duration::from_secs(timeout.into());
-        let ways = (config.transport != Transport::Tls, config.explains);
+        let ways = Ways { through_ssh: config.transport != Transport::Tls, explains: config.explains };
         let pace = config.pace.clone();
         let session = Arc::new(Session::new(dialer, ways, pool.clone(), note, seconds, pace));
         // From here on, dropping `peer` ends the session, whatever fails.

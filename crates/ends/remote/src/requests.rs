@@ -103,7 +103,7 @@ impl Session {
                     break Err(self.unreachable("the connection was closed here"));
                 }
                 let wanted = state.wants_connections;
-                let at = state.pick(pick, self.content_through_ssh);
+                let at = state.pick(pick, self.ways.through_ssh);
                 if state.wants_connections && !wanted {
                     self.wake_supervisor(&mut state);
                 }

@@ -52,10 +52,7 @@ pub(super) struct Progress {
 /// What the threads of a peer share.
 pub(super) struct Session {
     pub(super) dialer: Box<dyn Dial>,
-    /// Whether content may go through ssh at all.
-    pub(super) content_through_ssh: bool,
-    /// Whether notes also say why a way for content cannot be used.
-    pub(super) explains: bool,
+    pub(super) ways: Ways,
     pub(super) pool: BufferPool,
     pub(super) note: Note,
     pub(super) timeout: Duration,
@@ -67,10 +64,19 @@ pub(super) struct Session {
     supervisor: Condvar,
 }
 
+/// The ways of content.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// Content may go through ssh.
+    pub(super) through_ssh: bool,
+    /// Notes also say why a way cannot be used.
+    pub(super) explains: bool,
+}
+
 impl Session {
     pub(super) fn new(
         dialer: Box<dyn Dial>,
-        (content_through_ssh, explains): (bool, bool),
+        ways: Ways,
         pool: BufferPool,
         note: Note,
         timeout: Duration,
@@ -78,8 +84,7 @@ impl Session {
     ) -> Self {
         Self {
             dialer,
-            content_through_ssh,
-            explains,
+            ways,
             pool,
             note,
             timeout,
@@ -318,7 +323,7 @@ impl Session {
             }
             Err(reasons) => {
                 state.direct = Direct::Off;
-                if !self.content_through_ssh {
+                if !self.ways.through_ssh {
                     drop(state);
                     let error =
                         Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", reasons.join("; "));
@@ -331,7 +336,7 @@ impl Session {
         self.wake_supervisor(&mut state);
         drop(state);
         (self.note)(&said);
-        reasons.iter().filter(|_| self.explains).for_each(|why| (self.note)(why));
+        reasons.iter().filter(|_| self.ways.explains).for_each(|why| (self.note)(why));
     }
 
     /// An attempt to open a connection begins.
@@ -395,11 +400,12 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use haul_ssh::dial::{Link, Refused, Trouble, Way};
 
-    struct Host;
+    /// A host that nobody can connect to.
+    pub(crate) struct Host;
 
     impl Dial for Host {
         fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
@@ -419,7 +425,15 @@ mod tests {
         let note: Note = Arc::new(move |text: &str| heard.lock().push(text.to_owned()));
         let pool = BufferPool::new(16 << 20);
         let seconds = Duration::from_secs(1);
-        Session::new(Box::new(Host), (true, explains), pool, note, seconds, Pace::default()).found(found);
+        Session::new(
+            Box::new(Host),
+            Ways { through_ssh: true, explains },
+            pool,
+            note,
+            seconds,
+            Pace::default(),
+        )
+        .found(found);
         std::mem::take(&mut *notes.lock())
     }
 

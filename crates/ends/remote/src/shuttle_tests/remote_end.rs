@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
-use haul_core::{Buffer, BufferPool, Error, ErrorKind, Pace, Result, Retry, Side};
-use haul_ssh::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use haul_core::{Buffer, BufferPool, ErrorKind, Pace, Result, Retry};
+use haul_ssh::dial::{Helper, Refused};
 use haul_transport::LinkError;
 use haul_wire::{HEADER_LEN, Header, Kind, Request, Response, SessionId, Welcome, decode_body, encode};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -16,7 +16,8 @@ use shuttle::{Config, Runner};
 
 use crate::connection::{Connection, Outgoing};
 use crate::reader::{Incoming, read_connection};
-use crate::session::Session;
+use crate::session::tests::Host;
+use crate::session::{Session, Ways};
 use crate::state::{OnReply, Pick, Reply};
 
 /// The number of schedules of each kind in each test.
@@ -155,20 +156,6 @@ impl Helper for Carrier {
     }
 }
 
-/// The models add their connections themselves.
-struct NoDialer;
-
-impl Dial for NoDialer {
-    fn dial(&self, _: Way) -> std::result::Result<Link, Refused> {
-        let error = Error::new(ErrorKind::Unreachable, Side::Wire, "dial", "there is no dialer");
-        Err(Refused { trouble: Trouble::Fatal, error })
-    }
-
-    fn name(&self) -> String {
-        "remote".to_owned()
-    }
-}
-
 /// A session, its connections, and the threads that read from them.
 pub(super) struct Model {
     pub(super) session: Arc<Session>,
@@ -186,11 +173,12 @@ struct Answers {
 
 impl Model {
     pub(super) fn new(content_through_ssh: bool) -> Arc<Self> {
-        let (dialer, pool) = (Box::new(NoDialer), BufferPool::new(0));
+        // The models add their connections themselves.
+        let (dialer, pool) = (Box::new(Host), BufferPool::new(0));
         let note: haul_ssh::Note = Arc::new(|_| ());
         let timeout = Duration::from_secs(30);
-        let session =
-            Session::new(dialer, (content_through_ssh, false), pool.clone(), note, timeout, Pace::default());
+        let ways = Ways { through_ssh: content_through_ssh, explains: false };
+        let session = Session::new(dialer, ways, pool.clone(), note, timeout, Pace::default());
         session.welcomed(SESSION, None);
         Arc::new(Self {
             session: Arc::new(session),

@@ -285,7 +285,7 @@ impl Shared {
 
     /// Reports reasons, if they are wanted.
     fn explain(&self, reasons: &[String]) {
-        reasons.iter().filter(|_| self.to.explains).for_each(|why| (self.note)(why));
+        reasons.iter().filter(|_| self.to.ways.explains).for_each(|why| (self.note)(why));
     }
 
     /// From now on content is relayed.
