@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, Batch, BatchData, BufferPool, Entry, Offer, Outcome, RelPath, Result, Side, Sink, SinkOptions,
-    Slice, Source,
+    Answer, Batch, BatchData, BufferPool, Entry, EntryKind, Offer, Outcome, RelPath, Result, Side, Sink,
+    SinkOptions, Slice, Source, Timestamp,
 };
 
 use crate::commit::sync::Kernel;
@@ -33,6 +33,22 @@ pub(crate) fn pool() -> BufferPool {
     BufferPool::new(1 << 26)
 }
 
+/// The entry of a file of this user.
+pub(crate) fn own_file(name: &str, len: u64) -> Arc<Entry> {
+    Arc::new(Entry {
+        mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
+        mode: 0o640,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        ..Entry::new(path(name), EntryKind::File, len)
+    })
+}
+
+/// A tree that is written to, whose file system counts as a network file system, or as a local one.
+pub(crate) fn tree(dir: &Path, is_network_fs: bool) -> LocalTree {
+    LocalTree::on(Root::new(Base::new(dir, b"."), Side::Destination, Arc::default()), is_network_fs)
+}
+
 impl Scene {
     pub(crate) fn new() -> Self {
         let scratch = tempfile::tempdir_in(".").unwrap();
@@ -50,8 +66,7 @@ impl Scene {
 
     /// A sink whose file system counts as a network file system, or as a local one.
     pub(crate) fn sink_on(&self, options: SinkOptions, is_network_fs: bool) -> LocalSink {
-        let root = Root::new(Base::new(&self.to, b"."), Side::Destination, Arc::default());
-        let tree = LocalTree::on(root, is_network_fs);
+        let tree = tree(&self.to, is_network_fs);
         LocalSink::on(Box::new(Kernel::default()), Unsynced::nowhere(), tree, options, pool()).unwrap()
     }
 

@@ -4,7 +4,8 @@ use haul_core::{Outcome, SLICE_LEN, SinkOptions};
 use shuttle::thread::{self, JoinHandle};
 
 use super::*;
-use crate::commit::shuttle_tests::model::{entry, in_many_orders, join, scratch, tree};
+use crate::commit::shuttle_tests::model::{in_many_orders, join, scratch};
+use crate::scene::{own_file, tree};
 use crate::ticket::Ticket;
 
 /// A short queue, a file whose slices it takes, and how often each of them was settled.
@@ -18,7 +19,7 @@ struct Model {
 impl Model {
     fn new() -> Arc<Self> {
         let dir = scratch();
-        let entry = entry("f", 2 * SLICE_LEN);
+        let entry = own_file("f", 2 * SLICE_LEN);
         let large = LargeFile::open(&tree(dir.path(), false), &entry, &SinkOptions::default()).unwrap();
         Arc::new(Self {
             queue: CommitQueue { most: 2, ..CommitQueue::new(true) },

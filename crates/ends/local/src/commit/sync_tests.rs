@@ -5,14 +5,15 @@ use std::path::Path;
 
 use haul_core::digest::{SliceHasher, slice_count};
 use haul_core::{
-    Batch, BatchData, BufferPool, Digest, Entry, EntryKind, ErrorKind, Extent, Outcome, RelPath, Result,
-    Retry, SLICE_LEN, Side, Sink, SinkOptions, Slice, SliceData, Timestamp,
+    Batch, BatchData, BufferPool, Digest, Entry, ErrorKind, Extent, Outcome, Result, Retry, SLICE_LEN, Side,
+    Sink, SinkOptions, Slice, SliceData,
 };
 
 use super::super::unsynced::Unsynced;
 use super::*;
 use crate::path::place::Base;
 use crate::path::root::Root;
+use crate::scene::own_file;
 use crate::sink::state::LocalSink;
 use crate::tree::local_tree::LocalTree;
 
@@ -66,16 +67,6 @@ fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink 
     LocalSink::on(Box::new(Arc::clone(disk)), Unsynced::nowhere(), tree, options, pool).unwrap()
 }
 
-fn entry(name: &str, len: u64) -> Arc<Entry> {
-    Arc::new(Entry {
-        mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
-        mode: 0o640,
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        ..Entry::new(RelPath::new(name.as_bytes()).unwrap(), EntryKind::File, len)
-    })
-}
-
 /// Writes one slice of each entry as one batch: zeros but for the first byte.
 fn write(sink: &LocalSink, entries: &[Arc<Entry>], index: u32) -> Vec<Result<Outcome>> {
     let mut content = BufferPool::new(1 << 26).take();
@@ -117,7 +108,7 @@ fn a_lost_file_is_found_after_a_sync_of_its_file_system_and_the_others_are_commi
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Losing { lost: Mutex::new((3, 1)), reported: Mutex::new(reported) });
         let sink = sink(&disk, dir.path());
-        let entries: Vec<_> = (1..=6).map(|len| entry(&format!("f{len}"), len)).collect();
+        let entries: Vec<_> = (1..=6).map(|len| own_file(&format!("f{len}"), len)).collect();
         let mut outcomes = write(&sink, &entries, 0);
         let error = outcomes.remove(2).unwrap_err();
         assert_eq!((error.kind(), error.retry(), error.operation()), (ErrorKind::Io, Retry::Anew, "sync"));
@@ -134,7 +125,7 @@ fn a_failed_sync_discards_all_slices_of_a_large_file() {
     let len = 2 * SLICE_LEN + 5;
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Losing::default());
-    let large = entry("large", len);
+    let large = own_file("large", len);
     let first = sink(&disk, dir.path());
     assert_eq!(write(&first, std::slice::from_ref(&large), 0), [Ok(Outcome::Stored)]);
     assert_eq!(names(dir.path()).len(), 2, "the staged file and its journal");
@@ -163,7 +154,7 @@ fn without_syncs_a_large_file_is_synced_before_it_is_renamed_into_place() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Losing::default());
     let sink = sink_with(SinkOptions { durable: false, ..SinkOptions::default() }, &disk, dir.path());
-    let large = entry("large", len);
+    let large = own_file("large", len);
     *disk.lost.lock() = (len, 1);
     assert_eq!(write(&sink, std::slice::from_ref(&large), 0), [Ok(Outcome::Stored)]);
     let error = write(&sink, std::slice::from_ref(&large), 1).remove(0).unwrap_err();
@@ -177,7 +168,7 @@ fn the_error_of_a_file_that_was_sent_again_is_not_reported_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Losing { lost: Mutex::new(lost), reported: Mutex::new(0) });
         let sink = sink(&disk, dir.path());
-        let small = [entry("f", 7)];
+        let small = [own_file("f", 7)];
         let first = write(&sink, &small, 0).remove(0);
         assert_eq!(first.is_err(), is_fine);
         let again = write(&sink, &small, 0).remove(0);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use haul_core::{Entry, ErrorKind, Outcome, Retry, SLICE_LEN, Sink};
 use tempfile::TempDir;
 
-use super::model::{Model, entry, in_many_orders, join, scratch};
-use crate::scene::names;
+use super::model::{Model, in_many_orders, join, scratch};
+use crate::scene::{names, own_file};
 
 fn large() -> Arc<Entry> {
-    entry("f", SLICE_LEN + 5)
+    own_file("f", SLICE_LEN + 5)
 }
 
 /// A directory in which a run has stored the first of two slices.

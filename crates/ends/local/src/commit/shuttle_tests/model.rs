@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use haul_core::digest::SliceHasher;
 use haul_core::sync::Mutex;
 use haul_core::{
-    Batch, BatchData, BufferPool, ChainingValue, Entry, EntryKind, Outcome, RelPath, Result, SLICE_LEN, Side,
-    Sink, SinkOptions, Slice, SliceData, Timestamp,
+    Batch, BatchData, BufferPool, ChainingValue, Entry, Outcome, Result, SLICE_LEN, Sink, SinkOptions, Slice,
+    SliceData,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
@@ -18,11 +18,9 @@ use tempfile::TempDir;
 
 use crate::commit::sync::Disk;
 use crate::commit::unsynced::Unsynced;
-use crate::path::place::Base;
-use crate::path::root::Root;
 use crate::path::stat::Device;
+use crate::scene::tree;
 use crate::sink::state::LocalSink;
-use crate::tree::local_tree::LocalTree;
 
 /// The number of schedules of each kind in each test.
 const SCHEDULES: usize = 2000;
@@ -44,22 +42,6 @@ pub(crate) fn in_many_orders(model: fn()) {
 pub(crate) fn scratch() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
-}
-
-/// A tree that is written to.
-pub(crate) fn tree(dir: &Path, is_network_fs: bool) -> LocalTree {
-    let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
-    LocalTree::on(root, is_network_fs)
-}
-
-pub(crate) fn entry(name: &str, len: u64) -> Arc<Entry> {
-    Arc::new(Entry {
-        mtime: Timestamp { sec: 1_000_000_000, nsec: 1 },
-        mode: 0o640,
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        ..Entry::new(RelPath::new(name.as_bytes()).unwrap(), EntryKind::File, len)
-    })
 }
 
 /// A disk that loses files of the length [`LOST`]. While it syncs, other threads run.

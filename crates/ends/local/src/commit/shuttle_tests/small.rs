@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use haul_core::{Entry, Error, Outcome, Result, Retry, Sink};
 
-use super::model::{LOST, Model, entry, in_many_orders, join, scratch};
-use crate::scene::names;
+use super::model::{LOST, Model, in_many_orders, join, scratch};
+use crate::scene::{names, own_file};
 
 /// Three batches. The disk loses one of their files.
 fn batches() -> [Vec<Arc<Entry>>; 3] {
-    let batch = |name: &str, lens: [u64; 2]| lens.map(|len| entry(&format!("{name}{len}"), len)).into();
+    let batch = |name: &str, lens: [u64; 2]| lens.map(|len| own_file(&format!("{name}{len}"), len)).into();
     [batch("a", [1, 2]), batch("b", [LOST, 4]), batch("c", [5, 6])]
 }
 
