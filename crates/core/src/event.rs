@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::packing::{Method, Tcp};
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
@@ -67,6 +68,19 @@ pub enum Action {
     Left,
     /// The entry was deleted at the destination.
     Removed,
+    /// A file was up to date. Reported only if the caller asked for digests.
+    Same,
+}
+
+/// The content of a file at the destination, as far as this run knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// The run has not verified it, or the entry is no file.
+    Unknown,
+    /// The content has this digest: it was verified on arrival, or compared with the source by digest.
+    Digest(Digest),
+    /// The entry is another name of the file with this name (hard link).
+    OfName(&'a [u8]),
 }
 
 /// An event.
@@ -74,7 +88,7 @@ pub enum Action {
 pub enum Event<'a> {
     /// The progress; several times a second.
     Progress(Progress),
-    /// An entry is done. Up-to-date entries are not reported.
+    /// An entry is done. Up-to-date entries are not reported, except as [`Action::Same`].
     Entry {
         /// The action.
         action: Action,
@@ -82,6 +96,8 @@ pub enum Event<'a> {
         path: &'a RelPath,
         /// Its length in bytes.
         len: u64,
+        /// Its content.
+        content: Content<'a>,
     },
     /// An entry failed.
     Failed(&'a Failure),

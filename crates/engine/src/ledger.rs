@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use haul_core::event::Action;
-use haul_core::{Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
+use haul_core::event::{Action, Content};
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
 
 use crate::flusher::Recheck;
 use crate::hung::HungWatch;
@@ -158,21 +158,22 @@ impl<'a, 'b> Ledger<'a, 'b> {
                 let error = Error::new(ErrorKind::Protocol, Side::Destination, "commit", cause);
                 self.retry_or_end(entry, slice, error.on(entry.path.as_bytes()));
             }
-            Ok(Outcome::Committed(_)) => self.commit(entry),
+            Ok(Outcome::Committed(digest)) => self.commit(entry, digest),
             Err(error) => self.retry_or_end(entry, slice, error),
         }
     }
 
     /// Counts a committed file. Several slices of a large file can report the commit: those that were written at the
     /// same time, and those that were sent again. Only the first report counts.
-    fn commit(&self, entry: &Entry) {
+    fn commit(&self, entry: &Entry, digest: Option<Digest>) {
         let run = self.run;
         if is_large(entry) && !run.open.remove_large(&entry.path) {
             return;
         }
         run.meter.totals().copied(entry.len);
         let action = if run.open.take_replacing(&entry.path) { Action::Replaced } else { Action::Copied };
-        run.meter.entry(action, &entry.path, entry.len);
+        let content = digest.map_or(Content::Unknown, Content::Digest);
+        run.meter.file(action, &entry.path, entry.len, content);
         run.open.remove();
     }
 

@@ -1,6 +1,6 @@
 //! Makes the hard links, after all content is at the destination.
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Answer, Error, HardLink, Result, Side};
 
 use crate::chunks::chunks;
@@ -46,20 +46,26 @@ fn follows_deferred(run: &Run<'_>, link: &HardLink) -> bool {
 }
 
 fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
-    let path = &link.entry.path;
+    let (path, len) = (&link.entry.path, link.entry.len);
+    let content = Content::OfName(link.to.as_bytes());
     match answer {
         Err(error) => match run.deferred_for(&error) {
             Some(deferred) => deferred.add_link(link, &error).unwrap_or_else(|error| run.abort(error)),
             None => run.fail(path, error),
         },
-        Ok(Answer::Same) => run.meter.totals().same(link.entry.len),
+        Ok(Answer::Same) => {
+            run.meter.totals().same(len);
+            if run.digests {
+                run.meter.file(Action::Same, path, len, content);
+            }
+        }
         Ok(Answer::Left(_)) => {
             run.meter.totals().left += 1;
-            run.meter.entry(Action::Left, path, link.entry.len);
+            run.meter.entry(Action::Left, path, len);
         }
         Ok(_) => {
             run.meter.totals().linked += 1;
-            run.meter.entry(Action::Linked, path, link.entry.len);
+            run.meter.file(Action::Linked, path, len, content);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{
     Error, ErrorKind, Event, Failure, Limit, Method, Progress, RelPath, Reporter, ScanBatch, Tcp, Totals,
 };
@@ -147,9 +147,14 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Failed(&Failure { path: path.clone(), error }));
     }
 
-    /// Reports a changed entry.
+    /// Reports a changed entry whose content the run has not verified.
     pub(crate) fn entry(&self, action: Action, path: &RelPath, len: u64) {
-        self.reporter.event(&Event::Entry { action, path, len });
+        self.file(action, path, len, Content::Unknown);
+    }
+
+    /// Reports a file.
+    pub(crate) fn file(&self, action: Action, path: &RelPath, len: u64, content: Content<'_>) {
+        self.reporter.event(&Event::Entry { action, path, len, content });
     }
 
     pub(crate) fn note(&self, text: &str) {

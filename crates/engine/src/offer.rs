@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
 use crate::queue::is_large;
@@ -33,7 +33,7 @@ pub(crate) fn offer_from_index(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Resul
     let mut changed = Vec::new();
     for (offer, answer) in offers.into_iter().zip(answers) {
         match answer {
-            Some(Ok(answer @ (Answer::Same | Answer::Left(_)))) => settle(run, &offer.entry, Ok(answer)),
+            Some(Ok(answer @ (Answer::Same | Answer::Left(_)))) => settle(run, &offer, Ok(answer)),
             _ => changed.push(offer.entry),
         }
     }
@@ -79,7 +79,7 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             // A new file needs no digest; an existing file may be unchanged.
             Ok(Answer::Need { new: false, .. }) if run.checksum => undecided.push(offer),
             Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
-            other => settle(run, &offer.entry, other),
+            other => settle(run, &offer, other),
         }
     }
     if !undecided.is_empty() {
@@ -137,7 +137,7 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
     for (offer, answer) in offers.into_iter().zip(answers) {
         match answer {
             Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
-            other => settle(run, &offer.entry, other),
+            other => settle(run, &offer, other),
         }
     }
     Ok(needed)
@@ -201,7 +201,8 @@ fn copy_action(new: bool) -> Action {
 }
 
 /// Counts an entry of which no content is sent.
-fn settle(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
+fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
+    let entry = &*offer.entry;
     let mut totals = run.meter.totals();
     let action = match answer {
         Err(error) => {
@@ -213,7 +214,10 @@ fn settle(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
         }
         Ok(Answer::Same) => {
             totals.same(entry.len);
-            return;
+            if !run.digests || !entry.is_file() {
+                return;
+            }
+            Action::Same
         }
         Ok(Answer::Updated) => {
             totals.updated += 1;
@@ -231,7 +235,9 @@ fn settle(run: &Run<'_>, entry: &Entry, answer: Result<Answer>) {
         Ok(Answer::Need { .. }) => return,
     };
     drop(totals);
-    run.meter.entry(action, &entry.path, entry.len);
+    // With a digest, the destination compared the content.
+    let content = offer.digest.filter(|_| action != Action::Left).map_or(Content::Unknown, Content::Digest);
+    run.meter.file(action, &entry.path, entry.len, content);
 }
 
 /// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a

@@ -61,6 +61,9 @@ pub struct CopyOptions {
     /// Compare by digest: the source hashes the files that may be unchanged. The sinks must have been opened with
     /// [`haul_core::Compare::Checksum`].
     pub checksum: bool,
+    /// Report the digest of each file that the destination has after the copy: read each file instead of cloning it, and
+    /// report up-to-date files too. Requires `checksum`.
+    pub digests: bool,
     /// Report what a run would do, and change nothing. The sinks must have been opened with the same option.
     pub dry_run: bool,
     /// Delete extraneous entries after the copy.

@@ -42,6 +42,8 @@ pub struct Ends {
     index: Option<Arc<Index>>,
     /// Cancels requests to stores.
     cancel: Arc<AtomicBool>,
+    /// Whether a store copies objects within a bucket itself.
+    copies_within_store: bool,
     /// Open buckets, one client per side.
     stores: Vec<(ObjectPlace, Side, Arc<Client>)>,
     // Dropped before the sessions.
@@ -64,6 +66,7 @@ impl Ends {
             note,
             index: None,
             cancel,
+            copies_within_store: true,
             stores: Vec::new(),
             pairs,
             relay_reported: false,
@@ -75,6 +78,11 @@ impl Ends {
     /// Uses this index for the local source.
     pub(crate) fn use_index(&mut self, index: Option<Arc<Index>>) {
         self.index = index;
+    }
+
+    /// Reads all content, so that each file has a digest: lets no store copy objects itself.
+    pub(crate) fn read_all_content(&mut self) {
+        self.copies_within_store = false;
     }
 
     /// Requests made to stores; `None` if no store was opened.
@@ -196,7 +204,7 @@ impl Ends {
             return writer.open_sink_of(place, options, pair, from);
         }
         if let Location::Object(to) = at {
-            let same_bucket = is_same_bucket(source, at);
+            let same_bucket = self.copies_within_store && is_same_bucket(source, at);
             if !same_bucket {
                 self.report_relay(source, at);
             }

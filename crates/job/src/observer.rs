@@ -1,6 +1,6 @@
 //! What a job reports while it runs.
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Error, Progress};
 
 /// Receives the events of a job, from several threads. Names are those in the transfer.
@@ -8,7 +8,7 @@ pub trait Observer: Send + Sync {
     /// The progress of the whole job.
     fn progress(&self, progress: &Progress);
     /// An entry was handled; in a dry run, would be.
-    fn entry(&self, action: Action, name: &[u8], len: u64);
+    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
     /// An entry failed.
     fn failed(&self, name: &[u8], error: &Error);
     /// A message for the user.

@@ -1,6 +1,7 @@
 //! The events of one part of a job as events of the whole: names as in the transfer, counts added to those of the parts
 //! before.
 
+use haul_core::event::Content;
 use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
 use haul_store::Bill;
 
@@ -33,7 +34,11 @@ impl PartReporter<'_> {
 
     /// The name of a path of this part in the transfer.
     pub fn name(&self, path: &RelPath) -> Vec<u8> {
-        match (self.root_name, path.as_bytes()) {
+        self.name_of(path.as_bytes())
+    }
+
+    fn name_of(&self, path: &[u8]) -> Vec<u8> {
+        match (self.root_name, path) {
             (root, []) => root.to_vec(),
             ([], path) => path.to_vec(),
             (root, path) => [root, b"/", path].concat(),
@@ -55,9 +60,17 @@ impl Reporter for PartReporter<'_> {
                 };
                 self.observer.progress(&Progress { totals, scan_done, limit, ..*progress });
             }
-            Event::Entry { action, path, len } => {
+            Event::Entry { action, path, len, content } => {
                 self.bill.iter().for_each(|bill| bill.entry(*action, *len));
-                self.observer.entry(*action, &self.name(path), *len);
+                let first_name;
+                let content = match content {
+                    Content::OfName(path) => {
+                        first_name = self.name_of(path);
+                        Content::OfName(&first_name)
+                    }
+                    content => *content,
+                };
+                self.observer.entry(*action, &self.name(path), *len, content);
             }
             Event::Failed(failure) if self.listed && failure.path.is_root() || failure.has_no_path() => {
                 self.observer.failed(failure.error.subject(), &failure.error);
@@ -74,7 +87,7 @@ mod tests {
     use std::sync::Mutex;
 
     use haul_core::event::Action;
-    use haul_core::{Error, ErrorKind, Failure, Side};
+    use haul_core::{Digest, Error, ErrorKind, Failure, Side};
 
     use super::*;
 
@@ -92,8 +105,13 @@ mod tests {
             self.add(format!("{} {} {:?}", progress.totals.found, progress.scan_done, progress.limit));
         }
 
-        fn entry(&self, _: Action, name: &[u8], _: u64) {
-            self.add(String::from_utf8_lossy(name).into_owned());
+        fn entry(&self, _: Action, name: &[u8], _: u64, content: Content<'_>) {
+            let name = String::from_utf8_lossy(name);
+            self.add(match content {
+                Content::Unknown => name.into_owned(),
+                Content::Digest(digest) => format!("{name} {digest}"),
+                Content::OfName(first) => format!("{name} is {}", String::from_utf8_lossy(first)),
+            });
         }
 
         fn failed(&self, name: &[u8], _: &Error) {
@@ -128,7 +146,10 @@ mod tests {
         pace.set(Some(1000));
         let reporter = reporter(&seen, &pace, false);
         let path = RelPath::new(b"a").unwrap();
-        reporter.event(&Event::Entry { action: Action::Copied, path: &path, len: 1 });
+        let digest = Digest([0xab; 32]);
+        for content in [Content::Unknown, Content::Digest(digest), Content::OfName(b"b")] {
+            reporter.event(&Event::Entry { action: Action::Copied, path: &path, len: 1, content });
+        }
         for rate in [900.0, 100.0] {
             reporter.event(&Event::Progress(Progress {
                 totals: Totals { found: 2, ..Totals::default() },
@@ -142,7 +163,10 @@ mod tests {
                 eta_seconds: None,
             }));
         }
-        assert_eq!(*seen.0.lock().unwrap(), ["src/a", "7 false Rate", "7 false Link"]);
+        assert_eq!(
+            *seen.0.lock().unwrap(),
+            ["src/a", &format!("src/a {digest}"), "src/a is src/b", "7 false Rate", "7 false Link"]
+        );
     }
 
     #[test]

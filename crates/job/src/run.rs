@@ -40,6 +40,8 @@ pub struct Request {
     pub on_full: OnFull,
     /// Yield to other work on all hosts.
     pub nice: bool,
+    /// Report the digest of each file. Requires [`Compare::Checksum`].
+    pub digests: bool,
     /// Keep an index of the source.
     pub index: Option<IndexRequest>,
     /// Delete what the source lacks.
@@ -120,6 +122,9 @@ impl CopyJob {
         let mut ends = Ends::new(config, Arc::clone(&note), cancel.flag());
         let opened = index.as_ref().map(|index| index.open(&**observer));
         ends.use_index(opened.clone());
+        if request.digests {
+            ends.read_all_content();
+        }
         nice::watch(controller, request.nice, note, &mut ends)?;
         let sink = SinkOptions { delta: delta.mode, ..request.sink.clone() };
         let mut runner = Runner {
@@ -248,6 +253,7 @@ impl Runner<'_> {
             scan: part.scan,
             files_from: part.paths,
             checksum: self.sink.compare == Compare::Checksum,
+            digests: self.request.digests,
             dry_run: self.sink.dry_run,
             delta: self.delta.compares,
             in_place: self.sink.in_place,

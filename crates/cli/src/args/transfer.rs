@@ -129,6 +129,19 @@ pub(crate) struct TransferArgs {
     /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// Write the digest of each file to FILE for `haul verify --manifest`; implies --checksum
+    ///
+    /// FILE has one line for each file of SRC that DST has after the run, with its BLAKE3 digest, as `haul hash` and
+    /// b3sum print it, sorted by name; paths are relative to DST. haul verified each of these files in this run: copied
+    /// files on arrival, up-to-date files by comparing their content. haul replaces FILE when the run has ended. If the
+    /// run is interrupted, an older FILE stays.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "size_only"], help_heading = "Output")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Sign the manifest with this ssh key (FILE.sig), if every file was copied; see `haul verify --allowed-signers`
+    ///
+    /// KEY is the file of a private key, or of a public key whose private key ssh-agent has. haul runs ssh-keygen(1).
+    #[arg(long, value_name = "KEY", requires = "manifest", help_heading = "Output")]
+    pub(crate) sign: Option<PathBuf>,
     /// Write the failed paths to FILE, in the format of --files-from (use -0 if names contain newlines)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) failed: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `haul verify`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -12,6 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   haul verify db1:/var/lib/mysql/ /var/lib/mysql/
   haul hash /data/ > data.b3 && haul verify --manifest data.b3 nas:/data/
+  haul copy --manifest data.b3 --sign ~/.ssh/id_ed25519 /data/ nas:/data/
+  haul verify --manifest data.b3 --allowed-signers signers nas:/data/
 
 Exit code 3: DST lacks files or has different content. Files that only DST has
 are reported, but are no error.";
@@ -27,6 +30,12 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
           "from0", "min-size", "max-size", "one-file-system"])]
     pub(crate) manifest: Option<OsString>,
+    /// Require a signature of the manifest (its name with .sig) by a key in FILE, as `--sign` writes it
+    ///
+    /// FILE is a list of allowed signers as in ssh-keygen(1): in each line a name, such as an e-mail address, and a
+    /// public key. haul runs ssh-keygen, and compares nothing if the signature is missing or not valid (exit code 3).
+    #[arg(long, value_name = "FILE", requires = "manifest")]
+    pub(crate) allowed_signers: Option<PathBuf>,
     /// rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedArgs,

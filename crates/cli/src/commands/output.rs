@@ -1,6 +1,7 @@
 //! Output settings, from the options.
 
 use crate::args::{AcceptedArgs, OutputArgs, TransferArgs};
+use crate::manifest::ManifestRequest;
 use crate::render::{OutputSettings, Showing};
 
 /// When progress is shown.
@@ -25,6 +26,7 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
 /// The output settings of `copy` and `sync`.
 pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     OutputSettings {
+        manifest: args.manifest.clone().map(|file| ManifestRequest { file, key: args.sign.clone() }),
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
         verbose: args.verbose,
         dry_run: args.dry_run,

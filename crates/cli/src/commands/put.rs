@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use haul_core::event::{Action, Content};
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
@@ -259,7 +260,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.len;
-                    console.entry(haul_core::event::Action::Copied, name.as_bytes(), stored.len);
+                    console.entry(Action::Copied, name.as_bytes(), stored.len, Content::Unknown);
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

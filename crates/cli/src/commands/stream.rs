@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
+use haul_core::event::{Action, Content};
 use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
@@ -57,7 +58,7 @@ pub(super) fn open(
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
-    console.entry(haul_core::event::Action::Copied, object.key.as_bytes(), got.len);
+    console.entry(Action::Copied, object.key.as_bytes(), got.len, Content::Unknown);
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }

@@ -95,6 +95,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         nice: args.limits.nice,
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
         delete: transfer.delete,
+        digests: args.manifest.is_some(),
     })
 }
 

@@ -1,10 +1,14 @@
 //! `haul verify`.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
-use haul_core::{EntryKind, Location, Report, Result, Side, Totals};
+use haul_core::text::without_errno;
+use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side, Totals};
 use haul_engine::{Cancel, Checked, VerifyOptions};
 
 use haul_job::{
@@ -15,9 +19,9 @@ use super::output::{asked_for_progress, settings};
 use crate::args::VerifyArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::manifest::read_manifest;
+use crate::manifest::{read_manifest, verify_signature};
 use crate::render::{Command, Console, Difference, Start, Summary};
-use crate::settings::{LinkSettings, one_stdin, open_list, scan_options, usage};
+use crate::settings::{LinkSettings, of_option, one_stdin, open_list, scan_options, usage};
 use crate::signals;
 
 /// Compares the destination with a source or a manifest.
@@ -50,10 +54,11 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
     let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, VerifyOptions { scan }),
-        (None, Some(manifest)) => verify.with_manifest(manifest),
+        (None, Some(manifest)) => verify.with_manifest(manifest, signers),
         (None, None) => Ok(Report::default()),
     };
     let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
@@ -88,20 +93,45 @@ impl Verify {
         Ok(haul_engine::verify(&*source, &*destination, &options, &mut found, &reporter, &self.cancel))
     }
 
-    fn with_manifest(&mut self, file: &OsStr) -> Result<Report> {
+    fn with_manifest(&mut self, file: &OsStr, allowed_signers: Option<&Path>) -> Result<Report> {
+        let list = match allowed_signers {
+            Some(signers) => signed_list(file, signers, &self.console)?,
+            None => open_list(file)?,
+        };
         let place = source_place(&self.destination);
         let destination = self.ends.source(&self.destination, &place)?;
         let Some(root) = destination.root()? else {
             return Err(not_found(&self.destination, Side::Destination));
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
-        let mut lines = read_manifest(open_list(file)?, file.as_bytes(), one_file);
+        let mut lines = read_manifest(list, file.as_bytes(), one_file);
         let console = &*self.console;
         let reporter = reporter(console, b"");
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
         Ok(haul_engine::check_manifest(&mut lines, &*destination, &mut found, &reporter, &self.cancel))
     }
+}
+
+/// Opens a manifest whose signature is good.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if it cannot be opened, [`ErrorKind::Corrupt`] if it has no good signature.
+fn signed_list(file: &OsStr, allowed_signers: &Path, console: &Console) -> Result<Box<dyn BufRead + Send>> {
+    if file == "-" {
+        return Err(usage(
+            "use --allowed-signers",
+            "the manifest is standard input, which has no signature file",
+        ));
+    }
+    let mut open = File::open(file)
+        .map_err(|error| of_option(Error::io(Side::Local, "open the list", &error).on(file.as_bytes())))?;
+    let signer = verify_signature(&mut open, Path::new(file), allowed_signers).map_err(|error| {
+        let cause = without_errno(&error.to_string());
+        Error::new(ErrorKind::Corrupt, Side::Local, "verify the signature", cause).on(file.as_bytes())
+    })?;
+    console.note(&format!("{} is signed by {signer}", file.display()));
+    Ok(Box::new(BufReader::new(open)))
 }
 
 fn reporter<'a>(observer: &'a dyn Observer, root_name: &'a [u8]) -> PartReporter<'a> {

@@ -11,18 +11,21 @@ use crate::settings::{Records, Separator};
 /// The longest line: a path with each byte escaped, a digest and separators.
 const MAX_LINE: usize = 2 * MAX_PATH_LEN + 80;
 
-/// Reads a manifest with this name in errors. With `one_file` the destination is a file of that name.
+/// Reads a manifest with this name in errors. With `one_file` the destination is a file of that name: a line with that
+/// name is about it, and so is the only line of a manifest, because the copy may have renamed the file.
 pub(crate) fn read_manifest(
     reader: impl BufRead,
     name: &[u8],
     one_file: Option<Vec<u8>>,
 ) -> impl Iterator<Item = Result<HashLine>> {
     let name = name.to_vec();
-    let records = Records::new(reader, Separator::Newline, MAX_LINE);
-    records.enumerate().map(move |(at, record)| {
+    let mut records = Records::new(reader, Separator::Newline, MAX_LINE);
+    let first = [records.next(), one_file.as_ref().and_then(|_| records.next())];
+    let is_only = one_file.is_some() && first[1].is_none();
+    first.into_iter().flatten().chain(records).enumerate().map(move |(at, record)| {
         let line = record.map_err(|error| Error::io(Side::Local, "read the manifest", &error).on(&name))?;
         let (path, digest) = split(&line).map_err(|cause| bad(&name, at, cause))?;
-        if one_file.as_ref() == Some(&path) {
+        if is_only || one_file.as_ref() == Some(&path) {
             return Ok(HashLine { path: RelPath::root(), digest });
         }
         let path = RelPath::tidy(&path).map_err(|cause| bad(&name, at, &cause.to_string()))?;
@@ -126,5 +129,10 @@ mod tests {
         let line = write_line(b"f", &Digest::of(b"x"));
         let mut lines = read_manifest(line.as_slice(), b"list", Some(b"f".to_vec()));
         assert!(lines.next().unwrap().unwrap().path.is_root());
+        let mut renamed = read_manifest(line.as_slice(), b"list", Some(b"g".to_vec()));
+        assert!(renamed.next().unwrap().unwrap().path.is_root() && renamed.next().is_none());
+        let two = [line.clone(), write_line(b"g", &Digest::of(b"y"))].concat();
+        let lines = read_manifest(two.as_slice(), b"list", Some(b"g".to_vec()));
+        assert_eq!(lines.map(|line| line.unwrap().path.is_root()).collect::<Vec<_>>(), [false, true]);
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::text::{one_line, without_errno};
 use haul_core::{Error, Progress, Result, Side};
 use haul_job::Observer;
@@ -25,6 +25,7 @@ use super::tty::Bottom;
 use super::view::{Difference, Start, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
+use crate::manifest::{Manifest, ManifestRequest, Written};
 use crate::settings::of_option;
 
 /// When progress is shown.
@@ -52,6 +53,8 @@ pub(crate) struct OutputSettings {
     pub(crate) progress: Showing,
     /// The file for failed paths, and whether NUL ends each.
     pub(crate) failed: Option<(PathBuf, bool)>,
+    /// The manifest to write.
+    pub(crate) manifest: Option<ManifestRequest>,
     /// Dry run: entries are listed with what would be done.
     pub(crate) dry_run: bool,
     /// Metadata errors are failures.
@@ -63,6 +66,7 @@ pub(crate) struct Console {
     view: Box<dyn View>,
     settings: OutputSettings,
     failures: Mutex<Failures>,
+    manifest: Option<Manifest>,
     lines: Arc<Lines>,
     job: Option<Arc<Job>>,
     /// The last progress.
@@ -73,7 +77,7 @@ impl Console {
     /// Starts to show a run.
     ///
     /// # Errors
-    /// [`haul_core::ErrorKind::Usage`] if the file for failed paths cannot be created.
+    /// [`haul_core::ErrorKind::Usage`] if the file for failed paths or the manifest cannot be created.
     pub(crate) fn start(settings: OutputSettings, start: &Start) -> Result<Arc<Self>> {
         let failures = match &settings.failed {
             None => Failures::default(),
@@ -81,6 +85,7 @@ impl Console {
                 of_option(Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes()))
             })?,
         };
+        let manifest = settings.manifest.as_ref().map(Manifest::begin).transpose()?;
         let lines = Arc::new(Lines::stdout());
         let view: Box<dyn View> = if settings.json {
             Box::new(Json::new(Arc::clone(&lines), settings.dry_run, settings.progress != Showing::Never))
@@ -91,6 +96,7 @@ impl Console {
             view,
             settings,
             failures: Mutex::new(failures),
+            manifest,
             lines,
             job: start.job.clone(),
             last: Mutex::default(),
@@ -135,7 +141,7 @@ impl Console {
 
     /// Shows the summary, and returns the exit code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
-        let circumstances = {
+        let mut circumstances = {
             let mut failures = self.failures();
             summary.list_failure = failures.finish_list().err();
             summary.groups = failures.groups();
@@ -157,6 +163,11 @@ impl Console {
         summary.dry_run = self.settings.dry_run;
         summary.failed_list = self.settings.failed.clone();
         summary.exit = Exit::of_report(&summary.report, circumstances);
+        summary.manifest = self.manifest.as_ref().map(|manifest| write(manifest, &summary));
+        if matches!(summary.manifest, Some(Err(_))) {
+            circumstances.output_lost = true;
+            summary.exit = Exit::of_report(&summary.report, circumstances);
+        }
         self.view.summary(&summary);
         if let Some(job) = &self.job {
             (summary.quiet, summary.shown_live) = (false, false);
@@ -187,9 +198,13 @@ impl Observer for Console {
         }
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64) {
-        if self.settings.verbose || self.settings.dry_run && !self.settings.quiet {
-            self.view.entry(action, name, len);
+    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>) {
+        if let Some(manifest) = &self.manifest {
+            manifest.add(action, name, content);
+        }
+        let listed = self.settings.verbose || self.settings.dry_run && !self.settings.quiet;
+        if listed && action != Action::Same {
+            self.view.entry(action, name, len, content);
         }
     }
 
@@ -207,6 +222,14 @@ impl Observer for Console {
     fn warn(&self, text: &str) {
         self.view.note(&one_line(without_errno(text)));
     }
+}
+
+/// Writes the manifest of a run that came to its end.
+fn write(manifest: &Manifest, summary: &Summary) -> std::result::Result<Written, String> {
+    if summary.report.interrupted || summary.report.fatal.is_some() {
+        return Err("the run did not come to its end".to_owned());
+    }
+    manifest.write(summary.exit == Exit::Done).map_err(|error| without_errno(&error.to_string()))
 }
 
 fn gauge(settings: &OutputSettings) -> Box<dyn Gauge> {

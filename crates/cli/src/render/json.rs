@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use line::line;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Tcp, Totals};
 use haul_job::RequestCounts;
 use serde::Serialize;
@@ -26,6 +26,7 @@ use super::probe::{Diagnosis, Measurement};
 use super::summary::Command;
 use super::summary::{Stored, Summary};
 use super::view::{Difference, Start, View};
+use crate::manifest::Written;
 
 /// Version of the format. It changes when a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -89,6 +90,8 @@ enum Line<'a> {
         #[serde(flatten)]
         name: Name,
         len: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        blake3: Option<String>,
     },
     Failed {
         #[serde(flatten)]
@@ -142,6 +145,8 @@ enum Line<'a> {
         index: Option<IndexUse>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        manifest: Option<&'a Written>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<Failed>,
     },
@@ -230,8 +235,12 @@ impl View for Json {
         });
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64) {
-        self.write(&Line::Entry { action, name: Name::new(name), len });
+    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>) {
+        let blake3 = match content {
+            Content::Digest(digest) => Some(digest.to_string()),
+            Content::OfName(_) | Content::Unknown => None,
+        };
+        self.write(&Line::Entry { action, name: Name::new(name), len, blake3 });
     }
 
     fn failed(&self, name: &[u8], error: &Error, _live: bool) {
@@ -278,6 +287,9 @@ impl View for Json {
         if let Some(cause) = &summary.list_failure {
             say(&format!("haul: failed to write the list of --failed: {cause}\n"));
         }
+        if let Some(Err(cause)) = &summary.manifest {
+            say(&format!("haul: failed to write the manifest: {cause}\n"));
+        }
     }
 }
 
@@ -322,6 +334,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
             oldest_seconds: index.oldest.as_secs(),
         }),
         not_removed: report.not_removed.as_deref(),
+        manifest: summary.manifest.as_ref().and_then(|manifest| manifest.as_ref().ok()),
         error: report.fatal.as_ref().map(Failed::new),
     }
 }
@@ -336,8 +349,9 @@ mod tests {
 
     #[test]
     fn names_have_bytes_if_they_are_not_text() {
-        let entry =
-            |name: &[u8]| text(&Line::Entry { action: Action::Copied, name: Name::new(name), len: 3 });
+        let entry = |name: &[u8]| {
+            text(&Line::Entry { action: Action::Copied, name: Name::new(name), len: 3, blake3: None })
+        };
         assert_eq!(entry(b"a\nb"), r#"{"type":"entry","action":"copied","path":"a\nb","len":3}"#);
         assert_eq!(
             entry(b"a\xff"),

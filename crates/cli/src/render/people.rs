@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Error, Progress};
 
 use super::gauge::Gauge;
@@ -54,7 +54,7 @@ impl View for People {
         self.lines.flush();
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64) {
+    fn entry(&self, action: Action, name: &[u8], len: u64, _: Content<'_>) {
         let verb = if self.dry_run { planned(action) } else { done(action) };
         let size = if len > 0 { bytes(len) } else { String::new() };
         self.line(&format!("{verb:<8} {size:>10}  {}\n", shown(name)));

@@ -11,6 +11,7 @@ use super::failures::{Group, cause_of};
 use super::requests::requests_text;
 use super::wording::{bytes, count, duration, entries, rate};
 use crate::exit_code::Exit;
+use crate::manifest::Written;
 
 /// Number of groups of failures shown: they should fit on a screen.
 const GROUPS: usize = 8;
@@ -74,6 +75,8 @@ pub(crate) struct Summary {
     pub(super) shown_live: bool,
     /// The reason why the file of `--failed` is incomplete.
     pub(super) list_failure: Option<String>,
+    /// The manifest that was written, or the reason why it was not.
+    pub(super) manifest: Option<Result<Written, String>>,
     /// The file of `--failed`.
     pub(super) failed_list: Option<(PathBuf, bool)>,
     /// The job number.
@@ -108,6 +111,7 @@ impl Summary {
             unseen: 0,
             shown_live: false,
             list_failure: None,
+            manifest: None,
             failed_list: None,
             job: None,
             verbose: false,
@@ -240,6 +244,15 @@ impl Summary {
             let blocks = count(totals.resent, "block", "blocks");
             lines.push(format!("  retransmitted: {blocks} of up to 4 MiB"));
         }
+        if let Some(Ok(manifest)) = &self.manifest {
+            let files = count(manifest.files, "file", "files");
+            let signed = if manifest.signed { ", signed" } else { "" };
+            lines.push(format!("  manifest: {files} in {}{signed}", manifest.file.display()));
+            if manifest.without_digest > 0 {
+                let files = count(manifest.without_digest, "file", "files");
+                lines.push(format!("  not in the manifest, because this run did not verify it: {files}"));
+            }
+        }
         if let Some(estimate) = &self.estimate {
             lines.push(format!("  the run needs about {}", requests_text(estimate)));
         } else if let Some(requests) = &self.requests {
@@ -352,6 +365,9 @@ impl Summary {
         if let Some(cause) = &self.list_failure {
             lines.push(format!("haul: failed to write the list of --failed: {cause}"));
         }
+        if let Some(Err(cause)) = &self.manifest {
+            lines.push(format!("haul: failed to write the manifest: {cause}"));
+        }
         if let Some(why) = &self.report.not_removed {
             lines.push(format!("haul: {why}"));
         }
@@ -414,85 +430,5 @@ pub(super) fn shown(name: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use haul_core::{ErrorKind, MetaNote, RelPath, Side};
-
-    fn summary(command: Command, report: Report, exit: Exit) -> Summary {
-        Summary { exit, ..Summary::new(command, report) }
-    }
-
-    fn totals() -> Totals {
-        Totals {
-            found: 5,
-            copied: 2,
-            copied_bytes: 4096,
-            sent_bytes: 1024,
-            resumed_bytes: 3072,
-            made: 2,
-            failed: 1,
-            ..Totals::default()
-        }
-    }
-
-    #[test]
-    fn a_summary_has_counts_failures_and_a_hint() {
-        let report = Report { totals: totals(), seconds: 2.0, ..Report::default() };
-        let mut summary = summary(Command::Copy, report, Exit::Incomplete);
-        summary.groups = vec![Group {
-            cause: "failed to read (source): no".to_owned(),
-            kind: ErrorKind::Io,
-            hint: Some("be root".to_owned()),
-            count: 3,
-            names: vec![b"a\nb".to_vec(), b"c".to_vec()],
-        }];
-        let expected = "\
-copied 2 files, 4.00 KiB in 2.0 s (512 B/s)
-  sent: 1.00 KiB
-  resumed: 3.00 KiB
-  created (directories, links, special files): 2 entries
-1 entry failed:
-  failed to read (source): no (3 entries)
-    a\\x0ab
-    c
-    … and 1 more
-    hint: be root
-haul: not complete; run the same command again to resume
-";
-        assert_eq!(summary.text(), expected);
-        summary.quiet = true;
-        assert!(summary.text().starts_with("1 entry failed:"));
-    }
-
-    #[test]
-    fn a_run_that_never_started_has_no_counts() {
-        let error =
-            Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", "no route").on("h").with_hint("x");
-        let report = Report { fatal: Some(error), ..Report::default() };
-        let text = summary(Command::Copy, report, Exit::Unreachable).text();
-        assert_eq!(text, "haul: failed to log in to `h`: no route\nhint: x\n");
-    }
-
-    #[test]
-    fn an_unaccounted_entry_is_reported() {
-        let lost = Totals { failed: 0, ..totals() };
-        let report = Report { totals: lost, ..Report::default() };
-        assert_eq!(summary(Command::Copy, report.clone(), Exit::Incomplete).unaccounted(), 1);
-        assert_eq!(summary(Command::Verify, report.clone(), Exit::Done).unaccounted(), 0);
-        let interrupted = Report { interrupted: true, ..report };
-        assert_eq!(summary(Command::Copy, interrupted, Exit::Interrupted).unaccounted(), 0);
-    }
-
-    #[test]
-    fn quiet_prints_errors_only() {
-        let note = MetaNote { what: "owner".into(), cause: "no".into(), count: 2, example: RelPath::root() };
-        let report = Report { notes: vec![note], ..Report::default() };
-        let mut summary = summary(Command::Copy, report, Exit::Done);
-        assert!(summary.text().ends_with("owner could not be set on 2 entries: no (first: `.`)\n"));
-        summary.quiet = true;
-        assert_eq!(summary.text(), "");
-        summary.strict = true;
-        summary.exit = Exit::Incomplete;
-        assert!(summary.text().starts_with("owner could not be set"));
-    }
-}
+#[path = "summary_tests.rs"]
+mod tests;

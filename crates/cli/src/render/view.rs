@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::{Error, Progress};
 
 use super::plan::Planned;
@@ -41,7 +41,7 @@ pub(super) trait View: Send + Sync {
     /// The progress.
     fn progress(&self, progress: &Progress);
     /// An entry was handled; in a dry run, would be.
-    fn entry(&self, action: Action, name: &[u8], len: u64);
+    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
     /// An entry failed; `live`: show it at once.
     fn failed(&self, name: &[u8], error: &Error, live: bool);
     /// Shows a difference between source and destination.

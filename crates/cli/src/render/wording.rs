@@ -44,6 +44,7 @@ pub(super) fn done(action: Action) -> &'static str {
         Action::Updated => "updated",
         Action::Left => "skipped",
         Action::Removed => "removed",
+        Action::Same => "unchanged",
     }
 }
 
@@ -57,6 +58,7 @@ pub(super) fn planned(action: Action) -> &'static str {
         Action::Updated => "update",
         Action::Left => "skip",
         Action::Removed => "remove",
+        Action::Same => "keep",
     }
 }
 

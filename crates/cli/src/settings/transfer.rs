@@ -23,7 +23,7 @@ impl TransferSettings {
     /// # Errors
     /// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
     pub(crate) fn resolve(args: &TransferArgs) -> Result<Self> {
-        let compare = match (args.checksum, args.size_only) {
+        let compare = match (args.checksum || args.manifest.is_some(), args.size_only) {
             (true, _) => Compare::Checksum,
             (false, true) => Compare::SizeOnly,
             (false, false) => Compare::SizeAndTime,

@@ -48,6 +48,7 @@ mod lying_answers;
 mod lying_haul;
 mod lying_sftp;
 mod lying_stores;
+mod manifests;
 mod memory;
 mod messages;
 mod mistakes;
@@ -193,6 +194,7 @@ fn main() -> ExitCode {
         iops::cases(),
         memory::cases(),
         digests::cases(),
+        manifests::cases(),
         compression::cases(),
         sftp::cases(),
         sftp_links::cases(),

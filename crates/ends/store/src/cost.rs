@@ -71,7 +71,7 @@ impl Bill {
                 state.removed += 1;
                 Cost::default()
             }
-            Action::Left => Cost::default(),
+            Action::Left | Action::Same => Cost::default(),
         };
         state.cost.add(cost);
     }

@@ -208,6 +208,19 @@ fn a_sink_that_cannot_clone_is_asked_once() {
 }
 
 #[test]
+fn with_digests_every_file_is_read_and_up_to_date_files_are_reported() {
+    let entries = [file("same", 10), file("new", 10), dir("d")];
+    let mut setup = Setup::new(entries, [content(file("same", 10), 0)]);
+    setup.source.can_clone.store(true, Ordering::Relaxed);
+    setup.sink.can_clone.store(true, Ordering::Relaxed);
+    let report = setup.run(CopyOptions { checksum: true, digests: true, ..options() });
+    assert_eq!((report.totals.copied, report.totals.same), (1, 1));
+    assert_eq!(setup.faults.calls(Call::Write, "new"), 1, "a clone would have no digest");
+    assert!(setup.actions().contains(&(Action::Same, "same".to_owned())), "{:?}", setup.actions());
+    assert!(!setup.actions().iter().any(|(action, path)| *action == Action::Same && path == "d"));
+}
+
+#[test]
 fn slices_of_an_interrupted_run_are_not_sent_again() {
     let mut setup = Setup::new([file("g", 5 * SLICE_LEN)], []);
     *setup.sink.have.lock() = vec![0..2, 3..4];

@@ -121,6 +121,7 @@ pub(super) fn options() -> CopyOptions {
         scan: ScanOptions::default(),
         files_from: None,
         checksum: false,
+        digests: false,
         dry_run: false,
         delete: None,
         delta: false,

@@ -1,0 +1,82 @@
+//! Tests of the summary.
+
+use super::*;
+use haul_core::{ErrorKind, MetaNote, RelPath, Side};
+
+fn summary(command: Command, report: Report, exit: Exit) -> Summary {
+    Summary { exit, ..Summary::new(command, report) }
+}
+
+fn totals() -> Totals {
+    Totals {
+        found: 5,
+        copied: 2,
+        copied_bytes: 4096,
+        sent_bytes: 1024,
+        resumed_bytes: 3072,
+        made: 2,
+        failed: 1,
+        ..Totals::default()
+    }
+}
+
+#[test]
+fn a_summary_has_counts_failures_and_a_hint() {
+    let report = Report { totals: totals(), seconds: 2.0, ..Report::default() };
+    let mut summary = summary(Command::Copy, report, Exit::Incomplete);
+    summary.groups = vec![Group {
+        cause: "failed to read (source): no".to_owned(),
+        kind: ErrorKind::Io,
+        hint: Some("be root".to_owned()),
+        count: 3,
+        names: vec![b"a\nb".to_vec(), b"c".to_vec()],
+    }];
+    let expected = "\
+copied 2 files, 4.00 KiB in 2.0 s (512 B/s)
+  sent: 1.00 KiB
+  resumed: 3.00 KiB
+  created (directories, links, special files): 2 entries
+1 entry failed:
+  failed to read (source): no (3 entries)
+    a\\x0ab
+    c
+    … and 1 more
+    hint: be root
+haul: not complete; run the same command again to resume
+";
+    assert_eq!(summary.text(), expected);
+    summary.quiet = true;
+    assert!(summary.text().starts_with("1 entry failed:"));
+}
+
+#[test]
+fn a_run_that_never_started_has_no_counts() {
+    let error =
+        Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", "no route").on("h").with_hint("x");
+    let report = Report { fatal: Some(error), ..Report::default() };
+    let text = summary(Command::Copy, report, Exit::Unreachable).text();
+    assert_eq!(text, "haul: failed to log in to `h`: no route\nhint: x\n");
+}
+
+#[test]
+fn an_unaccounted_entry_is_reported() {
+    let lost = Totals { failed: 0, ..totals() };
+    let report = Report { totals: lost, ..Report::default() };
+    assert_eq!(summary(Command::Copy, report.clone(), Exit::Incomplete).unaccounted(), 1);
+    assert_eq!(summary(Command::Verify, report.clone(), Exit::Done).unaccounted(), 0);
+    let interrupted = Report { interrupted: true, ..report };
+    assert_eq!(summary(Command::Copy, interrupted, Exit::Interrupted).unaccounted(), 0);
+}
+
+#[test]
+fn quiet_prints_errors_only() {
+    let note = MetaNote { what: "owner".into(), cause: "no".into(), count: 2, example: RelPath::root() };
+    let report = Report { notes: vec![note], ..Report::default() };
+    let mut summary = summary(Command::Copy, report, Exit::Done);
+    assert!(summary.text().ends_with("owner could not be set on 2 entries: no (first: `.`)\n"));
+    summary.quiet = true;
+    assert_eq!(summary.text(), "");
+    summary.strict = true;
+    summary.exit = Exit::Incomplete;
+    assert!(summary.text().starts_with("owner could not be set"));
+}

@@ -1,0 +1,234 @@
+//! `--manifest` of `copy` and `sync`: it proves the copy without another read of the source.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use haul_testkit::needs::tool;
+use haul_testkit::tree::set_time;
+use haul_testkit::{Need, Run, Tree};
+use rustix::process::Signal;
+
+use crate::scene::{Scene, WAYS, slash};
+use crate::store::Bucket;
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        an_interrupted_run_leaves_the_older_manifest,
+        a_failed_file_is_not_in_the_manifest_and_nothing_is_signed,
+        a_signed_manifest_is_verified_with_the_allowed_signers,
+        a_manifest_that_cannot_be_written_is_refused_before_the_copy,
+    ];
+    all.extend(cases![
+        Need::Program("b3sum");
+        the_manifest_has_every_file_of_the_copy,
+        a_file_that_differs_with_size_and_time_alike_is_copied_again,
+        names_from_several_sources_are_those_at_the_destination,
+    ]);
+    all.extend(cases![
+        Need::Program("weed"), Need::Program("b3sum");
+        a_bucket_has_the_content_of_the_manifest,
+    ]);
+    all
+}
+
+/// Small and large files, further names, and names that a list must escape.
+fn source(scene: &Scene) -> Tree {
+    let tree = scene.tree("src");
+    for len in [0, 1, 1 << 20, 4 << 20, (4 << 20) + 1, (13 << 20) + 7] {
+        tree.file(format!("sizes/{len}"), len);
+    }
+    tree.sparse("sparse", 30 << 20, &[9 << 20..(9 << 20) + 1000]);
+    tree.file("new\nline", 10);
+    tree.many("many", 300, 0..5000);
+    tree.link("link", "sparse");
+    for name in ["a further name", "sizes/z"] {
+        fs::hard_link(tree.join("sizes/1048576"), tree.join(name)).unwrap();
+    }
+    tree
+}
+
+/// The lines that b3sum prints for every file below the folder, as haul sorts them.
+fn by_b3sum(dir: &Path) -> String {
+    let find = "find . -type f -print0 | sed -z 's|^[.]/||' | LC_ALL=C sort -z | xargs -0 b3sum --";
+    tool(Command::new("sh").arg("-c").arg(find).current_dir(dir))
+}
+
+fn with_manifest(run: Run, file: &Path) -> Run {
+    run.arg("--manifest").arg(file)
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap()
+}
+
+fn the_manifest_has_every_file_of_the_copy() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let (source, copy, file) = (source(&scene), scene.join("dst"), scene.join("m"));
+        let run = || with_manifest(scene.by(way, "copy", slash(source.path()), slash(&copy)), &file);
+        let _ = run().finish().expect_success();
+        assert_eq!(read(&file), by_b3sum(source.path()), "{way:?}");
+        let first = read(&file);
+        fs::remove_file(&file).unwrap();
+        let again = run().finish().expect_success();
+        assert_eq!(read(&file), first, "{way:?}: files that are up to date are in it too");
+        let last = crate::scene::events(&again).pop().unwrap();
+        assert_eq!(last["totals"]["copied"], 0, "{way:?}: {last}");
+        assert_eq!(last["manifest"]["files"], first.lines().count(), "{way:?}: {last}");
+        assert_eq!(last["manifest"]["without_digest"], 0, "{way:?}: {last}");
+        let verify = scene.haul("verify").arg("--manifest").arg(&file).arg(slash(&copy));
+        let _ = verify.finish().expect_success();
+    }
+}
+
+fn a_file_that_differs_with_size_and_time_alike_is_copied_again() {
+    let scene = Scene::new();
+    let (source, copy, file) = (scene.tree("src"), scene.join("dst"), scene.join("m"));
+    source.text("f", "right");
+    let run = || scene.haul("copy").arg(slash(source.path())).arg(&copy);
+    let _ = run().finish().expect_success();
+    fs::write(copy.join("f"), "wrong").unwrap();
+    set_time(&copy.join("f"), time(&source.join("f")), 0);
+    set_time(&source.join("f"), time(&source.join("f")), 0);
+    let _ = with_manifest(run(), &file).finish().expect_success();
+    assert_eq!(read(&copy.join("f")), "right");
+    assert_eq!(read(&file), by_b3sum(&copy));
+}
+
+fn time(path: &Path) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).unwrap().mtime()
+}
+
+fn names_from_several_sources_are_those_at_the_destination() {
+    let scene = Scene::new();
+    let (one, two, file) = (scene.tree("one"), scene.tree("two"), scene.join("m"));
+    one.text("f", "first");
+    one.text("only", "x");
+    two.text("f", "second");
+    let copy = scene.join("dst");
+    let sources = [one.path().as_os_str().to_owned(), two.path().as_os_str().to_owned()];
+    let run = scene.haul("copy").args(&sources).arg(slash(&copy));
+    let _ = with_manifest(run, &file).finish().expect_success();
+    assert_eq!(read(&file), by_b3sum(&copy));
+    let run = scene.haul("copy").args([slash(one.path()), slash(two.path())]).arg(slash(&scene.join("both")));
+    let _ = with_manifest(run, &file).finish().expect_success();
+    assert_eq!(read(&file), by_b3sum(&scene.join("both")), "of files with one name, the one that is there");
+    let run = scene.haul("copy").arg(one.join("f")).arg(scene.join("alone"));
+    let _ = with_manifest(run, &file).finish().expect_success();
+    let verify = scene.haul("verify").arg("--manifest").arg(&file).arg(scene.join("alone")).finish();
+    let _ = verify.expect_success();
+}
+
+fn a_bucket_has_the_content_of_the_manifest() {
+    let bucket = Bucket::made();
+    let source = source(&bucket.scene);
+    let file = bucket.scene.join("m");
+    let copy = |from: &std::ffi::OsStr, to: &std::ffi::OsStr| {
+        fs::remove_file(&file).unwrap_or_default();
+        let run = with_manifest(bucket.haul("copy"), &file).arg("--no-progress").arg(from).arg(to);
+        let _ = run.finish().expect_success();
+        assert_eq!(read(&file), by_b3sum(source.path()));
+    };
+    let (first, second) = (bucket.at("first/"), bucket.at("second/"));
+    copy(&slash(source.path()), first.as_ref());
+    // Up to date.
+    copy(&slash(source.path()), first.as_ref());
+    // Objects of another client have no recorded digest: the store must not copy them itself.
+    bucket.rclone_copy(true, source.path(), "foreign");
+    let foreign =
+        with_manifest(bucket.haul("copy"), &file).arg(bucket.at("foreign/")).arg(bucket.at("third/"));
+    let _ = foreign.finish().expect_success();
+    assert_eq!(read(&file), by_b3sum(source.path()));
+    copy(first.as_ref(), second.as_ref());
+    let verify = bucket.haul("verify").arg("--manifest").arg(&file).arg(&second);
+    let _ = verify.finish().expect_success();
+    copy(second.as_ref(), &slash(&bucket.scene.join("back")));
+}
+
+fn an_interrupted_run_leaves_the_older_manifest() {
+    let scene = Scene::new();
+    let (source, file) = (source(&scene), scene.join("m"));
+    fs::write(&file, "older\n").unwrap();
+    let run = scene.haul("copy").args(["--bwlimit", "1M"]).arg(slash(source.path())).arg(scene.join("dst"));
+    let running = with_manifest(run, &file).start();
+    std::thread::sleep(Duration::from_millis(1500));
+    running.signal(Signal::INT);
+    let run = running.finish().expect_code(130);
+    assert!(run.said().contains("failed to write the manifest: the run did not come to its end"), "{run}");
+    assert_eq!(read(&file), "older\n");
+    let left: Vec<PathBuf> = fs::read_dir(scene.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let is_temporary = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b".haul");
+    assert!(!left.iter().any(is_temporary), "{left:?}");
+}
+
+/// A key of ssh in `name`, and the list that allows it to sign.
+fn key(scene: &Scene, name: &str) -> (PathBuf, PathBuf) {
+    let (key, list) = (scene.join(name), scene.join(format!("{name}.allowed")));
+    tool(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+    fs::write(&list, format!("{name}@example {}", read(&key.with_extension("pub")))).unwrap();
+    (key, list)
+}
+
+fn a_failed_file_is_not_in_the_manifest_and_nothing_is_signed() {
+    let scene = Scene::new();
+    let (source, copy, file) = (scene.tree("src"), scene.tree("dst"), scene.join("m"));
+    let (key, _) = key(&scene, "ops");
+    source.text("good", "x");
+    source.text("bad", "x");
+    copy.text("bad/in the way", "x");
+    let run = scene.haul("copy").arg("--sign").arg(&key).arg(slash(source.path())).arg(slash(copy.path()));
+    let run = with_manifest(run, &file).finish().expect_code(1);
+    assert!(run.said().contains("manifest: 1 file in"), "{run}");
+    assert!(read(&file).ends_with("  good\n") && read(&file).lines().count() == 1, "{run}");
+    assert!(!scene.join("m.sig").exists());
+}
+
+fn a_signed_manifest_is_verified_with_the_allowed_signers() {
+    let scene = Scene::new();
+    let (source, copy, file) = (source(&scene), scene.join("dst"), scene.join("m"));
+    let ((good, allowed), (_, others)) = (key(&scene, "ops"), key(&scene, "eve"));
+    let run = scene.haul("copy").arg("--sign").arg(&good).arg(slash(source.path())).arg(slash(&copy));
+    let run = with_manifest(run, &file).finish().expect_success();
+    assert!(run.said().contains(", signed"), "{run}");
+    let verify = |signers: &Path| {
+        let run = scene.haul("verify").arg("--manifest").arg(&file).arg("--allowed-signers").arg(signers);
+        run.arg(slash(&copy)).finish()
+    };
+    assert!(verify(&allowed).expect_success().said().contains("is signed by ops@example"));
+    // ssh-keygen says the same.
+    let check = ["-Y", "verify", "-n", "file", "-I", "ops@example", "-s"];
+    let check = Command::new("ssh-keygen")
+        .args(check)
+        .arg(scene.join("m.sig"))
+        .arg("-f")
+        .arg(&allowed)
+        .stdin(fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    assert!(verify(&others).expect_code(3).said().contains("No principal matched"));
+    fs::write(&file, read(&file).replacen("many", "mony", 1)).unwrap();
+    assert!(verify(&allowed).expect_code(3).said().contains("incorrect signature"));
+}
+
+fn a_manifest_that_cannot_be_written_is_refused_before_the_copy() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.text("f", "x");
+    let copy = || scene.haul("copy").arg(slash(source.path())).arg(scene.join("dst"));
+    for file in [scene.join("none/m"), scene.path().to_owned(), PathBuf::from("/dev/null")] {
+        let run = with_manifest(copy(), &file).finish().expect_code(2);
+        assert!(run.said().contains("write the manifest"), "{run}");
+    }
+    let run = with_manifest(copy(), &scene.join("m")).arg("--sign").arg(scene.join("none")).finish();
+    assert!(run.expect_code(2).said().contains("--sign"));
+    for with in ["-n", "--size-only"] {
+        let _ = with_manifest(copy(), &scene.join("m")).arg(with).finish().expect_code(2);
+    }
+    assert!(!scene.join("dst").exists() && !scene.join("m").exists());
+}
