@@ -16,7 +16,7 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 35] = [
+const FREE: [&str; 36] = [
     "rsh",
     "remote_haul",
     "congestion",
@@ -49,6 +49,7 @@ const FREE: [&str; 35] = [
     "destinations",
     "command",
     "place",
+    "word",
     "places",
     "rate",
     "dir",

@@ -48,7 +48,7 @@ Exit codes:
 
 /// The whole command line.
 #[derive(Debug, Parser)]
-#[command(name = "haul", version, about = ABOUT, after_help = AFTER_HELP, max_term_width = 110)]
+#[command(name = "haul", version, about = ABOUT, after_help = AFTER_HELP, max_term_width = 110, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -72,6 +72,12 @@ pub(crate) enum Command {
     /// Remote side of a transfer, started over ssh by the local haul
     #[command(hide = true)]
     Agent(AgentArgs),
+    /// Explain a command or a topic: locations, patterns, units, environment, files, exit-codes
+    Help {
+        /// A command or a topic
+        #[arg(value_name = "COMMAND|TOPIC")]
+        word: Option<String>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// bash, elvish, fish, powershell or zsh

@@ -28,6 +28,8 @@ mod probe;
 mod put;
 mod refused;
 mod rm;
+mod short_help;
+mod topics;
 mod transfer;
 mod trust;
 mod verify;
@@ -41,8 +43,6 @@ mod tests;
 
 pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
-#[cfg(test)]
-pub(crate) use cli::Cli;
 pub(crate) use cli::Command;
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
@@ -67,6 +67,7 @@ pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use refused::Refused;
 pub(crate) use rm::RmArgs;
+pub(crate) use topics::{TOPICS, Topic, explain};
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use trust::TrustArgs;
 pub(crate) use verify::VerifyArgs;

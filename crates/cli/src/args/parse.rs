@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
 use super::cli::{self, Cli};
 use super::foreign;
 use super::refused::{Refused, refused};
+use super::short_help::short_help;
 
 /// Commands in which `-h` beside other arguments is rsync's --human-readable.
 const READABLE: [&str; 10] = ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
@@ -79,7 +80,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(Refused::Line(line.to_owned()));
     }
-    let parsed = if alone { read(with_aliases(Cli::command()), &words) } else { understood(&words)? };
+    let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words)? };
     let cli = parsed.map_err(|error| refused(error, &words))?;
     match words.get(1).and_then(|typed| unlike(typed.to_str()?, &cli.command)) {
         Some(line) => Err(Refused::Line(line.to_owned())),

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::{Cli, command};
+use super::command;
+use super::short_help::short_help;
 
 /// The width of the texts, whatever terminal the test runs on.
 const WIDTH: usize = 100;
@@ -32,7 +33,7 @@ fn texts() -> Vec<(String, String)> {
         for below in parser.get_subcommands().filter(|below| !below.is_hide_set()) {
             left.push(([words.as_slice(), &[below.get_name().to_owned()]].concat(), below.clone()));
         }
-        for (option, parser) in [("--help", command()), ("-h", Cli::command())] {
+        for (option, parser) in [("--help", command()), ("-h", short_help())] {
             let args: Vec<&str> = words.iter().map(String::as_str).chain([option]).collect();
             texts.push((format!("{}{option}.txt", words.join("-")), help(parser, &args)));
         }

@@ -3,7 +3,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
 
-use super::{Cli, Command, CopyArgs, DeltaMode, FilterWord, Refused, SyncArgs, VerifyMode};
+use super::cli::Cli;
+use super::{Command, CopyArgs, DeltaMode, FilterWord, Refused, SyncArgs, VerifyMode};
 
 fn parse(words: &[&str]) -> Result<Command, Refused> {
     let words = std::iter::once(&"haul").chain(words).map(OsString::from);

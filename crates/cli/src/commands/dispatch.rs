@@ -1,6 +1,8 @@
 //! Runs the command that was given.
 
-use super::{agent, completions, copy, fifo, get, hash, jobs, ls, man, plan, probe, put, rm, sync, verify};
+use super::{
+    agent, completions, copy, fifo, get, hash, help, jobs, ls, man, plan, probe, put, rm, sync, verify,
+};
 use crate::args::Command;
 use crate::exit_code::Exit;
 use crate::render::print_error;
@@ -23,6 +25,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Plan(args) => plan::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Agent(args) => agent::run(&args),
+        Command::Help { word } => help::run(word.as_deref()),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(&dir),
     };

@@ -9,6 +9,7 @@ mod fifo;
 mod found;
 mod get;
 mod hash;
+mod help;
 mod jobs;
 mod ls;
 mod man;

@@ -1,0 +1,135 @@
+//! The short help, `haul COMMAND -h`: the options that most people use, on one screen.
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::cli::Cli;
+
+/// The options in the short help, by command. A command that is not listed shows all of its options.
+const USUAL: [(&str, &[&str]); 7] = [
+    (
+        "copy",
+        &[
+            "dry_run",
+            "checksum",
+            "update",
+            "exclude",
+            "exclude-from",
+            "files_from",
+            "bwlimit",
+            "nice",
+            "rsh",
+            "bootstrap",
+            "endpoint",
+            "manifest",
+            "verbose",
+            "quiet",
+            "json",
+        ],
+    ),
+    (
+        "sync",
+        &[
+            "dry_run",
+            "checksum",
+            "exclude",
+            "exclude-from",
+            "max_delete",
+            "force_delete",
+            "bwlimit",
+            "nice",
+            "rsh",
+            "bootstrap",
+            "endpoint",
+            "manifest",
+            "verbose",
+            "quiet",
+            "json",
+        ],
+    ),
+    (
+        "verify",
+        &[
+            "manifest",
+            "allowed_signers",
+            "exclude",
+            "exclude-from",
+            "rsh",
+            "bootstrap",
+            "endpoint",
+            "quiet",
+            "json",
+        ],
+    ),
+    ("hash", &["exclude", "exclude-from", "rsh", "bootstrap", "endpoint", "quiet"]),
+    (
+        "put",
+        &[
+            "dry_run",
+            "no_clobber",
+            "resume",
+            "compress",
+            "encrypt",
+            "storage_class",
+            "endpoint",
+            "region",
+            "fifo_dir",
+            "fifo_streams",
+            "max_memory",
+            "quiet",
+            "json",
+        ],
+    ),
+    (
+        "plan",
+        &["top", "target_kind", "unfit", "parts", "part_size", "lists", "exclude", "rsh", "quiet", "json"],
+    ),
+    ("probe", &["doctor", "quick", "exclude", "rsh", "bootstrap", "streams", "quiet", "json"]),
+];
+
+/// The command line for `-h`.
+pub(crate) fn short_help() -> Command {
+    USUAL.into_iter().fold(Cli::command(), |command, (name, usual)| {
+        command.mut_subcommand(name, |command| usual_only(command, name, usual))
+    })
+}
+
+/// Hides the other options, and shows the usual ones in one list.
+fn usual_only(command: Command, name: &str, usual: &[&str]) -> Command {
+    let order = |id: &str| usual.iter().position(|usual| *usual == id);
+    let command = command.mut_args(|arg: Arg| match order(arg.get_id().as_str()) {
+        Some(at) => arg.help_heading(None::<&str>).display_order(at),
+        None if arg.is_positional() => arg,
+        None => arg.hide(true),
+    });
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let examples = examples.split("\n\n").next().unwrap_or_default();
+    let more = format!(
+        "{examples}\n\nAll options: haul {name} --help. Topics: haul help patterns, haul help units."
+    );
+    command.after_help(more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_of_the_lists_exists() {
+        for (name, usual) in USUAL {
+            let all = Cli::command();
+            let command = all.find_subcommand(name).unwrap();
+            for id in usual {
+                assert!(command.get_arguments().any(|arg| arg.get_id() == id), "haul {name} has no {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen() {
+        for (name, _) in USUAL {
+            let error = short_help().term_width(100).try_get_matches_from(["haul", name, "-h"]).unwrap_err();
+            let text = error.to_string();
+            assert!(text.lines().count() <= 45, "haul {name} -h: {} lines\n{text}", text.lines().count());
+        }
+    }
+}
