@@ -11,6 +11,7 @@ mod open_files;
 mod render;
 mod settings;
 mod signals;
+mod stop_time;
 mod values;
 
 use std::process::ExitCode;

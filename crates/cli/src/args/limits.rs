@@ -1,10 +1,12 @@
 //! Limits of bandwidth and of file-system operations.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
 
-use crate::values::{Timetable, number};
+use crate::values::{Timetable, number, parse_stop_at, parse_time};
 
 /// More operations per second than any file system does.
 const MOST: i64 = 1_000_000_000;
@@ -46,4 +48,14 @@ pub(crate) struct LimitArgs {
     /// itself: then only I/O counts, with thresholds of 80 % and 60 %.
     #[arg(long, help_heading = "Limits")]
     pub(crate) nice: bool,
+    /// Stop after TIME (90s, 30m, 6h); the same command resumes
+    ///
+    /// haul then stops as after Ctrl-C: it completes the blocks in flight and exits with 130, at most 5 seconds later.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits")]
+    pub(crate) max_duration: Option<Duration>,
+    /// Stop at TIME: 05:30 (the next one) or 2026-11-24T05:30, in local time; the same command resumes
+    ///
+    /// As --max-duration. If both are given, the earlier time counts.
+    #[arg(long, value_name = "TIME", value_parser = parse_stop_at, help_heading = "Limits")]
+    pub(crate) stop_at: Option<Timestamp>,
 }

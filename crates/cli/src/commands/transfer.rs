@@ -17,6 +17,7 @@ use crate::locations::parse_location;
 use crate::render::{Command, Console, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::signals;
+use crate::stop_time;
 use crate::values::Timetable;
 
 /// A `copy` or `sync`, as given on the command line.
@@ -62,6 +63,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let console = Console::start(output, &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
+    stop_time::watch(&args.limits, &cancel, &console)?;
     if job.is_local() {
         note_useless(&link, &console);
     }

@@ -1,6 +1,7 @@
 //! Reads the values of single options.
 
 mod compress;
+mod deadline;
 mod frames;
 mod full;
 mod link;
@@ -12,6 +13,7 @@ mod time;
 mod timetable;
 
 pub(crate) use compress::{LEVEL, parse_compress};
+pub(crate) use deadline::parse_stop_at;
 pub(crate) use frames::{Frames, parse_frames};
 pub(crate) use full::parse_on_full;
 pub(crate) use link::{parse_address, parse_memory, parse_ports};

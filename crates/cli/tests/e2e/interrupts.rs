@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
         an_interrupt_ends_the_run_in_order_and_the_next_one_goes_on,
         a_termination_is_an_interrupt_too,
         a_second_interrupt_ends_the_run_at_once,
+        a_run_stops_at_the_time_that_was_set_and_the_next_one_goes_on,
     ]
 }
 
@@ -47,6 +48,22 @@ fn an_interrupt_ends_the_run_in_order_and_the_next_one_goes_on() {
 
 fn a_termination_is_an_interrupt_too() {
     interrupted_in_order(Way::Push, Signal::TERM);
+}
+
+fn a_run_stops_at_the_time_that_was_set_and_the_next_one_goes_on() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 6, &[30 << 20], 50);
+    let copy = scene.join("dst");
+    let run = scene.copy(Way::Local, source.path(), &copy).args(["--bwlimit", "4M", "--max-duration", "2s"]);
+    let run = run.finish().expect_code(130);
+    assert!(run.said().contains("the time of --max-duration has come"), "{run}");
+    assert_eq!(summary(&run).0["interrupted"], true, "{run}");
+    assert_no_half_files(source.path(), &copy);
+    let at = |text: &str| scene.copy(Way::Local, source.path(), &copy).args(["--stop-at", text]).finish();
+    assert!(at("2020-01-01T00:00").expect_code(2).said().contains("is in the past"));
+    let again = summary(&at("2999-01-01T00:00").expect_success());
+    assert!(again.of("resumed_bytes") + again.of("same_bytes") > 0, "{again:?}");
+    assert_same_tree(source.path(), &copy);
 }
 
 fn a_second_interrupt_ends_the_run_at_once() {

@@ -19,7 +19,7 @@ const TEMPORARY: &str =
 const EARLIER: &str = "haul cannot hard-link to or compare with files of an earlier copy";
 const FILTERS: &str =
     "use --exclude, --include, --exclude-from and --include-from; the first matching rule wins";
-const END_TIME: &str = "haul has no end time: use `timeout -s INT 2h haul ...`; the same command resumes";
+const END_TIME: &str = "use --max-duration TIME, as in --max-duration 30m, or --stop-at TIME";
 const DIGEST: &str = "haul always verifies every file with BLAKE3: omit it";
 
 pub(super) const WORDS: &[Word] = &[
@@ -262,8 +262,7 @@ pub(super) const WORDS: &[Word] = &[
         TREES,
         Hint("haul has no such setting: it chooses itself how it reads and writes files"),
     ),
-    word(&["--stop-after", "--stop-at", "--time-limit"], &[Rsync], TREES, Hint(END_TIME)),
-    word(&["--max-duration", "--cutoff-mode"], &[Rclone], TREES, Hint(END_TIME)),
+    word(&["--stop-after", "--time-limit"], &[Rsync], TREES, Hint(END_TIME)),
     word(&["--checksum-choice", "--cc"], &[Rsync], COMPARES, Hint(DIGEST)),
     word(&["--hash"], &[Rclone], COMPARES, Hint(DIGEST)),
     word(
