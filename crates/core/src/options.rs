@@ -8,6 +8,7 @@ use crate::delta::Delta;
 use crate::entry::{Entry, Timestamp};
 use crate::filter::Rule;
 use crate::path::RelPath;
+use crate::preserve::Preserve;
 
 /// The options of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -101,6 +102,8 @@ pub struct SinkOptions {
     pub delta: Delta,
     /// Modify existing large files in place instead of replacing them (`--inplace`).
     pub in_place: bool,
+    /// Which metadata is compared and set (`--no-owner` and the like).
+    pub preserve: Preserve,
 }
 
 impl SinkOptions {
@@ -108,6 +111,13 @@ impl SinkOptions {
     #[must_use]
     pub fn is_same_time(&self, one: Timestamp, other: Timestamp) -> bool {
         one.is_within(self.modify_window.unwrap_or(-1), other)
+    }
+
+    /// Whether two names with the same metadata count as hard links to one file, on a destination without inode
+    /// numbers. Not if the times do not show whether the content changed.
+    #[must_use]
+    pub fn links_by_metadata(&self) -> bool {
+        self.preserve.times || self.compare == Compare::SizeOnly
     }
 }
 
@@ -127,6 +137,7 @@ impl Default for SinkOptions {
             atomic: false,
             delta: Delta::Never,
             in_place: false,
+            preserve: Preserve::default(),
         }
     }
 }

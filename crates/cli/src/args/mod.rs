@@ -24,6 +24,7 @@ mod object;
 mod output;
 mod parse;
 mod plan;
+mod preserve;
 mod probe;
 mod put;
 mod refused;
@@ -63,6 +64,7 @@ pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEnd
 pub(crate) use output::OutputArgs;
 pub(crate) use parse::{command, parse};
 pub(crate) use plan::PlanArgs;
+pub(crate) use preserve::PreserveArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use refused::Refused;

@@ -248,6 +248,31 @@ fn bundles_set_each_of_their_options() {
 }
 
 #[test]
+fn metadata_is_left_out_by_the_words_of_rsync() {
+    for (long, short, back) in [
+        ("--no-owner", "--no-o", "-o"),
+        ("--no-group", "--no-g", "-g"),
+        ("--no-perms", "--no-p", "-p"),
+        ("--no-times", "--no-t", "-t"),
+        ("--no-acls", "--no-A", "-A"),
+        ("--no-xattrs", "--no-X", "-X"),
+    ] {
+        let left_out = |words: &[&str]| {
+            let args = copy(words).transfer.preserve;
+            let all =
+                [args.no_owner, args.no_group, args.no_perms, args.no_times, args.no_acls, args.no_xattrs];
+            all.iter().filter(|one| **one).count()
+        };
+        assert_eq!(left_out(&["-a", long, "a", "b"]), 1, "{long}");
+        assert_eq!(left_out(&[short, "a", "b"]), 1, "{short}");
+        assert_eq!(left_out(&[short, back, "a", "b"]), 0, "{short} {back}");
+        assert_eq!(left_out(&[back, short, "a", "b"]), 1, "{back} {short}");
+    }
+    let args = copy(&["--no-owner", "--no-times", "--no-acls", "-a", "a", "b"]).transfer.preserve;
+    assert!(!args.no_owner && !args.no_times && args.no_acls, "-a does not stand for -A");
+}
+
+#[test]
 fn h_is_help_only_if_it_stands_alone() {
     let is_help = |words: &[&str]| match parse(words) {
         Err(Refused::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => error.exit_code() == 0,
@@ -293,7 +318,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("--trust-sender", "checks all that another host sends"),
         ("--delay-updates", "renames each file"),
         ("--remove-source-files", "never deletes at the source"),
-        ("--no-perms", "always keeps"),
+        ("--no-links", "always keeps"),
         ("--contimeout=3", "--timeout"),
         ("-i", "-e 'ssh -i KEY'"),
         ("--parallel=8", "--streams"),

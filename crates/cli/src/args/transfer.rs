@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
-    StoreEndArgs, StoredArgs, TrustArgs,
+    PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::parse_window;
 
@@ -28,7 +28,7 @@ pub(crate) struct TransferArgs {
     pub(crate) dry_run: bool,
 
     /// Preserve all metadata (default; accepted for rsync compatibility, as are -r -l -p -t -g -o -D -H -A -X -S -h)
-    #[arg(short = 'a', long)]
+    #[arg(short = 'a', long, overrides_with_all = ["no_owner", "no_group", "no_perms", "no_times"])]
     pub(crate) archive: bool,
     /// Further rsync options for the default behaviour.
     #[command(flatten)]
@@ -55,6 +55,13 @@ pub(crate) struct TransferArgs {
     /// Skip files that are newer at DST
     #[arg(short = 'u', long, help_heading = "Comparison")]
     pub(crate) update: bool,
+
+    /// Map owners and groups by name instead of by numeric ID
+    #[arg(long, help_heading = "Metadata")]
+    pub(crate) owner_by_name: bool,
+    /// Metadata that is not taken over.
+    #[command(flatten)]
+    pub(crate) preserve: PreserveArgs,
 
     /// Filters.
     #[command(flatten)]
@@ -95,9 +102,6 @@ pub(crate) struct TransferArgs {
     /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
-    /// Map owners and groups by name instead of by numeric ID
-    #[arg(long, help_heading = "Safety")]
-    pub(crate) owner_by_name: bool,
     /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

@@ -1,10 +1,11 @@
 //! Settings of a copy, from the options.
 
-use haul_core::{Compare, Delta, Result, ScanOptions, SinkOptions};
+use haul_core::{Compare, Delta, Preserve, Result, ScanOptions, SinkOptions};
 use haul_job::TrustRequest;
 
+use super::errors::usage;
 use super::rules::read_rules;
-use crate::args::{DeltaMode, FilterArgs, TransferArgs, TrustArgs, VerifyMode};
+use crate::args::{DeltaMode, FilterArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
 
 /// The settings of a copy.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ impl TransferSettings {
     /// Converts the options.
     ///
     /// # Errors
-    /// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
+    /// [`haul_core::ErrorKind::Usage`] if rules cannot be read or options contradict each other.
     pub(crate) fn resolve(args: &TransferArgs) -> Result<Self> {
         let compare = match (args.checksum || args.manifest.is_some(), args.size_only) {
             (true, _) => Compare::Checksum,
@@ -47,9 +48,27 @@ impl TransferSettings {
                 DeltaMode::Off => Delta::Never,
             },
             in_place: args.delta.inplace,
+            preserve: preserve(args)?,
         };
         Ok(Self { scan, sink, trust: trust(&args.trust) })
     }
+}
+
+/// Which metadata is taken over.
+fn preserve(args: &TransferArgs) -> Result<Preserve> {
+    let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs } = args.preserve;
+    if args.owner_by_name && no_owner && no_group {
+        let why = "--no-owner and --no-group leave nothing to map";
+        return Err(usage("use --owner-by-name", why).with_hint("omit it, or one of the two"));
+    }
+    Ok(Preserve {
+        owner: !no_owner,
+        group: !no_group,
+        perms: !no_perms,
+        times: !no_times,
+        acls: !no_acls,
+        xattrs: !no_xattrs,
+    })
 }
 
 /// The trust in the source. Of two contradicting options clap has already dropped the first one.

@@ -63,6 +63,7 @@ mod paths;
 mod plan;
 mod postgres;
 mod power;
+mod preserve;
 mod probe;
 mod provider;
 mod providers;
@@ -220,6 +221,7 @@ fn main() -> ExitCode {
         pagecache::cases(),
         delta::cases(),
         power::cases(),
+        preserve::cases(),
         localstate::cases(),
         ioerrors::cases(),
         deeptrees::cases(),

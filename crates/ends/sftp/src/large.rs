@@ -9,31 +9,36 @@ use std::sync::Arc;
 
 use haul_core::digest::SliceHasher;
 use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
-use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{
+    ChainingValue, Entry, Error, ErrorKind, Outcome, Preserve, Result, SLICE_LEN, Slice, SliceData,
+};
 
 use super::conn::Conn;
 use super::large_file::{Journal, LargeFile, Progress};
-use super::meta::{self, Change, seconds};
+use super::meta::{self, Change, Wish, seconds};
 use super::open_files::OpenFiles;
 use super::packet::{self, Attrs, Request};
 use super::pipeline::Pipeline;
 use super::read::{self, ask_for, take_answers};
 use super::reply::Fault;
 use super::small::{gave_back_other, take_writes, write_extents};
-use super::state::SftpSink;
+use super::state::{PRIVATE, SftpSink};
+use super::tree::file_mode;
 
 /// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes files that are
-/// of no use.
-pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec<Range<u32>>>> {
-    let mut all = Vec::with_capacity(entries.len());
-    for entry in entries {
+/// of no use. With each file comes the mode of the file that it replaces.
+pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> Result<Vec<Vec<Range<u32>>>> {
+    let mut all = Vec::with_capacity(files.len());
+    for (entry, replaced) in files {
+        // Other connections open the staged file too, as its owner.
+        let first_mode = sink.first_mode(entry, replaced.is_some()) | PRIVATE;
         if let Some(large) =
             sink.large(&entry.path).filter(|large| large.entry.identity() == entry.identity())
         {
             all.push(large.lock().proof.resumable());
             continue;
         }
-        let empty = LargeFile::new(&sink.tree, entry, &[]);
+        let empty = LargeFile::new(&sink.tree, entry, first_mode, &[]);
         let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
         // Slices that were not synced may be lost after a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
@@ -44,7 +49,7 @@ pub(super) fn prepare(sink: &SftpSink, entries: &[Arc<Entry>]) -> Result<Vec<Vec
         if found && known.is_empty() {
             sink.remove_all(&[empty.part().to_vec(), empty.journal().to_vec()])?;
         }
-        let large = LargeFile::new(&sink.tree, entry, &known);
+        let large = LargeFile::new(&sink.tree, entry, first_mode, &known);
         all.push(large.lock().proof.resumable());
         sink.put_large(&entry.path, large);
     }
@@ -84,6 +89,9 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     // A journal of another user cannot be trusted.
     let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
     let foreign = owner(&part) != owner(&journal);
+    // A private file of a run that took permissions over does not tell the umask of the server.
+    let private = |mode: u32| mode & 0o777 == PRIVATE;
+    let foreign = foreign || !private(large.first_mode) && part.mode.is_none_or(private);
     if foreign || part.size.is_none_or(|size| size > large.entry.len) || !is_file(&part) || !is_file(&journal)
     {
         return Ok(nothing(found));
@@ -190,11 +198,11 @@ fn stage(
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let mut pipeline = Pipeline::new(conn);
     let flags = packet::WRITE | create | back;
-    pipeline.ask(&Request::Open { path: large.part(), flags, mode: 0o600 });
+    pipeline.ask(&Request::Open { path: large.part(), flags, mode: large.first_mode });
     let mut opened = pipeline.next_reply().handle();
     if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
         sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
-        pipeline.ask(&Request::Open { path: large.part(), flags, mode: 0o600 });
+        pipeline.ask(&Request::Open { path: large.part(), flags, mode: large.first_mode });
         opened = pipeline.next_reply().handle();
     }
     let handle = opened?;
@@ -307,16 +315,20 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
 /// Sets metadata, renames the file into place, and removes the journal.
 fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
     let entry = &large.entry;
-    let (notes, by_name) = (&sink.notes, sink.options.owner_by_name);
+    let failed = |fault| match fault {
+        Fault::Lost(error) => error,
+        fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
+    };
+    let notes = &sink.notes;
+    let mut wish = Wish::of(&sink.options.preserve, entry);
+    if wish.mode.is_none() {
+        wish.mode = mode_there(sink, conn, large).map_err(failed)?;
+    }
     let mut pipeline = Pipeline::new(conn);
-    let asked = meta::ask_path(&mut pipeline, large.part(), entry);
-    let owned =
-        meta::take_file(&asked, &mut pipeline, entry, notes, by_name).map_err(|fault| match fault {
-            Fault::Lost(error) => error,
-            fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
-        })?;
+    let asked = meta::ask_path(&mut pipeline, large.part(), &wish);
+    let owned = meta::take_file(&asked, &mut pipeline, entry, notes, &sink.options).map_err(failed)?;
     let mut pipeline = Pipeline::new(conn);
-    let late = meta::late_mode(&mut pipeline, large.part(), entry, owned);
+    let late = meta::late_mode(&mut pipeline, large.part(), &wish, owned);
     sink.ask_publish(&mut pipeline, conn, large.part(), &entry.path);
     let mode = if late { meta::take_late_mode(&mut pipeline, entry, notes) } else { Ok(()) };
     let renamed = sink.take_publish(&mut pipeline, conn);
@@ -328,6 +340,29 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
     }
     close_journal(sink, large);
     Ok(())
+}
+
+/// The mode of a complete file if permissions are not taken over: that of the file that it replaces, or that of the
+/// source within the umask of the server, which has limited the mode of the staged file.
+fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<u32>, Fault> {
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&large.entry.path) });
+    pipeline.ask(&Request::Lstat { path: large.part() });
+    let (there, part) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
+    let replaced = match there {
+        Ok(now) => file_mode(&now).map(Preserve::replacing_mode),
+        Err(fault) if fault.is_missing() => None,
+        Err(fault) => return Err(fault),
+    };
+    if let Some(mode) = replaced {
+        return Ok(Some(mode & 0o7777));
+    }
+    match part {
+        Ok(part) => Ok(part.mode.map(|mode| Preserve::new_mode(&large.entry, mode))),
+        // It was renamed on a connection that was lost.
+        Err(fault) if fault.is_missing() => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The staged file is gone: it was renamed on a connection that was lost, or another process removed it.
@@ -348,7 +383,8 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Out
             let _ = large.ended.set(digest);
             sink.drop_large(&entry.path);
             close_journal(sink, large);
-            sink.set_all(&[Change { entry, now: None }])?;
+            let wish = Wish::of(&sink.options.preserve, entry);
+            sink.set_all(&[Change { entry, wish, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }
         _ => {

@@ -13,6 +13,8 @@ use super::tree::Tree;
 /// A large file that is being staged.
 pub(super) struct LargeFile {
     pub(super) entry: Arc<Entry>,
+    /// The mode with which the staged file is created.
+    pub(super) first_mode: u32,
     part: Vec<u8>,
     journal: Vec<u8>,
     progress: Mutex<Progress>,
@@ -46,7 +48,12 @@ pub(super) enum Journal {
 }
 
 impl LargeFile {
-    pub(super) fn new(tree: &Tree, entry: &Arc<Entry>, known: &[(u32, ChainingValue)]) -> Self {
+    pub(super) fn new(
+        tree: &Tree,
+        entry: &Arc<Entry>,
+        first_mode: u32,
+        known: &[(u32, ChainingValue)],
+    ) -> Self {
         let mut proof = FileTree::new(entry.len);
         known.iter().for_each(|(index, value)| proof.set(*index, *value));
         let progress = Progress {
@@ -60,6 +67,7 @@ impl LargeFile {
         let name = tree.name_of(&entry.path);
         Self {
             entry: entry.clone(),
+            first_mode,
             part: tree.beside(&entry.path, &staging_name(name, PART)),
             journal: tree.beside(&entry.path, &staging_name(name, JOURNAL)),
             progress: Mutex::new(progress),

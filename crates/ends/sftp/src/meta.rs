@@ -1,6 +1,6 @@
 //! Owners, modes and times, as far as SFTP supports them.
 
-use haul_core::{Entry, EntryKind, RelPath, Result, Timestamp};
+use haul_core::{Entry, EntryKind, Preserve, RelPath, Result, SinkOptions, Timestamp};
 
 use super::conn::Conn;
 use super::packet::{Attrs, Request};
@@ -25,18 +25,18 @@ fn refused(notes: &MetadataWarnings, what: &str, path: &RelPath, said: Result<()
 }
 
 /// Adds warnings for metadata that SFTP cannot store.
-fn metadata_warnings(notes: &MetadataWarnings, entry: &Entry, by_name: bool) {
-    let path = &entry.path;
-    if entry.mtime.nsec != 0 {
+fn metadata_warnings(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
+    let (path, preserve) = (&entry.path, &options.preserve);
+    if preserve.times && entry.mtime.nsec != 0 {
         notes.note("times below a second", "SFTP carries whole seconds", path);
     }
-    if i64::from(seconds(entry.mtime)) != entry.mtime.sec {
+    if preserve.times && i64::from(seconds(entry.mtime)) != entry.mtime.sec {
         notes.note("times", "SFTP carries none before 1970 or after 2106", path);
     }
-    if !entry.xattrs.is_empty() {
+    if preserve.xattrs_of(&entry.xattrs).next().is_some() {
         notes.note("attributes and ACLs", "SFTP carries none", path);
     }
-    if by_name && entry.names.is_some() {
+    if preserve.owner && options.owner_by_name && entry.names.is_some() {
         notes.note("owners by name", "SFTP carries numbers: those were set", path);
     }
 }
@@ -50,45 +50,83 @@ fn is_link(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::Symlink(_))
 }
 
-fn owner(entry: &Entry) -> Attrs {
-    Attrs { owner: Some((entry.uid, entry.gid)), ..Attrs::default() }
+/// The metadata that an entry is to have; `None`: whatever it has.
+#[derive(Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) owner: Option<(u32, u32)>,
+    pub(super) mode: Option<u32>,
+    pub(super) times: Option<(u32, u32)>,
 }
 
-fn times(entry: &Entry) -> Option<(u32, u32)> {
-    Some((seconds(entry.atime), seconds(entry.mtime)))
-}
+impl Wish {
+    /// The metadata of `entry` that is taken over. SFTP sets owner and group together: both are, or neither.
+    pub(super) fn of(preserve: &Preserve, entry: &Entry) -> Self {
+        let ids = (entry.uid, entry.gid);
+        // Who owns the file otherwise is not known.
+        let there = if preserve.owner { ids } else { (u32::MAX, u32::MAX) };
+        Self {
+            owner: preserve.owner.then_some(ids),
+            mode: preserve.perms.then(|| preserve.mode(entry, ids, there)),
+            times: preserve.times.then(|| (seconds(entry.atime), seconds(entry.mtime))),
+        }
+    }
 
-/// Whether the existing entry has the metadata of `entry`, as far as the server reports it and SFTP supports it.
-pub(super) fn is_same(now: &Attrs, entry: &Entry) -> bool {
-    now.owner.is_none_or(|owner| owner == (entry.uid, entry.gid))
-        && (is_link(entry) || now.mode.is_none_or(|mode| mode & 0o7777 == entry.mode))
-        && now.times.is_none_or(|(_, modified)| modified == seconds(entry.mtime))
+    /// The same for a file that replaces one with the mode `there`, which it gets if permissions are not taken over.
+    pub(super) fn replacing(self, there: Option<u32>) -> Self {
+        Self { mode: self.mode.or(there.map(Preserve::replacing_mode)), ..self }
+    }
+
+    fn owner_attrs(&self) -> Option<Attrs> {
+        self.owner.map(|owner| Attrs { owner: Some(owner), ..Attrs::default() })
+    }
+
+    /// Mode and times.
+    fn rest(&self, mode: Option<u32>) -> Option<Attrs> {
+        let attrs = Attrs { mode, times: self.times, ..Attrs::default() };
+        (mode.is_some() || self.times.is_some()).then_some(attrs)
+    }
+
+    fn has_set_id(&self) -> bool {
+        self.mode.is_some_and(|mode| mode & SET_ID != 0)
+    }
+
+    /// Whether the existing entry has this metadata, as far as the server reports it.
+    pub(super) fn is_met_by(&self, now: &Attrs, entry: &Entry) -> bool {
+        let same_mode = |wanted: u32| now.mode.is_none_or(|mode| mode & 0o7777 == wanted);
+        self.owner.is_none_or(|wanted| now.owner.is_none_or(|owner| owner == wanted))
+            && (is_link(entry) || self.mode.is_none_or(same_mode))
+            && self.times.is_none_or(|(_, wanted)| now.times.is_none_or(|(_, modified)| modified == wanted))
+    }
 }
 
 /// Which requests were made for the metadata of a staged file.
 pub(super) struct Asked {
     size: bool,
+    owner: bool,
+    rest: bool,
 }
 
-/// Requests the metadata of an open file. [`late_mode`] sets the set-ID bits.
-pub(super) fn ask_file(pipeline: &mut Pipeline<'_>, handle: &[u8], entry: &Entry, size: bool) -> Asked {
-    if size {
-        let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
+/// Requests the metadata of an open file, and its length if given. [`late_mode`] sets the set-ID bits.
+pub(super) fn ask_file(pipeline: &mut Pipeline<'_>, handle: &[u8], wish: &Wish, size: Option<u64>) -> Asked {
+    if size.is_some() {
+        let attrs = Attrs { size, ..Attrs::default() };
         pipeline.ask(&Request::Fsetstat { handle, attrs });
     }
     // The owner comes first, as a change of it clears set-ID bits.
-    pipeline.ask(&Request::Fsetstat { handle, attrs: owner(entry) });
-    let attrs = Attrs { mode: Some(entry.mode & !SET_ID), times: times(entry), ..Attrs::default() };
-    pipeline.ask(&Request::Fsetstat { handle, attrs });
-    Asked { size }
+    let (owner, rest) = (wish.owner_attrs(), wish.rest(wish.mode.map(|mode| mode & !SET_ID)));
+    for attrs in [owner, rest].into_iter().flatten() {
+        pipeline.ask(&Request::Fsetstat { handle, attrs });
+    }
+    Asked { size: size.is_some(), owner: owner.is_some(), rest: rest.is_some() }
 }
 
 /// Requests the metadata of a staged file by its name. [`late_mode`] sets the set-ID bits.
-pub(super) fn ask_path(pipeline: &mut Pipeline<'_>, path: &[u8], entry: &Entry) -> Asked {
-    pipeline.ask(&Request::Setstat { path, attrs: owner(entry) });
-    let attrs = Attrs { mode: Some(entry.mode & !SET_ID), times: times(entry), ..Attrs::default() };
-    pipeline.ask(&Request::Setstat { path, attrs });
-    Asked { size: false }
+pub(super) fn ask_path(pipeline: &mut Pipeline<'_>, path: &[u8], wish: &Wish) -> Asked {
+    let (owner, rest) = (wish.owner_attrs(), wish.rest(wish.mode.map(|mode| mode & !SET_ID)));
+    for attrs in [owner, rest].into_iter().flatten() {
+        pipeline.ask(&Request::Setstat { path, attrs });
+    }
+    Asked { size: false, owner: owner.is_some(), rest: rest.is_some() }
 }
 
 /// Takes the answers to [`ask_file`] or [`ask_path`]. Returns whether the owner is right; an error if the length could
@@ -98,23 +136,23 @@ pub(super) fn take_file(
     pipeline: &mut Pipeline<'_>,
     entry: &Entry,
     notes: &MetadataWarnings,
-    by_name: bool,
+    options: &SinkOptions,
 ) -> Result<bool, Fault> {
-    let size = if asked.size { pipeline.next_reply().ok() } else { Ok(()) };
-    let (owner, rest) = (pipeline.next_reply().ok(), pipeline.next_reply().ok());
+    let mut said = |asked: bool| if asked { pipeline.next_reply().ok() } else { Ok(()) };
+    let (size, owner, rest) = (said(asked.size), said(asked.owner), said(asked.rest));
     size?;
     let owned = refused(notes, "owner", &entry.path, owner).map_err(Fault::Lost)?;
     refused(notes, "mode and times", &entry.path, rest).map_err(Fault::Lost)?;
-    metadata_warnings(notes, entry, by_name);
+    metadata_warnings(notes, entry, options);
     Ok(owned)
 }
 
 /// Requests the set-ID bits of a file whose owner is right. Returns whether there was a request.
-pub(super) fn late_mode(pipeline: &mut Pipeline<'_>, path: &[u8], entry: &Entry, owned: bool) -> bool {
-    let late = owned && entry.mode & SET_ID != 0;
+pub(super) fn late_mode(pipeline: &mut Pipeline<'_>, path: &[u8], wish: &Wish, owned: bool) -> bool {
+    let late = owned && wish.has_set_id();
     if late {
         // Times too, for servers on which a change of the mode changes them.
-        let attrs = Attrs { mode: Some(entry.mode), times: times(entry), ..Attrs::default() };
+        let attrs = Attrs { mode: wish.mode, times: wish.times, ..Attrs::default() };
         pipeline.ask(&Request::Setstat { path, attrs });
     }
     late
@@ -129,41 +167,47 @@ pub(super) fn take_late_mode(
     refused(notes, "mode", &entry.path, pipeline.next_reply().ok()).map(drop)
 }
 
-/// Requests the metadata of a new link, if the server has the extension.
-pub(super) fn ask_link(pipeline: &mut Pipeline<'_>, conn: &Conn, path: &[u8], entry: &Entry) {
-    if conn.server.lsetstat {
-        let attrs = Attrs { owner: Some((entry.uid, entry.gid)), times: times(entry), ..Attrs::default() };
+/// Requests the metadata of a new link, if the server has the extension. Returns whether there was a request.
+pub(super) fn ask_link(pipeline: &mut Pipeline<'_>, conn: &Conn, path: &[u8], wish: &Wish) -> bool {
+    let asks = conn.server.lsetstat && (wish.owner.is_some() || wish.times.is_some());
+    if asks {
+        let attrs = Attrs { owner: wish.owner, times: wish.times, ..Attrs::default() };
         pipeline.ask(&Request::Lsetstat { path, attrs });
     }
+    asks
 }
 
-/// Takes the answer to [`ask_link`].
+/// Takes the answer to [`ask_link`], if it made a request.
 pub(super) fn take_link(
     pipeline: &mut Pipeline<'_>,
-    conn: &Conn,
+    asked: bool,
     entry: &Entry,
     notes: &MetadataWarnings,
-    by_name: bool,
+    options: &SinkOptions,
 ) -> Result<bool> {
-    metadata_warnings(notes, entry, by_name);
-    if !conn.server.lsetstat {
-        notes.note("owners and times of links", "the server cannot set them", &entry.path);
-        return Ok(false);
+    metadata_warnings(notes, entry, options);
+    if asked {
+        return refused(notes, "owner and times of the link", &entry.path, pipeline.next_reply().ok());
     }
-    refused(notes, "owner and times of the link", &entry.path, pipeline.next_reply().ok())
+    if options.preserve.owner || options.preserve.times {
+        notes.note("owners and times of links", "the server cannot set them", &entry.path);
+    }
+    Ok(false)
 }
 
 /// An existing entry, and the metadata that it should have.
 pub(super) struct Change<'a> {
     pub(super) entry: &'a Entry,
+    pub(super) wish: Wish,
     /// Its present metadata; `None` if unknown.
     pub(super) now: Option<Attrs>,
 }
 
 impl Change<'_> {
-    /// Whether the owner differs, or is not known.
-    fn has_other_owner(&self) -> bool {
-        self.now.and_then(|now| now.owner) != Some((self.entry.uid, self.entry.gid))
+    /// The owner that has to be set: it differs, or is not known.
+    fn other_owner(&self) -> Option<Attrs> {
+        let differs = self.now.and_then(|now| now.owner) != self.wish.owner;
+        self.wish.owner_attrs().filter(|_| differs)
     }
 }
 
@@ -182,17 +226,20 @@ struct Owned {
 pub(super) fn set_all(
     tree: &Tree,
     notes: &MetadataWarnings,
-    by_name: bool,
+    options: &SinkOptions,
     changes: &[Change<'_>],
 ) -> Result<Vec<Option<bool>>> {
     tree.pool().on_one(|conn| {
-        let owned = set_owners(tree, conn, notes, by_name, changes)?;
+        let owned = set_owners(tree, conn, notes, options, changes)?;
         let mut pipeline = Pipeline::new(conn);
-        for (change, owned) in changes.iter().zip(&owned).filter(|(change, _)| !is_link(change.entry)) {
-            let entry = change.entry;
-            let mode = if owned.is_right { entry.mode } else { entry.mode & !SET_ID };
-            let attrs = Attrs { mode: Some(mode), times: times(entry), ..Attrs::default() };
-            pipeline.ask(&Request::Setstat { path: &tree.remote(&entry.path), attrs });
+        let rest = |change: &Change<'_>, owned: &Owned| {
+            let all = if owned.is_right { u32::MAX } else { !SET_ID };
+            change.wish.rest(change.wish.mode.map(|mode| mode & all)).filter(|_| !is_link(change.entry))
+        };
+        for (change, owned) in changes.iter().zip(&owned) {
+            if let Some(attrs) = rest(change, owned) {
+                pipeline.ask(&Request::Setstat { path: &tree.remote(&change.entry.path), attrs });
+            }
         }
         let mut changed = Vec::with_capacity(changes.len());
         for (change, owned) in changes.iter().zip(owned) {
@@ -200,17 +247,17 @@ pub(super) fn set_all(
                 changed.push(Some(owned.is_right));
                 continue;
             }
-            let said = pipeline.next_reply().ok();
+            let said = if rest(change, &owned).is_some() { pipeline.next_reply().ok() } else { Ok(()) };
             if owned.is_gone || matches!(&said, Err(fault) if fault.is_missing()) {
                 changed.push(None);
                 continue;
             }
             let set = refused(notes, "mode and times", &change.entry.path, said)?;
-            metadata_warnings(notes, change.entry, by_name);
+            metadata_warnings(notes, change.entry, options);
             // An entry that differs only in an owner that cannot be set stays as it is.
-            let rest_differs =
-                change.now.is_none_or(|now| !is_same(&Attrs { owner: None, ..now }, change.entry));
-            changed.push(Some(set && (rest_differs || change.has_other_owner() && owned.is_right)));
+            let without_owner = Wish { owner: None, ..change.wish };
+            let rest_differs = change.now.is_none_or(|now| !without_owner.is_met_by(&now, change.entry));
+            changed.push(Some(set && (rest_differs || change.other_owner().is_some() && owned.is_right)));
         }
         Ok(changed)
     })
@@ -221,24 +268,28 @@ fn set_owners(
     tree: &Tree,
     conn: &Conn,
     notes: &MetadataWarnings,
-    by_name: bool,
+    options: &SinkOptions,
     changes: &[Change<'_>],
 ) -> Result<Vec<Owned>> {
     let mut pipeline = Pipeline::new(conn);
+    let mut asked = Vec::with_capacity(changes.len());
     for change in changes {
         let path = &tree.remote(&change.entry.path);
-        if is_link(change.entry) {
-            ask_link(&mut pipeline, conn, path, change.entry);
-        } else if change.has_other_owner() {
-            pipeline.ask(&Request::Setstat { path, attrs: owner(change.entry) });
-        }
+        asked.push(if is_link(change.entry) {
+            ask_link(&mut pipeline, conn, path, &change.wish)
+        } else if let Some(attrs) = change.other_owner() {
+            pipeline.ask(&Request::Setstat { path, attrs });
+            true
+        } else {
+            false
+        });
     }
     let mut owned = Vec::with_capacity(changes.len());
-    for change in changes {
+    for (change, asked) in changes.iter().zip(asked) {
         let mut is_gone = false;
         let is_right = if is_link(change.entry) {
-            take_link(&mut pipeline, conn, change.entry, notes, by_name)?
-        } else if change.has_other_owner() {
+            take_link(&mut pipeline, asked, change.entry, notes, options)?
+        } else if asked {
             let said = pipeline.next_reply().ok();
             is_gone = matches!(&said, Err(fault) if fault.is_missing());
             !is_gone && refused(notes, "owner", &change.entry.path, said)?
@@ -253,6 +304,23 @@ fn set_owners(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_taken_over_is_met_by_anything() {
+        let entry = Entry { mode: 0o4640, uid: 5, gid: 6, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
+        let other = Attrs { size: None, owner: Some((1, 2)), mode: Some(0o100_600), times: Some((8, 9)) };
+        let all = Preserve::default();
+        let right = Attrs { owner: Some((5, 6)), mode: Some(0o104_640), times: Some((8, 0)), ..other };
+        assert!(Wish::of(&all, &entry).is_met_by(&right, &entry));
+        assert!(!Wish::of(&all, &entry).is_met_by(&other, &entry));
+        let none = Preserve { owner: false, group: false, perms: false, times: false, ..all };
+        let wish = Wish::of(&none, &entry);
+        assert!(wish.is_met_by(&other, &entry));
+        assert_eq!(wish.replacing(Some(0o4604)).mode, Some(0o604));
+        assert_eq!(wish.replacing(None).mode, None);
+        let unowned = Wish::of(&Preserve { owner: false, group: false, ..all }, &entry);
+        assert_eq!(unowned.mode, Some(0o640), "set-ID bits would act for the user of the server");
+    }
 
     #[test]
     fn times_are_kept_within_what_is_carried() {

@@ -3,18 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use haul_core::policy::{Verdict, decide};
 use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
 
 use super::compare::SftpEntry;
 use super::listing::have_entries;
-use super::meta::{self, Change};
+use super::meta::{self, Change, Wish};
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
 use super::state::SftpSink;
-use super::tree::is_dir;
+use super::tree::{file_mode, is_dir};
 use super::{large, read};
 use haul_core::staging::is_staging_name;
 
@@ -141,14 +142,16 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         }
         let entry = &*case.offer.entry;
         if entry.is_dir() {
-            sink.dirs.add(entry)?;
-            if sink.was_made(&entry.path) {
+            let is_made = sink.was_made(&entry.path);
+            sink.add_dir(entry, case.now.as_ref().filter(|_| !is_made))?;
+            if is_made {
                 case.answer = Some(Ok(Answer::Made));
                 continue;
             }
             listed.push(sink.tree.remote(&entry.path));
         }
-        let same = case.now.as_ref().is_some_and(|now| meta::is_same(now, entry));
+        let wish = Wish::of(&sink.options.preserve, entry);
+        let same = case.now.as_ref().is_some_and(|now| wish.is_met_by(now, entry));
         if same || !can_hold(entry) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || sink.options.dry_run {
@@ -157,8 +160,11 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             differing.push(at);
         }
     }
-    let changes: Vec<Change<'_>> =
-        differing.iter().map(|at| Change { entry: &cases[*at].offer.entry, now: cases[*at].now }).collect();
+    let change = |at: &usize| {
+        let (entry, now) = (&*cases[*at].offer.entry, cases[*at].now);
+        Change { entry, wish: Wish::of(&sink.options.preserve, entry), now }
+    };
+    let changes: Vec<Change<'_>> = differing.iter().map(change).collect();
     let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
     for (at, changed) in differing.into_iter().zip(changed) {
         // Metadata that cannot be set became a warning.
@@ -261,7 +267,10 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
     for case in cases.iter().filter(|case| case.is_open() && case.entry().is_dir()) {
         dirs.insert(case.entry().path.clone(), case.now.is_some());
     }
-    let failed = sink.tree.make_dirs(&dirs)?;
+    let offered = cases.iter().filter(|case| case.entry().is_dir());
+    let modes: HashMap<&RelPath, u32> =
+        offered.map(|case| (&case.offer.entry.path, case.offer.entry.mode)).collect();
+    let failed = sink.tree.make_dirs(&dirs, &|dir| sink.first_dir_mode(modes.get(dir).copied()))?;
     for dir in dirs.keys().filter(|dir| !failed.contains_key(dir)) {
         sink.has_made(dir);
     }
@@ -272,7 +281,7 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
                 Some(fault) => Err(sink.tree.error("make", &entry.path, fault.clone())),
                 None => {
                     let _ = sink.was_made(&entry.path);
-                    sink.dirs.add(entry)?;
+                    sink.add_dir(entry, None)?;
                     Ok(Answer::Made)
                 }
             });
@@ -302,19 +311,18 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             let EntryKind::Symlink(target) = &case.entry().kind else { continue };
             let part = sink.stage(&case.entry().path);
             pipeline.ask(&Request::Symlink { target, path: part.remote() });
-            meta::ask_link(&mut pipeline, conn, part.remote(), case.entry());
+            let wish = Wish::of(&sink.options.preserve, case.entry());
+            let asked = meta::ask_link(&mut pipeline, conn, part.remote(), &wish);
             sink.ask_publish(&mut pipeline, conn, part.remote(), &case.entry().path);
-            staged.push(part);
+            staged.push((part, asked));
         }
         let mut made = Vec::new();
-        for (case, part) in cases.iter().filter(|case| is_link(case)).zip(staged) {
+        for (case, (part, asked)) in cases.iter().filter(|case| is_link(case)).zip(staged) {
             let entry = case.entry();
             let linked = pipeline.next_reply().ok();
             let set = match &linked {
-                Ok(()) => {
-                    meta::take_link(&mut pipeline, conn, entry, &sink.notes, sink.options.owner_by_name)
-                }
-                Err(_) if conn.server.lsetstat => Ok(pipeline.next_reply().ok().is_ok()),
+                Ok(()) => meta::take_link(&mut pipeline, asked, entry, &sink.notes, &sink.options),
+                Err(_) if asked => Ok(pipeline.next_reply().ok().is_ok()),
                 Err(_) => Ok(false),
             };
             let published = sink.take_publish(&mut pipeline, conn);
@@ -345,8 +353,10 @@ fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
                 case.is_open() && case.entry().is_file() && case.entry().len > SLICE_LEN
             })
             .collect();
-        let entries: Vec<_> = wanted.iter().map(|at| cases[*at].offer.entry.clone()).collect();
-        let have = large::prepare(sink, &entries)?;
+        let replaced = |at: &usize| cases[*at].now.as_ref().and_then(file_mode);
+        let files: Vec<_> =
+            wanted.iter().map(|at| (Arc::clone(&cases[*at].offer.entry), replaced(at))).collect();
+        let have = large::prepare(sink, &files)?;
         wanted.into_iter().zip(have).collect()
     };
     let mut have: HashMap<usize, Vec<Range<u32>>> = large_files.into_iter().collect();

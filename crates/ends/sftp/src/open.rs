@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haul_core::{Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
 
 use super::session::Sftp;
 use super::source::SftpSource;
@@ -23,8 +23,15 @@ impl Sftp {
     /// Opens a sink at the server. Missing directories above the root are created with the first entry.
     ///
     /// # Errors
-    /// If the path cannot be resolved.
+    /// `Usage` if only one of owner and group is to be set; errors if the path cannot be resolved.
     pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        if options.preserve.owner != options.preserve.group {
+            let cause = "SFTP sets owner and group together, or neither";
+            let error = Error::new(ErrorKind::Usage, Side::Destination, "set the owner", cause);
+            return Err(
+                error.with_hint("give both --no-owner and --no-group, or install haul on the remote host")
+            );
+        }
         if !self.warned.swap(true, Ordering::Relaxed) && !options.verify_disk {
             self.pool.note(&format!(
                 "nothing of haul's checks what arrives at {}: `--verify disk` reads it back",

@@ -8,7 +8,7 @@ use haul_core::{
 use super::compare::may_be_one_file;
 use super::conn::Conn;
 use super::large;
-use super::meta::{self, Change};
+use super::meta::Change;
 use super::offer;
 use super::packet::{self, Request};
 use super::pipeline::Pipeline;
@@ -132,7 +132,9 @@ impl SftpSink {
             return no_first_name();
         }
         match found {
-            Some(now) if may_be_one_file(now, target) => Some(Ok(Answer::Same)),
+            Some(now) if self.options.links_by_metadata() && may_be_one_file(now, target) => {
+                Some(Ok(Answer::Same))
+            }
             Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(Left::Exists))),
             None if self.options.existing => Some(Ok(Answer::Left(Left::Missing))),
             _ if self.options.dry_run => Some(Ok(Answer::Made)),
@@ -198,7 +200,8 @@ impl Sink for SftpSink {
         if open.is_empty() {
             return Ok(answers.into_iter().flatten().collect());
         }
-        self.tree.make_dirs(&looked.lacking.into_iter().collect())?;
+        let mode = self.first_dir_mode(None);
+        self.tree.make_dirs(&looked.lacking.into_iter().collect(), &|_| mode)?;
         let made = self.tree.pool().on_one(|conn| {
             let pending: Vec<PendingLink<'_>> = open
                 .iter()
@@ -232,8 +235,12 @@ impl Sink for SftpSink {
                 let changes: Vec<Change<'_>> = entries
                     .iter()
                     .zip(found)
-                    .filter_map(|(entry, found)| Some(Change { entry, now: Some(found.ok()??) }))
-                    .filter(|change| !change.now.as_ref().is_some_and(|now| meta::is_same(now, change.entry)))
+                    .filter_map(|(entry, found)| {
+                        let now = found.ok()??;
+                        let wish = self.wish_of_dir(entry, &now);
+                        let change = Change { entry, wish, now: Some(now) };
+                        (!wish.is_met_by(&now, entry)).then_some(change)
+                    })
                     .collect();
                 self.set_all(&changes).map(drop)
             })?;

@@ -7,12 +7,13 @@ use haul_core::digest::SliceHasher;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
 use super::conn::Conn;
-use super::meta::{self, Asked};
+use super::meta::{self, Asked, Wish};
 use super::packet::{self, Request};
 use super::pipeline::Pipeline;
 use super::read::{ask_for, take_answers};
 use super::reply::Fault;
 use super::state::{Part, SftpSink};
+use super::tree::file_mode;
 
 /// A file with its content.
 pub(super) struct Small<'a> {
@@ -36,6 +37,7 @@ struct Staged<'a, 'b> {
     file: &'a Small<'b>,
     part: Part<'a>,
     handle: Vec<u8>,
+    wish: Wish,
     asked: Option<Asked>,
 }
 
@@ -50,7 +52,8 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
             write_extents(&mut pipeline, conn, handle, 0, file.data, file.content);
             let written = file.data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
             let hole = written < file.entry.len;
-            one.asked = Some(meta::ask_file(&mut pipeline, handle, file.entry, hole));
+            let size = hole.then_some(file.entry.len);
+            one.asked = Some(meta::ask_file(&mut pipeline, handle, &one.wish, size));
             if sink.options.durable && conn.server.fsync {
                 pipeline.ask(&Request::Fsync { handle });
             }
@@ -68,15 +71,41 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
     publish(sink, conn, checked)
 }
 
+/// The modes of the files that are to be replaced, for those that keep them.
+fn modes_there(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<Option<u32>>> {
+    if sink.options.preserve.perms {
+        return files.iter().map(|_| Ok(None)).collect();
+    }
+    let mut pipeline = Pipeline::new(conn);
+    for file in files {
+        pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&file.entry.path) });
+    }
+    let mut modes = Vec::with_capacity(files.len());
+    for file in files {
+        modes.push(match pipeline.next_reply().attrs() {
+            Ok(now) => Ok(file_mode(&now)),
+            Err(fault) if fault.is_missing() => Ok(None),
+            Err(fault) => Err(sink.tree.error("look at", &file.entry.path, fault)),
+        });
+    }
+    modes
+}
+
 /// Creates a staged file for each.
 fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<Result<Staged<'a, 'b>>> {
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let flags = packet::WRITE | packet::CREATE | packet::EXCLUSIVE | back;
+    let there = modes_there(sink, conn, files);
+    let modes: Vec<u32> = files
+        .iter()
+        .zip(&there)
+        .map(|(file, there)| sink.first_mode(file.entry, there.as_ref().is_ok_and(Option::is_some)))
+        .collect();
     let mut pipeline = Pipeline::new(conn);
     let mut parts = Vec::with_capacity(files.len());
-    for file in files {
+    for (file, mode) in files.iter().zip(&modes) {
         let part = sink.stage(&file.entry.path);
-        pipeline.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
+        pipeline.ask(&Request::Open { path: part.remote(), flags, mode: *mode });
         parts.push(part);
     }
     let mut handles: Vec<Result<Vec<u8>, Fault>> =
@@ -86,18 +115,26 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     let locked = files.iter().zip(&handles).filter(|(_, handle)| denied(handle));
     let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
     if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
-        for (part, _) in parts.iter().zip(&handles).filter(|(_, handle)| denied(handle)) {
-            pipeline.ask(&Request::Open { path: part.remote(), flags, mode: 0o600 });
+        for ((part, mode), _) in parts.iter().zip(&modes).zip(&handles).filter(|(_, handle)| denied(handle)) {
+            pipeline.ask(&Request::Open { path: part.remote(), flags, mode: *mode });
         }
         for handle in handles.iter_mut().filter(|handle| denied(handle)) {
             *handle = pipeline.next_reply().handle();
         }
     }
     let mut opened = Vec::with_capacity(files.len());
-    for ((file, part), handle) in files.iter().zip(parts).zip(handles) {
-        opened.push(match handle {
-            Ok(handle) => Ok(Staged { file, part, handle, asked: None }),
-            Err(fault) => Err(sink.write_error(conn, "stage", file.entry, fault)),
+    for (((file, part), handle), there) in files.iter().zip(parts).zip(handles).zip(there) {
+        opened.push(match (handle, there) {
+            (Ok(handle), Ok(there)) => {
+                let wish = Wish::of(&sink.options.preserve, file.entry).replacing(there);
+                Ok(Staged { file, part, handle, wish, asked: None })
+            }
+            (Ok(handle), Err(error)) => {
+                pipeline.ask(&Request::Close { handle: &handle });
+                let _closed = pipeline.next_reply();
+                Err(error)
+            }
+            (Err(fault), _) => Err(sink.write_error(conn, "stage", file.entry, fault)),
         });
     }
     opened
@@ -170,7 +207,7 @@ fn take(sink: &SftpSink, conn: &Conn, pipeline: &mut Pipeline<'_>, one: &Staged<
     let entry = one.file.entry;
     let written = take_writes(pipeline, writes(conn, one.file.data));
     let owned = match &one.asked {
-        Some(asked) => meta::take_file(asked, pipeline, entry, &sink.notes, sink.options.owner_by_name),
+        Some(asked) => meta::take_file(asked, pipeline, entry, &sink.notes, &sink.options),
         None => Ok(false),
     };
     let synced = if sink.options.durable && conn.server.fsync { pipeline.next_reply().ok() } else { Ok(()) };
@@ -216,7 +253,7 @@ fn publish(
     let mut pipeline = Pipeline::new(conn);
     let mut late = Vec::with_capacity(checked.len());
     for (one, owned) in checked.iter().flatten() {
-        late.push(meta::late_mode(&mut pipeline, one.part.remote(), one.file.entry, *owned));
+        late.push(meta::late_mode(&mut pipeline, one.part.remote(), &one.wish, *owned));
         sink.ask_publish(&mut pipeline, conn, one.part.remote(), &one.file.entry.path);
     }
     let mut late = late.into_iter();

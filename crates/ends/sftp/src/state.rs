@@ -7,21 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
-use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SLICE_LEN, SinkOptions};
+use haul_core::{Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::conn::Conn;
 use super::large_file::LargeFile;
 use super::listing::list;
-use super::meta::{self, Change};
-use super::packet::{self, Request};
+use super::meta::{self, Change, Wish};
+use super::packet::{self, Attrs, Request};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
 use super::tree::{Tree, is_dir};
 
 /// A disk with less free space than this counts as full when a write fails.
 const FULL: u64 = 1024 * 1024;
+/// The mode of a staged file that only its owner may read.
+pub(super) const PRIVATE: u32 = 0o600;
 /// Entries whose metadata one pipeline sets at most.
 const SET_AT_ONCE: usize = 1024;
 
@@ -144,6 +146,30 @@ impl SftpSink {
         pipeline.next_reply().ok()
     }
 
+    /// The mode with which a staged file is created. If permissions are not taken over, the umask of the server limits
+    /// those of the source, unless the file `replaces` another one.
+    pub(super) fn first_mode(&self, entry: &Entry, replaces: bool) -> u32 {
+        if self.options.preserve.perms || replaces { PRIVATE } else { Preserve::new_mode(entry, !0) }
+    }
+
+    /// The mode with which a directory is created.
+    pub(super) fn first_dir_mode(&self, mode: Option<u32>) -> u32 {
+        if self.options.preserve.perms { 0o700 } else { mode.map_or(0o777, |mode| mode & 0o777 | 0o700) }
+    }
+
+    /// Remembers the metadata of a directory for the end. If permissions are not taken over, the mode is a limit for
+    /// that which the directory has by then: that of the source for a new one, else the one that it had.
+    pub(super) fn add_dir(&self, entry: &Entry, now: Option<&Attrs>) -> Result<()> {
+        let limit = || now.and_then(|now| now.mode).unwrap_or(entry.mode | !0o777) & 0o7777;
+        self.dirs.add(&self.options.preserve.with_mode(entry, limit))
+    }
+
+    /// The metadata of a directory at the end, whose present metadata is `now`.
+    pub(super) fn wish_of_dir(&self, entry: &Entry, now: &Attrs) -> Wish {
+        let wish = Wish::of(&self.options.preserve, entry);
+        Wish { mode: wish.mode.or(now.mode.map(|mode| mode & entry.mode & 0o7777)), ..wish }
+    }
+
     /// The directory was created because of an entry in it.
     pub(super) fn has_made(&self, dir: &RelPath) {
         lock(&self.made).insert(dir.clone());
@@ -169,7 +195,7 @@ impl SftpSink {
     pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
         let mut changed = Vec::with_capacity(changes.len());
         for changes in changes.chunks(SET_AT_ONCE) {
-            changed.extend(meta::set_all(&self.tree, &self.notes, self.options.owner_by_name, changes)?);
+            changed.extend(meta::set_all(&self.tree, &self.notes, &self.options, changes)?);
         }
         Ok(changed)
     }

@@ -36,6 +36,11 @@ pub(super) fn is_dir(attrs: &Attrs) -> bool {
     attrs.mode.is_some_and(|mode| mode & KIND == DIR)
 }
 
+/// The permission bits of a regular file.
+pub(super) fn file_mode(attrs: &Attrs) -> Option<u32> {
+    attrs.mode.filter(|mode| mode & KIND == FILE).map(|mode| mode & 0o7777)
+}
+
 /// A root at the server.
 pub(super) struct Tree {
     pub(super) sftp: Arc<Sftp>,
@@ -191,9 +196,13 @@ impl Tree {
         above
     }
 
-    /// Creates directories, outermost first. If the value is `true`, removes an entry of that name first. Returns those
-    /// that failed.
-    pub(super) fn make_dirs(&self, dirs: &BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Fault>> {
+    /// Creates directories, outermost first. If the value is `true`, removes an entry of that name first. `mode` gives
+    /// the mode of each, which the umask of the server limits. Returns those that failed.
+    pub(super) fn make_dirs(
+        &self,
+        dirs: &BTreeMap<RelPath, bool>,
+        mode: &dyn Fn(&RelPath) -> u32,
+    ) -> Result<HashMap<RelPath, Fault>> {
         if dirs.is_empty() {
             return Ok(HashMap::new());
         }
@@ -205,7 +214,7 @@ impl Tree {
                 if *in_the_way {
                     pipeline.ask(&Request::Remove { path });
                 }
-                pipeline.ask(&Request::Mkdir { path, mode: 0o700 });
+                pipeline.ask(&Request::Mkdir { path, mode: mode(dir) });
                 pipeline.ask(&Request::Lstat { path });
             }
             let mut failed = HashMap::new();

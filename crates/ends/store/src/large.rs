@@ -176,7 +176,7 @@ impl LargeFile {
             }
             None => {
                 let create = |options: &PutOptions| client.create(&key, &with(options, &run));
-                (sink.with_metadata(&self.entry, None, create)?, None)
+                (sink.with_metadata(&self.entry, None, None, create)?, None)
             }
         };
         let record = Mutex::new(uploads::record(client, &upload, Encoding::default()));
@@ -215,7 +215,7 @@ impl LargeFile {
         let (client, key, len) = (&sink.tree.client, &begun.upload.key, self.entry.len);
         let tags: Vec<Tag> = sent.values().map(|sent| sent.tag.clone()).collect();
         let crc64 = joined_crc64(sent.values().map(|sent| (sent.crc64, sent.len)));
-        let mut etag = sink.with_metadata(&self.entry, Some(&digest), |options| {
+        let mut etag = sink.with_metadata(&self.entry, Some(&digest), None, |options| {
             client.complete(&begun.upload, &tags, len, crc64, &with(options, &begun.run))
         })?;
         if let Some(record) = begun.record.lock().take() {
@@ -227,7 +227,7 @@ impl LargeFile {
         if begun.held.is_some() {
             // Its metadata is that of the run that began it; the file's metadata may have changed since.
             match client.look(key)? {
-                Some(object) if !metadata::is_same(&object, &self.entry) => {
+                Some(object) if !metadata::is_same(&object, &self.entry, &sink.options.preserve) => {
                     server_side_copy::restate_with(sink, &self.entry, &object, Some(&digest))?;
                     return Ok(());
                 }

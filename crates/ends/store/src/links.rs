@@ -28,7 +28,11 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
             if offer::is_newer(sink, &there, entry) {
                 return Ok(Answer::Left(Left::Newer));
             }
-            if metadata::is_same(&object, entry) && there.len == entry.len {
+            let options = &sink.options;
+            if options.links_by_metadata()
+                && metadata::is_same(&object, entry, &options.preserve)
+                && there.len == entry.len
+            {
                 return Ok(Answer::Same);
             }
         }
@@ -40,6 +44,6 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
         .look(&sink.tree.key(&link.to))?
         .ok_or_else(|| Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)))?;
     let digest = sink.tree.recorded(&first)?;
-    write(sink, entry, &first, &sink.tree.key(&entry.path), digest.as_ref())?;
+    write(sink, entry, &first, &sink.tree.key(&entry.path), (digest.as_ref(), None))?;
     Ok(Answer::Made)
 }

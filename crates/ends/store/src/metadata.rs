@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haul_core::entry::Xattr;
-use haul_core::{Digest, Entry, EntryKind, ObjectKind, RelPath, Timestamp};
+use haul_core::{Digest, Entry, EntryKind, ObjectKind, Preserve, RelPath, Timestamp};
 use haul_object::Object;
 use haul_streams::sidecar::DIGEST_KEY as BLAKE3;
 use serde_bytes::ByteBuf;
@@ -40,45 +40,71 @@ fn kind_bits(kind: &EntryKind) -> u32 {
     }
 }
 
-/// The metadata of an object that stands for `entry` in a store of this kind. Without `attributes`, extended attributes
-/// are replaced by their digest: not all stores accept so much metadata.
-pub(super) fn write(
-    kind: ObjectKind,
-    entry: &Entry,
-    digest: Option<&Digest>,
-    attributes: bool,
-) -> Vec<(String, String)> {
-    let date = rfc3339(entry.mtime).filter(|_| kind != ObjectKind::S3);
-    let mut metadata = vec![
-        ("mtime".to_owned(), date.unwrap_or_else(|| decimal(entry.mtime))),
-        ("mode".to_owned(), format!("{:o}", kind_bits(&entry.kind) | entry.mode)),
-        ("uid".to_owned(), entry.uid.to_string()),
-        ("gid".to_owned(), entry.gid.to_string()),
-    ];
-    let mut note = |name: &str, value: String| metadata.push((name.to_owned(), value));
-    if let Some(atime) = rfc3339(entry.atime) {
-        note("atime", atime);
+/// The metadata of an object that stands for `entry` in a store of this kind.
+pub(super) struct Notes<'a> {
+    pub(super) kind: ObjectKind,
+    pub(super) entry: &'a Entry,
+    pub(super) digest: Option<&'a Digest>,
+    /// Metadata that is not taken over is that of `there`, the object with the same content, or is not recorded.
+    pub(super) preserve: &'a Preserve,
+    pub(super) there: Option<&'a Object>,
+}
+
+impl Notes<'_> {
+    /// The metadata. Without `attributes`, extended attributes are replaced by their digest: not all stores accept so
+    /// much metadata.
+    pub(super) fn write(&self, attributes: bool) -> Vec<(String, String)> {
+        let (entry, preserve) = (self.entry, self.preserve);
+        let date = rfc3339(entry.mtime).filter(|_| self.kind != ObjectKind::S3);
+        let mut metadata = Vec::new();
+        let mut note = |name: &str, preserved: bool, value: Option<String>| {
+            let there = || self.there.and_then(|object| object.meta(name)).map(str::to_owned);
+            let value = if preserved { value } else { there() };
+            metadata.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        note("mtime", preserve.times, Some(date.unwrap_or_else(|| decimal(entry.mtime))));
+        let keeps_mode = preserve.perms || self.there.is_none();
+        note("mode", keeps_mode, Some(format!("{:o}", kind_bits(&entry.kind) | self.mode())));
+        note("uid", preserve.owner, Some(entry.uid.to_string()));
+        note("gid", preserve.group, Some(entry.gid.to_string()));
+        note("atime", preserve.times, rfc3339(entry.atime));
+        match &entry.kind {
+            EntryKind::File => note(LENGTH, true, Some(entry.len.to_string())),
+            EntryKind::Symlink(target) => note(TARGET, true, Some(STANDARD.encode(target))),
+            EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => {
+                note(DEVICE, true, Some(number.to_string()));
+            }
+            EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => {}
+        }
+        note(BLAKE3, true, self.digest.map(Digest::to_string));
+        let has_names = entry.nlink > 1 && !entry.is_dir();
+        note(LINKS, true, has_names.then(|| format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink)));
+        note(ALLOCATED, true, entry.is_sparse().then(|| entry.allocated.to_string()));
+        let xattrs = self.xattrs();
+        let text = (!xattrs.is_empty()).then(|| xattrs_text(&xattrs));
+        let text = text.map(|text| if attributes { text } else { left_out(&text) });
+        note(XATTRS, preserve.has_any_xattr(), text);
+        metadata
     }
-    match &entry.kind {
-        EntryKind::File => note(LENGTH, entry.len.to_string()),
-        EntryKind::Symlink(target) => note(TARGET, STANDARD.encode(target)),
-        EntryKind::CharDevice(number) | EntryKind::BlockDevice(number) => note(DEVICE, number.to_string()),
-        EntryKind::Dir | EntryKind::Fifo | EntryKind::Socket => {}
+
+    /// The permissions. Without recorded owner and group, a file belongs to the user who reads it: set-ID bits would act
+    /// for that user.
+    fn mode(&self) -> u32 {
+        let (entry, preserve) = (self.entry, self.preserve);
+        if !preserve.perms {
+            return if entry.is_dir() { PLAIN.1 } else { PLAIN.0 };
+        }
+        let ids = (entry.uid, entry.gid);
+        preserve.mode(entry, ids, preserve.ids(ids, (u32::MAX, u32::MAX)))
     }
-    if let Some(digest) = digest {
-        note(BLAKE3, digest.to_string());
+
+    fn xattrs(&self) -> Vec<Xattr> {
+        let mut xattrs: Vec<Xattr> = self.preserve.xattrs_of(&self.entry.xattrs).cloned().collect();
+        let there = self.there.and_then(|object| object.meta(XATTRS)).and_then(xattrs_of).unwrap_or_default();
+        xattrs.extend(there.into_iter().filter(|(name, _)| !self.preserve.has_xattr(name)));
+        xattrs.sort();
+        xattrs
     }
-    if entry.nlink > 1 && !entry.is_dir() {
-        note(LINKS, format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink));
-    }
-    if entry.is_sparse() {
-        note(ALLOCATED, entry.allocated.to_string());
-    }
-    if !entry.xattrs.is_empty() {
-        let text = xattrs_text(&entry.xattrs);
-        note(XATTRS, if attributes { text } else { left_out(&text) });
-    }
-    metadata
 }
 
 fn left_out(text: &str) -> String {
@@ -177,13 +203,14 @@ fn identity(object: &Object, kind: &EntryKind, digest: Option<&Digest>) -> (u64,
     }
 }
 
-/// Whether the metadata of `object` matches `entry`. Access times and holes do not count.
-pub(super) fn is_same(object: &Object, entry: &Entry) -> bool {
-    let wanted = write(ObjectKind::S3, entry, None, true);
+/// Whether the metadata of `object` matches `entry`, as far as it is taken over. Access times and holes do not count.
+pub(super) fn is_same(object: &Object, entry: &Entry, preserve: &Preserve) -> bool {
+    let notes = Notes { kind: ObjectKind::S3, entry, digest: None, preserve, there: Some(object) };
+    let wanted = notes.write(true);
     let same = |name: &str, wanted: Option<&str>| {
         let there = object.meta(name);
         match (name, there, wanted) {
-            ("mtime", Some(there), _) => recorded_time(there) == Some(entry.mtime),
+            ("mtime", Some(there), _) if preserve.times => recorded_time(there) == Some(entry.mtime),
             (XATTRS, Some(there), Some(wanted)) => there == wanted || there == left_out(wanted),
             _ => there == wanted,
         }
@@ -274,8 +301,18 @@ mod tests {
         }
     }
 
+    const ALL: Preserve =
+        Preserve { owner: true, group: true, perms: true, times: true, acls: true, xattrs: true };
+
+    fn is_same(object: &Object, entry: &Entry) -> bool {
+        super::is_same(object, entry, &ALL)
+    }
+
     fn object(entry: &Entry, attributes: bool) -> Object {
-        let metadata = write(ObjectKind::Az, entry, Some(&Digest::of(b"content")), attributes);
+        let digest = Digest::of(b"content");
+        let kind = ObjectKind::Az;
+        let notes = Notes { kind, entry, digest: Some(&digest), preserve: &ALL, there: None };
+        let metadata = notes.write(attributes);
         Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
     }
 
@@ -314,6 +351,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_taken_over_is_neither_recorded_nor_compared() {
+        let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
+        let none =
+            Preserve { owner: false, group: false, perms: false, times: false, acls: false, xattrs: false };
+        let entry = Entry { xattrs: vec![pair(b"user.a", b"x")], ..entry(EntryKind::File) };
+        let kind = ObjectKind::S3;
+        let notes = Notes { kind, entry: &entry, digest: None, preserve: &none, there: None };
+        let names = |notes: &Notes<'_>| -> Vec<(String, String)> {
+            notes
+                .write(true)
+                .into_iter()
+                .filter(|(name, _)| ![LENGTH, ALLOCATED].contains(&&name[..]))
+                .collect()
+        };
+        assert_eq!(names(&notes), [("mode".to_owned(), "100644".to_owned())]);
+        let there = object(&Entry { mode: 0o600, uid: 8, xattrs: Vec::new(), ..entry.clone() }, true);
+        assert!(super::is_same(&there, &entry, &none) && !is_same(&there, &entry));
+        // An update of the rest keeps what is there.
+        let other = Preserve { xattrs: true, ..none };
+        assert!(!super::is_same(&there, &entry, &other));
+        let notes = Notes { kind, entry: &entry, digest: None, preserve: &other, there: Some(&there) };
+        let updated = Object { metadata: notes.write(true), ..there.clone() };
+        let back = read_recorded(&entry.path, &updated, false);
+        assert_eq!((back.mode, back.uid, back.mtime, back.xattrs.len()), (0o600, 8, entry.mtime, 1));
+        let unowned = Preserve { owner: false, ..ALL };
+        let notes = Notes { kind, entry: &entry, digest: None, preserve: &unowned, there: None };
+        assert!(notes.write(true).contains(&("mode".to_owned(), "100755".to_owned())), "no set-ID bits");
+    }
+
+    #[test]
     fn names_of_one_file_share_an_inode_only_with_the_same_content() {
         let first = Entry { nlink: 2, dev: 5, ino: 6, ..entry(EntryKind::File) };
         let one = object(&first, true);
@@ -324,7 +391,10 @@ mod tests {
             (entry.dev, entry.ino, entry.nlink)
         };
         assert_eq!(id(&one), id(&other));
-        other.metadata = write(ObjectKind::S3, &first, Some(&Digest::of(b"else")), true);
+        let digest = Digest::of(b"else");
+        let kind = ObjectKind::S3;
+        let notes = Notes { kind, entry: &first, digest: Some(&digest), preserve: &ALL, there: None };
+        other.metadata = notes.write(true);
         assert_ne!(id(&one), id(&other));
     }
 

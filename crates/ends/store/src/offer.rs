@@ -57,7 +57,10 @@ fn is_below_object(sink: &SinkState, entry: &Entry) -> Result<bool> {
 fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     let key = sink.tree.folder(&entry.path);
     if key.is_empty() {
-        sink.warnings.note("owner, mode and times of the root", "a bucket has none", &entry.path);
+        let preserve = &sink.options.preserve;
+        if preserve.owner || preserve.group || preserve.perms || preserve.times {
+            sink.warnings.note("owner, mode and times of the root", "a bucket has none", &entry.path);
+        }
         return Ok(Answer::Same);
     }
     let dry_run = sink.options.dry_run;
@@ -72,7 +75,9 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         return Ok(Answer::Left(Left::Exists));
     }
     let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
-    if own.as_ref().is_some_and(|object| metadata::is_same(object, entry)) && !in_the_way {
+    if own.as_ref().is_some_and(|object| metadata::is_same(object, entry, &sink.options.preserve))
+        && !in_the_way
+    {
         return Ok(Answer::Same);
     }
     let is_new = own.is_none() && seen.folder != Ok(true);
@@ -83,7 +88,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         if in_the_way {
             remove(sink, &[sink.tree.key(&entry.path)])?;
         }
-        write_folder(sink, entry, &key)?;
+        write_folder(sink, entry, &key, own.as_ref())?;
     }
     Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
 }
@@ -114,7 +119,9 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
             let there = metadata::read(&entry.path, &now, false, None);
             match compare(sink, offer, &now, &there)? {
                 Verdict::Left(left) => return Ok(Answer::Left(left)),
-                Verdict::Same if metadata::is_same(&now, entry) => return Ok(Answer::Same),
+                Verdict::Same if metadata::is_same(&now, entry, &options.preserve) => {
+                    return Ok(Answer::Same);
+                }
                 Verdict::Same => {
                     if !options.dry_run {
                         server_side_copy::restate(sink, entry, &now)?;
@@ -131,7 +138,7 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
         _ => Vec::new(),
     };
     if !options.dry_run {
-        write(sink, entry, &key, &Payload::from_bytes(content))?;
+        write(sink, entry, &key, &Payload::from_bytes(content), None)?;
     }
     Ok(Answer::Made)
 }
@@ -249,9 +256,9 @@ fn remove(sink: &SinkState, keys: &[String]) -> Result<()> {
 }
 
 /// Writes a directory's own object. The first one shows whether the store keeps metadata with such objects.
-fn write_folder(sink: &SinkState, entry: &Entry, key: &str) -> Result<()> {
+fn write_folder(sink: &SinkState, entry: &Entry, key: &str, there: Option<&Object>) -> Result<()> {
     let nothing = || Payload::from_bytes(Vec::new());
-    write(sink, entry, key, &nothing())?;
+    write(sink, entry, key, &nothing(), there)?;
     let keeps = match sink.keeps_folders.get() {
         Some(keeps) => *keeps,
         None => {
@@ -259,11 +266,18 @@ fn write_folder(sink: &SinkState, entry: &Entry, key: &str) -> Result<()> {
             *sink.keeps_folders.get_or_init(|| keeps)
         }
     };
-    if keeps { Ok(()) } else { write(sink, entry, &sidecar::key_of(key), &nothing()) }
+    if keeps { Ok(()) } else { write(sink, entry, &sidecar::key_of(key), &nothing(), there) }
 }
 
-fn write(sink: &SinkState, entry: &Entry, key: &str, content: &Payload) -> Result<()> {
-    sink.with_metadata(entry, None, |options| sink.tree.client.write_object(key, content, options).map(drop))
+fn write(
+    sink: &SinkState,
+    entry: &Entry,
+    key: &str,
+    content: &Payload,
+    there: Option<&Object>,
+) -> Result<()> {
+    let client = &sink.tree.client;
+    sink.with_metadata(entry, None, there, |options| client.write_object(key, content, options).map(drop))
 }
 
 /// Reads an existing object to compute its digest.

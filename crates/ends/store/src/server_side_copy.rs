@@ -70,20 +70,20 @@ fn copy(sink: &SinkState, from: &Tree, entry: &Entry) -> Result<Option<Digest>> 
     if metadata::read(&entry.path, &object, false, digest.as_ref()).identity() != entry.identity() {
         return Err(changed());
     }
-    write(sink, entry, &object, &sink.tree.key(&entry.path), digest.as_ref())?;
+    write(sink, entry, &object, &sink.tree.key(&entry.path), (digest.as_ref(), None))?;
     Ok(digest)
 }
 
-/// Copies an object to `to`, with the metadata of `entry`.
+/// Copies an object to `to`, with the metadata of `entry`, `digest` and, where it is not taken over, of `there`.
 pub(super) fn write(
     sink: &SinkState,
     entry: &Entry,
     object: &Object,
     to: &str,
-    digest: Option<&Digest>,
+    (digest, there): (Option<&Digest>, Option<&Object>),
 ) -> Result<()> {
     let client = &sink.tree.client;
-    sink.with_metadata(entry, digest, |options| {
+    sink.with_metadata(entry, digest, there, |options| {
         if object.len <= client.terms().max_copy_len {
             return client.copy(object, to, options);
         }
@@ -139,5 +139,5 @@ pub(super) fn restate_with(
     object: &Object,
     digest: Option<&Digest>,
 ) -> Result<()> {
-    write(sink, entry, object, &object.key, digest)
+    write(sink, entry, object, &object.key, (digest, Some(object)))
 }

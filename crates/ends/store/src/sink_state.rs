@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use haul_core::{BufferPool, Digest, Entry, Error, ErrorKind, Result, SinkOptions};
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::thread_pool::ThreadPool;
-use haul_object::PutOptions;
+use haul_object::{Object, PutOptions};
 
 use super::large_copies::LargeCopies;
 use super::listing::FolderListings;
-use super::metadata;
+use super::metadata::Notes;
 use super::open_uploads::OpenUploads;
 use super::request_threads::threads;
 use super::tree::Tree;
@@ -79,7 +79,7 @@ impl SinkState {
     }
 
     /// Writes something with the metadata of `entry`; without extended attributes if the store refuses so much
-    /// metadata.
+    /// metadata. Metadata that is not taken over stays that of `there`.
     ///
     /// # Errors
     /// The error of the failed write.
@@ -87,12 +87,12 @@ impl SinkState {
         &self,
         entry: &Entry,
         digest: Option<&Digest>,
+        there: Option<&Object>,
         write: impl Fn(&PutOptions) -> Result<T>,
     ) -> Result<T> {
-        let options = |attributes| PutOptions {
-            metadata: metadata::write(self.tree.client.kind(), entry, digest, attributes),
-            ..self.stored.clone()
-        };
+        let (kind, preserve) = (self.tree.client.kind(), &self.options.preserve);
+        let notes = Notes { kind, entry, digest, preserve, there };
+        let options = |attributes| PutOptions { metadata: notes.write(attributes), ..self.stored.clone() };
         match write(&options(true)) {
             Err(error) if !entry.xattrs.is_empty() && is_too_much(&error) => {
                 self.warnings.note("attributes and ACLs", "the store takes no more notes", &entry.path);

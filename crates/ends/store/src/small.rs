@@ -23,7 +23,7 @@ pub(super) fn write(
     let digest = Digest(data.value.0);
     let payload = Payload::from_blocks(blocks(entry.len, data, content));
     let key = sink.tree.key(&entry.path);
-    sink.with_metadata(entry, Some(&digest), |options| {
+    sink.with_metadata(entry, Some(&digest), None, |options| {
         sink.tree.client.write_object(&key, &payload, options)
     })?;
     Ok(Outcome::Committed(Some(digest)))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::digest::MAX_FILE_LEN;
 use haul_core::{
-    Answer, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
+    Answer, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, Preserve, RelPath, Result, SinkOptions,
 };
 
 use super::bench::{Bench, need, offer};
@@ -19,6 +19,8 @@ pub(super) const CASES: &[Case] = cases![
     another_mode_is_set if modes,
     another_mode_is_set_on_a_file_of_some_slices if modes,
     another_xattr_is_set if xattrs,
+    metadata_that_is_not_preserved_stays if modes,
+    times_that_are_not_preserved_are_not_set,
     existing_skips_missing_entries,
     existing_compares_what_exists,
     ignore_existing_skips_files,
@@ -113,6 +115,42 @@ fn another_xattr_is_set(bench: &Bench) {
     let entry = bench.with_xattr(&there);
     assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated));
     assert_eq!(bench.there("file").xattrs, entry.xattrs);
+}
+
+fn metadata_that_is_not_preserved_stays(bench: &Bench) {
+    let there = bench.file("file", 5);
+    let options = options(|options| {
+        options.preserve =
+            Preserve { owner: false, group: false, perms: false, xattrs: false, ..Preserve::default() };
+    });
+    let other = Entry { mode: 0o600, uid: there.uid + 1, gid: there.gid + 1, ..(*there).clone() };
+    let other = if bench.keeps.xattrs { bench.with_xattr(&other) } else { Arc::new(other) };
+    let before = {
+        bench.put_root();
+        bench.put(&there);
+        bench.there("file")
+    };
+    assert_eq!(offer(&*bench.sink_with(&options), &other), Ok(Answer::Same));
+    let now = bench.there("file");
+    assert_eq!((now.mode, now.uid, now.gid), (before.mode, before.uid, before.gid));
+    assert_eq!((now.mtime, now.xattrs), (before.mtime, before.xattrs));
+}
+
+fn times_that_are_not_preserved_are_not_set(bench: &Bench) {
+    bench.put_root();
+    let without_times =
+        options(|options| options.preserve = Preserve { times: false, ..Preserve::default() });
+    let entry = bench.file("file", 500);
+    let sink = bench.sink_with(&without_times);
+    assert_eq!(offer(&*sink, &entry), need(true));
+    write_file(&*sink, &bench.pool, &entry, &bytes("file", 500));
+    sink.finish().unwrap();
+    drop(sink);
+    assert_eq!(bench.content("file"), bytes("file", 500));
+    assert_ne!(bench.there("file").mtime.sec, entry.mtime.sec);
+    assert_eq!(offer(&*bench.sink_with(&without_times), &entry), need(false), "times are compared");
+    let by_size = SinkOptions { compare: Compare::SizeOnly, ..without_times };
+    assert_eq!(offer(&*bench.sink_with(&by_size), &entry), Ok(Answer::Same));
 }
 
 fn existing_skips_missing_entries(bench: &Bench) {

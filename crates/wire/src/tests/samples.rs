@@ -13,8 +13,8 @@ use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
     Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer, Outcome, OwnerNames,
-    Packing, PageHashes, Place, PlaceRoot, Pressure, RelPath, Retry, ScanOptions, Side, SinkOptions, Slice,
-    SliceData, Timestamp,
+    Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry, ScanOptions, Side,
+    SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -134,7 +134,12 @@ pub(super) fn requests() -> Vec<Request> {
         Request::OpenSink {
             root: 2,
             place: place.clone(),
-            options: SinkOptions { compare: Compare::Checksum, update: true, ..SinkOptions::default() },
+            options: SinkOptions {
+                compare: Compare::Checksum,
+                update: true,
+                preserve: Preserve { owner: false, times: false, ..Preserve::default() },
+                ..SinkOptions::default()
+            },
         },
         Request::Close { root: 3 },
         Request::Root { root: 4 },

@@ -5,7 +5,7 @@ use super::word::Verdict::Hint;
 use super::word::{COMPARES, HOSTS, READS, REPORTS, TREES, Word, word};
 
 const NO_DELETE: &str = "`haul copy` never deletes; `haul sync` does";
-const KEPT: &str = "haul always keeps modes, owners, times, links, ACLs and attributes; it reports what it cannot set, and fails only with --strict";
+const KEPT: &str = "haul always keeps links, hard links and holes, and either all times or none (--no-times); it reports what it cannot set, and fails only with --strict";
 const FOUND: &str =
     "haul adapts compression itself: omit it (--compress takes auto, none, lz4, zstd and zstd:LEVEL)";
 const NO_SETTING: &str = "haul has no such setting, because it does not use rsync's protocol: omit it";
@@ -141,18 +141,6 @@ pub(super) const WORDS: &[Word] = &[
         &[
             "--no-links",
             "--no-l",
-            "--no-perms",
-            "--no-p",
-            "--no-times",
-            "--no-t",
-            "--no-group",
-            "--no-g",
-            "--no-owner",
-            "--no-o",
-            "--no-acls",
-            "--no-A",
-            "--no-xattrs",
-            "--no-X",
             "--no-hard-links",
             "--no-H",
             "--no-sparse",

@@ -27,7 +27,7 @@ pub(super) const RSYNC: [Line; 28] = [
     ("copy -a --backup --suffix=.old src/ dst/", "no backups"),
     ("copy -a --remove-source-files src/ dst/", "never deletes at the source"),
     ("copy -a --chown=root:root src/ dst/", "--owner-by-name"),
-    ("copy -rt --no-perms --no-owner src/ dst/", "--strict"),
+    ("copy -rt --no-perms --no-owner --no-g src/ dst/", ""),
     ("copy -aR src/sub dst/", "--files-from"),
     ("copy -ai src/ dst/", "use -v"),
     ("copy -a --log-file=rsync.log src/ dst/", "redirect standard error"),

@@ -1,6 +1,7 @@
 //! Setting metadata, and comparing it.
 
 use haul_core::sync::Mutex;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,10 +11,11 @@ use std::sync::Arc;
 
 use haul_core::entry::Xattr;
 use haul_core::path::printable;
-use haul_core::{Entry, EntryKind, MetaNote, Ops, RelPath, SinkOptions};
+use haul_core::{Entry, EntryKind, MetaNote, Ops, Preserve, RelPath, SinkOptions};
 use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
+use super::new_mode::new_mode;
 use super::target::Target;
 use super::times::{self, Times};
 use crate::path::at::{At, REPLACED};
@@ -30,6 +32,8 @@ pub(crate) struct Metadata {
     ops: Arc<Ops>,
     /// Compares modification times.
     pub(crate) times: Times,
+    /// Which metadata is compared and set.
+    pub(crate) preserve: Preserve,
     by_name: bool,
     ids: Mutex<Ids>,
     warnings: MetadataWarnings,
@@ -42,6 +46,19 @@ pub(crate) struct WrittenFile<'a> {
     pub(crate) now: &'a Statx,
     /// It is new and inherited no attributes.
     pub(crate) has_no_xattrs: bool,
+    /// The file whose mode it keeps if permissions are not taken over.
+    pub(crate) replaces: Replaces<'a>,
+}
+
+/// What a file that was written stands in the place of.
+#[derive(Clone, Copy)]
+pub(crate) enum Replaces<'a> {
+    /// It has its final name, and had it before.
+    Itself,
+    /// It has its final name, which is new.
+    Nothing(&'a At),
+    /// It will replace the entry at its final name, if there is one.
+    Name(&'a At),
 }
 
 /// The file that a name must stand for when metadata is set by name. Anybody who may write into the directory can put
@@ -85,8 +102,14 @@ enum SetTimes<'a> {
 
 impl Metadata {
     pub(crate) fn new(options: &SinkOptions, ops: Arc<Ops>) -> Self {
-        let (times, by_name) = (Times::new(options), options.owner_by_name);
-        Self { ops, times, by_name, ids: Mutex::default(), warnings: MetadataWarnings::default() }
+        Self {
+            ops,
+            times: Times::new(options),
+            preserve: options.preserve,
+            by_name: options.owner_by_name,
+            ids: Mutex::default(),
+            warnings: MetadataWarnings::default(),
+        }
     }
 
     /// The numeric owner and group of `entry` on this machine.
@@ -125,7 +148,8 @@ impl Metadata {
 
     fn set_file(&self, file: &WrittenFile<'_>, entry: &Entry, times: SetTimes<'_>) -> rustix::io::Result<()> {
         let target = Target::File(file.file.as_fd());
-        self.apply(&target, file.now, file.has_no_xattrs, entry, times).map(|_| ())
+        let entry = self.preserve.with_mode(entry, || mode_beside(file, entry));
+        self.apply(&target, file.now, file.has_no_xattrs, &entry, times).map(|_| ())
     }
 
     /// Sets the metadata that differs from `entry` by name, if the name stands for the expected file; never on the
@@ -159,7 +183,8 @@ impl Metadata {
     ) -> rustix::io::Result<bool> {
         let (mut changed, mode) = self.set_owner(target, now, entry)?;
         // After the owner: a new owner clears file capabilities, which are an attribute.
-        let xattrs = if has_no_xattrs { Vec::new() } else { target.xattrs(&self.ops)? };
+        let needless = has_no_xattrs || !self.preserve.has_any_xattr();
+        let xattrs = if needless { Vec::new() } else { target.xattrs(&self.ops)? };
         changed |= self.set_xattrs(target, &xattrs, entry)?;
         // A new owner clears set-ID bits, and a default ACL may have changed the mode.
         let mode_now = || stat::statx_file(target.fd()).map(|now| stat::mode(&now));
@@ -168,6 +193,8 @@ impl Metadata {
             self.ops.one();
             match target.chmod(mode) {
                 Ok(()) => changed = true,
+                // The file system sets the modes of new entries itself.
+                Err(errno) if !self.preserve.perms && is_refusal(errno) => {}
                 Err(errno) => self.warn_refusal("mode", errno, &entry.path)?,
             }
         }
@@ -176,7 +203,7 @@ impl Metadata {
             SetTimes::Later => false,
             SetTimes::IfNeeded(at) => changed || !self.times.is_same(entry.mtime, at, now),
         };
-        if due {
+        if due && self.preserve.times {
             changed |= self.set_times(target, entry)?;
         }
         Ok(changed)
@@ -184,16 +211,23 @@ impl Metadata {
 
     /// Sets the owner. Whether it was set, and the mode to be set: without set-ID bits if the owner was refused.
     fn set_owner(&self, target: &Target<'_>, now: &Statx, entry: &Entry) -> rustix::io::Result<(bool, u32)> {
-        let (uid, gid) = self.owner(entry);
+        let (uid, gid, mode) = self.owner_and_mode(now, entry);
         if (now.stx_uid, now.stx_gid) == (uid, gid) {
-            return Ok((false, entry.mode));
+            return Ok((false, mode));
         }
         self.ops.one();
-        let Err(errno) = target.chown(uid, gid) else { return Ok((true, entry.mode)) };
+        let Err(errno) = target.chown(uid, gid) else { return Ok((true, mode)) };
         // Users who may not give files away may often still set the group.
         let changed = now.stx_gid != gid && target.chown(now.stx_uid, gid).is_ok();
         self.warn_refusal("owner", errno, &entry.path)?;
-        Ok((changed, entry.mode & !0o6000))
+        Ok((changed, mode & !0o6000))
+    }
+
+    /// The owner, group and mode that an entry is to have, whose plain metadata is `now`.
+    fn owner_and_mode(&self, now: &Statx, entry: &Entry) -> (u32, u32, u32) {
+        let wanted = self.owner(entry);
+        let ids = self.preserve.ids(wanted, (now.stx_uid, now.stx_gid));
+        (ids.0, ids.1, self.preserve.mode(entry, wanted, ids))
     }
 
     /// Sets the times of a file that is complete otherwise.
@@ -221,18 +255,19 @@ impl Metadata {
     }
 
     fn set_xattrs(&self, target: &Target<'_>, now: &[Xattr], entry: &Entry) -> rustix::io::Result<bool> {
-        if now == entry.xattrs {
+        let now: Vec<&Xattr> = self.preserve.xattrs_of(now).collect();
+        let wanted: Vec<&Xattr> = self.preserve.xattrs_of(&entry.xattrs).collect();
+        if now == wanted {
             return Ok(false);
         }
         // A source may send any name: labels and the kernel's own marks of this machine stay as they are.
         let (carried, others): (Vec<&Xattr>, Vec<&Xattr>) =
-            entry.xattrs.iter().partition(|(name, _)| is_carried(name));
+            wanted.iter().copied().partition(|(name, _)| is_carried(name));
         for (name, _) in others {
             self.warn_refusal(&attribute(name), Errno::NOTSUP, &entry.path)?;
         }
         let mut changed = false;
-        for (name, _) in now.iter().filter(|(name, _)| !entry.xattrs.iter().any(|(wanted, _)| wanted == name))
-        {
+        for (name, _) in now.iter().filter(|(name, _)| !wanted.iter().any(|(wanted, _)| wanted == name)) {
             self.ops.one();
             changed |= self.tried_xattr(name, target.remove_xattr(name), entry)?;
         }
@@ -289,14 +324,46 @@ impl Metadata {
         now: &Statx,
         entry: &Entry,
     ) -> rustix::io::Result<bool> {
+        let preserve = &self.preserve;
         let is_link = matches!(entry.kind, EntryKind::Symlink(_));
-        Ok((now.stx_uid, now.stx_gid) == self.owner(entry)
-            && (is_link || stat::mode(now) == entry.mode)
-            && self.times.is_same(entry.mtime, at, now)
-            && {
-                let carried = entry.xattrs.iter().filter(|(name, _)| is_carried(name));
-                tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?.iter().eq(carried)
-            })
+        let (uid, gid, mode) = self.owner_and_mode(now, entry);
+        let is_plain_same = (now.stx_uid, now.stx_gid) == (uid, gid)
+            && (is_link || !preserve.perms || stat::mode(now) == mode)
+            && (!preserve.times || self.times.is_same(entry.mtime, at, now));
+        if !is_plain_same || !preserve.has_any_xattr() {
+            return Ok(is_plain_same);
+        }
+        let there = tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?;
+        let wanted = preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| is_carried(name));
+        Ok(preserve.xattrs_of(&there).eq(wanted))
+    }
+
+    /// The metadata that is set of a directory at the end. `is_made`: this run has made it, and until the end it is
+    /// private, unless permissions are not taken over.
+    pub(crate) fn of_dir<'a>(&self, at: &At, now: &Statx, entry: &'a Entry, is_made: bool) -> Cow<'a, Entry> {
+        self.preserve.with_mode(entry, || {
+            if !is_made {
+                return stat::mode(now);
+            }
+            // Entries below a directory with this bit inherit it.
+            let mode = new_mode(at, entry) | stat::mode(now) & Mode::SGID.as_raw_mode();
+            // A killed run cannot set it, and the next one would keep a private mode. If this fails, it is set later.
+            let dir = at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty());
+            let _ = dir.and_then(|dir| Target::Held(dir.as_fd()).chmod(mode | Mode::RWXU.as_raw_mode()));
+            mode
+        })
+    }
+}
+
+/// The mode of a file that was written, if permissions are not taken over.
+fn mode_beside(file: &WrittenFile<'_>, entry: &Entry) -> u32 {
+    match file.replaces {
+        Replaces::Itself => stat::mode(file.now),
+        Replaces::Nothing(at) => new_mode(at, entry),
+        Replaces::Name(at) => match stat::statx(at) {
+            Ok(now) if stat::is_file(&now) => Preserve::replacing_mode(stat::mode(&now)),
+            _ => new_mode(at, entry),
+        },
     }
 }
 

@@ -107,7 +107,7 @@ fn the_times_of_a_direct_file_come_last() {
     let path = dir.path().join("f");
     let file = fs::File::create(&path).unwrap();
     let now = stat::statx_file(&file).unwrap();
-    let written = WrittenFile { file: &file, now: &now, has_no_xattrs: true };
+    let written = WrittenFile { file: &file, now: &now, has_no_xattrs: true, replaces: Replaces::Itself };
     let entry = entry(EntryKind::File);
     metadata.set_written_without_times(&written, &entry).unwrap();
     let set = || fs::metadata(&path).unwrap();
@@ -129,6 +129,61 @@ fn owners_are_found_by_name_if_the_options_say_so() {
         metadata(&SinkOptions { owner_by_name: false, ..SinkOptions::default() }).owner(&entry),
         (77, 78)
     );
+}
+
+#[test]
+fn what_is_not_preserved_is_neither_compared_nor_set() {
+    // On the disk of the build, which has attributes.
+    let dir = tempfile::tempdir_in(".").unwrap();
+    let none =
+        Preserve { owner: false, group: false, perms: false, times: false, acls: false, xattrs: false };
+    let metadata = metadata(&SinkOptions { preserve: none, ..SinkOptions::default() });
+    let tree = tree(dir.path());
+    let file = dir.path().join("f");
+    fs::write(&file, "").unwrap();
+    rustix::fs::setxattr(&file, "user.own", b"x", rustix::fs::XattrFlags::empty()).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).unwrap();
+    let other = entry(EntryKind::File);
+    let other = Entry { uid: 77, gid: 78, xattrs: vec![xattr("user.new", "y")], ..other };
+    let at = tree.root.at(&other.path).unwrap();
+    let now = || stat::statx(&at).unwrap();
+    let before = now();
+    assert_eq!(metadata.is_same(&tree, &at, &before, &other), Ok(true));
+    let opened = fs::File::options().write(true).open(&file).unwrap();
+    let replaces = Replaces::Itself;
+    let written = WrittenFile { file: &opened, now: &before, has_no_xattrs: false, replaces };
+    metadata.set_written(&written, &other).unwrap();
+    assert_eq!((stat::mode(&now()), now().stx_uid), (0o604, before.stx_uid));
+    assert_eq!(stat::mtime(&now()), stat::mtime(&before));
+    // A file that replaces this one gets its mode, a new one that of the source within the umask.
+    let staged = dir.path().join("staged");
+    let opened = fs::File::create(&staged).unwrap();
+    let first = stat::statx_file(&opened).unwrap();
+    let missing = At { dir: at.dir.clone(), name: b"missing".to_vec() };
+    for (replaces, mode) in
+        [(Replaces::Name(&at), 0o604), (Replaces::Name(&missing), new_mode(&missing, &other))]
+    {
+        let written = WrittenFile { file: &opened, now: &first, has_no_xattrs: true, replaces };
+        metadata.set_written(&written, &other).unwrap();
+        assert_eq!(fs::metadata(&staged).unwrap().mode() & 0o7777, mode);
+    }
+    assert_eq!(metadata.warnings(), []);
+}
+
+#[test]
+fn a_file_without_its_owner_has_no_set_id_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let preserve = Preserve { owner: false, group: false, ..Preserve::default() };
+    let metadata = metadata(&SinkOptions { preserve, ..SinkOptions::default() });
+    let tree = tree(dir.path());
+    let file = dir.path().join("f");
+    fs::write(&file, "").unwrap();
+    let mine = entry(EntryKind::File);
+    let entry = Entry { mode: 0o4755, uid: mine.uid + 1, ..mine };
+    let at = tree.root.at(&entry.path).unwrap();
+    assert_eq!(metadata.set_named(&at, expected(&file), &entry), Ok(true));
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o755);
+    assert_eq!(metadata.is_same(&tree, &at, &stat::statx(&at).unwrap(), &entry), Ok(true));
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 pub(crate) mod entry;
 pub(crate) mod metadata;
+pub(crate) mod new_mode;
 mod target;
 pub(crate) mod times;

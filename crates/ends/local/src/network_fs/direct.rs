@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::os::fd::IntoRawFd;
 
-use haul_core::{Compare, Entry, Error, Result, SinkOptions, SliceData};
+use haul_core::{Compare, Entry, Error, Preserve, Result, SinkOptions, SliceData};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -29,6 +29,8 @@ pub(crate) fn is_allowed(tree: &LocalTree, options: &SinkOptions) -> bool {
         && options.compare != Compare::SizeOnly
         && !options.ignore_existing
         && !options.update
+        // The times mark complete files.
+        && options.preserve.times
         && options.modify_window.is_none_or(|window| window < 1)
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn make(
     entry: &Entry,
     data: &SliceData,
     content: &[u8],
+    preserve: &Preserve,
 ) -> Result<Option<Staged>> {
     let root = &tree.root;
     let failed = |errno| root.error("make", &entry.path, errno);
@@ -45,7 +48,7 @@ pub(crate) fn make(
     if has_staged(&at.dir, &part_of(&at).name) {
         return Ok(None);
     }
-    let mode = first_mode(entry, has_default_acl(&at.dir));
+    let mode = first_mode(entry, preserve, has_default_acl(&at.dir));
     let file = match at.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => File::from(file),
         Err(Errno::EXIST | Errno::ACCESS) => return Ok(None),
@@ -93,7 +96,7 @@ mod tests {
     fn make_file(tree: &LocalTree, name: &str, content: &[u8]) -> Result<Option<Staged>> {
         let entry = Entry::new(RelPath::new(name.as_bytes()).unwrap(), EntryKind::File, 3);
         let data = SliceData { extents: vec![Extent::data(0, 3)], value: Default::default() };
-        make(tree, &entry, &data, content)
+        make(tree, &entry, &data, content, &Preserve::default())
     }
 
     #[test]
@@ -111,6 +114,7 @@ mod tests {
             SinkOptions { ignore_existing: true, ..options() },
             SinkOptions { update: true, ..options() },
             SinkOptions { modify_window: Some(1), ..options() },
+            SinkOptions { preserve: Preserve { times: false, ..Preserve::default() }, ..options() },
         ] {
             assert!(!allowed(true, refused));
         }

@@ -119,3 +119,12 @@ pub(crate) fn has_default_acl(dir: &Dir) -> bool {
         found.map_or(true, |found| found.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
     })
 }
+
+/// The default ACL of the directory, if it can be read.
+pub(crate) fn default_acl(dir: &Dir) -> Option<Vec<u8>> {
+    if !has_default_acl(dir) {
+        return None;
+    }
+    let path = stat::path_of(dir);
+    value(&dir.ops, &XattrsOf::Target(path.as_bytes()), b"system.posix_acl_default").ok()?
+}

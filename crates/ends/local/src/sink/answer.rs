@@ -110,13 +110,20 @@ pub(super) fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Optio
 fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<Answer> {
     let failed = |errno| sink.root().error("set the metadata of", &entry.path, errno);
     let (dev, ino) = stat::inode(now);
+    let is_made = entry.is_dir() && sink.root().take_made(&entry.path);
+    let entry = if entry.is_dir() {
+        sink.metadata().of_dir(at, now, entry, is_made)
+    } else {
+        sink.metadata().preserve.with_mode(entry, || stat::mode(now))
+    };
+    let entry = &*entry;
     if entry.is_dir() {
         sink.dirs.add(&Entry { dev, ino, ..entry.clone() })?;
         if !sink.options.dry_run && !rustix::process::geteuid().is_root() {
             // Its entries have to be listed, compared and written.
             sink.tree().unlocked.unlock_dir(&entry.path, at);
         }
-        if sink.root().take_made(&entry.path) {
+        if is_made {
             return Ok(Answer::Made);
         }
     }

@@ -38,8 +38,11 @@ impl LocalSink {
             entries.extend(large.map(|large| large.entry.clone()));
         }
         for entry in entries {
-            let is_complete =
-                |at: &At| stat::statx(at).is_ok_and(|now| self.has_size_and_time(at, &now, &entry));
+            // Without its times, a file does not show that it is this one.
+            let is_complete = |at: &At| {
+                stat::statx(at).is_ok_and(|now| self.has_size_and_time(at, &now, &entry))
+                    || !self.options.preserve.times && self.was_committed(&entry)
+            };
             if let Some(at) = self.root().at(&entry.path).ok().filter(is_complete) {
                 clean(&at);
             }

@@ -8,6 +8,7 @@ use super::compare::file_type;
 use super::directory::clear_dir;
 use super::state::LocalSink;
 use crate::meta::metadata::Expected;
+use crate::meta::new_mode::new_mode;
 use crate::path::at::At;
 use crate::path::stat;
 use crate::stage::names::part_of;
@@ -25,6 +26,7 @@ pub(super) fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Resul
     if entry.is_dir() {
         return make_dir(sink, entry, &at);
     }
+    let entry = &*sink.metadata().preserve.with_mode(entry, || new_mode(&at, entry));
     let part = part_of(&at);
     stage_special(sink, entry, &at, &part)?;
     let expected = Expected::Made(file_type(&entry.kind));
@@ -45,8 +47,10 @@ fn make_dir(sink: &LocalSink, entry: &Entry, at: &At) -> Result<Answer> {
         sink.tree().reserve_name(at, &now, &entry.path)?;
     }
     sink.root().take_made(&entry.path);
-    let (dev, ino) = stat::inode(&stat::statx_file(&dir).map_err(failed)?);
-    sink.dirs.add(&Entry { dev, ino, ..entry.clone() })?;
+    let now = stat::statx_file(&dir).map_err(failed)?;
+    let (dev, ino) = stat::inode(&now);
+    let entry = sink.metadata().of_dir(at, &now, entry, true).into_owned();
+    sink.dirs.add(&Entry { dev, ino, ..entry })?;
     Ok(Answer::Made)
 }
 

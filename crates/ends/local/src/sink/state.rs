@@ -114,6 +114,12 @@ impl LocalSink {
         now.stx_size == entry.len && self.metadata().times.is_same(entry.mtime, at, now)
     }
 
+    /// Whether this run has renamed the large file into place.
+    pub(super) fn was_committed(&self, entry: &Entry) -> bool {
+        let mut committed = self.committer.committed.lock();
+        committed.get(&entry.path).is_some_and(|(identity, _)| identity == entry.identity())
+    }
+
     /// Refuses entries that no file system could have: a remote end may send anything.
     ///
     /// # Errors

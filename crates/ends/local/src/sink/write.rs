@@ -132,11 +132,13 @@ impl LocalSink {
     fn take_small(&self, entry: &Arc<Entry>, data: &SliceData, content: &[u8], again: bool) -> Result<Taken> {
         // The chaining value of the only slice is the digest of the file.
         let digest = Digest(data.value.0);
-        let made = if self.direct { direct::make(self.tree(), entry, data, content)? } else { None };
+        let preserve = &self.options.preserve;
+        let made =
+            if self.direct { direct::make(self.tree(), entry, data, content, preserve)? } else { None };
         let exists = |at: &At| again && self.is_complete(at, entry, digest);
         let staged = match made {
             Some(made) => Some(made),
-            None => stage_small(self.tree(), entry, data, content, &exists)?,
+            None => stage_small(self.tree(), entry, data, content, preserve, &exists)?,
         };
         let Some(staged) = staged else { return Ok(Taken::Committed(digest)) };
         let written = staged.written();

@@ -1,6 +1,6 @@
 //! Staging small files, and the modes that new files begin with.
 
-use haul_core::{Entry, Error, Result, SliceData};
+use haul_core::{Entry, Error, Preserve, Result, SliceData};
 use rustix::fs::Mode;
 
 use super::staged::Staged;
@@ -15,9 +15,10 @@ pub(crate) fn stage_small(
     entry: &Entry,
     data: &SliceData,
     content: &[u8],
+    preserve: &Preserve,
     exists: &dyn Fn(&At) -> bool,
 ) -> Result<Option<Staged>> {
-    let mode = |at: &At| first_mode(entry, has_default_acl(&at.dir));
+    let mode = |at: &At| first_mode(entry, preserve, has_default_acl(&at.dir));
     let Some(staged) = Staged::open_unless(tree, &entry.path, &mode, exists)? else { return Ok(None) };
     match staged.clear().and_then(|()| write_whole(&tree.root.ops, &staged.file, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
@@ -30,11 +31,12 @@ pub(crate) fn stage_small(
 
 /// The mode of a new file. It must not allow more than the final mode, owner and attributes, which are set later, will.
 /// An inherited default ACL may allow others.
-pub(crate) fn first_mode(entry: &Entry, has_default_acl: bool) -> Mode {
-    let ours =
-        entry.uid == rustix::process::geteuid().as_raw() && entry.gid == rustix::process::getegid().as_raw();
+pub(crate) fn first_mode(entry: &Entry, preserve: &Preserve, has_default_acl: bool) -> Mode {
+    let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let ours = preserve.ids((entry.uid, entry.gid), us) == us;
+    let has_xattrs = preserve.xattrs_of(&entry.xattrs).next().is_some();
     let mode = entry.mode & 0o777;
-    Mode::from_raw_mode(if has_default_acl || !entry.xattrs.is_empty() {
+    Mode::from_raw_mode(if has_default_acl || has_xattrs || !preserve.perms {
         0o600
     } else if ours {
         mode
@@ -54,15 +56,21 @@ mod tests {
     #[test]
     fn nobody_is_let_in_before_the_owner_is_set() {
         let uid = rustix::process::geteuid().as_raw() + 1;
+        let all = Preserve::default();
         let mut entry = Entry { uid, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
         for (mode, first) in
             [(0o644, 0o644), (0o755, 0o755), (0o640, 0o600), (0o604, 0o600), (0o4755, 0o755), (0o664, 0o644)]
         {
             entry.mode = mode;
-            assert_eq!(first_mode(&entry, false).as_raw_mode(), first, "{mode:o}");
+            assert_eq!(first_mode(&entry, &all, false).as_raw_mode(), first, "{mode:o}");
         }
-        assert_eq!(first_mode(&entry, true).as_raw_mode(), 0o600);
+        assert_eq!(first_mode(&entry, &all, true).as_raw_mode(), 0o600);
+        let kept = Preserve { perms: false, ..all };
+        assert_eq!(first_mode(&entry, &kept, false).as_raw_mode(), 0o600, "the final mode may be that");
+        entry.gid = rustix::process::getegid().as_raw();
+        let ours = Preserve { owner: false, ..all };
+        assert_eq!(first_mode(&entry, &ours, false).as_raw_mode(), 0o664, "the owner stays");
         entry.xattrs = vec![Default::default()];
-        assert_eq!(first_mode(&entry, false).as_raw_mode(), 0o600);
+        assert_eq!(first_mode(&entry, &all, false).as_raw_mode(), 0o600);
     }
 }

@@ -12,7 +12,7 @@ use super::clean::clean;
 use super::lock::{lock, try_lock};
 use super::mark;
 use super::names::{is_named, is_ours, journal_of, part_of, remove_if};
-use crate::meta::metadata::WrittenFile;
+use crate::meta::metadata::{Replaces, WrittenFile};
 use crate::path::at::At;
 use crate::path::stat::{self, Device};
 use crate::path::xattrs::has_default_acl;
@@ -154,7 +154,12 @@ impl Staged {
     /// The open file, for setting its metadata.
     pub(crate) fn written(&self) -> WrittenFile<'_> {
         let has_no_xattrs = !self.found && !has_default_acl(&self.at.dir);
-        WrittenFile { file: &self.file, now: &self.now, has_no_xattrs }
+        let replaces = match (self.direct, self.found) {
+            (true, true) => Replaces::Itself,
+            (true, false) => Replaces::Nothing(&self.at),
+            (false, _) => Replaces::Name(&self.at),
+        };
+        WrittenFile { file: &self.file, now: &self.now, has_no_xattrs, replaces }
     }
 
     /// Removes the content of an interrupted run.

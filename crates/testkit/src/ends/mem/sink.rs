@@ -6,8 +6,8 @@ use haul_core::policy::{Existing, Kind, Verdict, decide};
 use haul_core::sync::Mutex;
 use haul_core::{
     Answer, BatchData, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink, Left,
-    Offer, Outcome, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData, Timestamp,
-    WriteDone,
+    Offer, Outcome, Preserve, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData,
+    Timestamp, WriteDone,
 };
 
 use super::tree::{MemTree, Staged, State};
@@ -22,6 +22,28 @@ pub struct MemSink {
 
 fn fault(kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
     Error::new(kind, Side::Destination, operation, cause).on(path.as_bytes())
+}
+
+/// The entry that becomes of `entry`, where the destination has `there`, or nothing yet.
+fn taken_over(entry: &Entry, there: Option<&Entry>, preserve: &Preserve) -> Entry {
+    let new = Entry::new(entry.path.clone(), entry.kind.clone(), entry.len);
+    let new = Entry { mode: Preserve::new_mode(entry, 0o777), ..new };
+    let there = there.unwrap_or(&new);
+    let wanted = (entry.uid, entry.gid);
+    let (uid, gid) = preserve.ids(wanted, (there.uid, there.gid));
+    let of_times = if preserve.times { entry } else { there };
+    let kept = there.xattrs.iter().filter(|(name, _)| !preserve.has_xattr(name));
+    let mut xattrs: Vec<_> = preserve.xattrs_of(&entry.xattrs).chain(kept).cloned().collect();
+    xattrs.sort();
+    Entry {
+        uid,
+        gid,
+        mode: preserve.mode(&preserve.with_mode(entry, || there.mode), wanted, (uid, gid)),
+        mtime: of_times.mtime,
+        atime: of_times.atime,
+        xattrs,
+        ..entry.clone()
+    }
 }
 
 /// What a sink sets of an entry besides its content.
@@ -115,7 +137,7 @@ impl MemSink {
         }
         if !self.options.dry_run {
             state.make_parents(&entry.path);
-            state.insert((**entry).clone(), Vec::new());
+            state.insert(taken_over(entry, None, &self.options.preserve), Vec::new());
         }
         self.later(entry);
         Ok(Answer::Made)
@@ -137,11 +159,12 @@ impl MemSink {
     fn same(&self, state: &mut State, entry: &Arc<Entry>) -> Answer {
         self.later(entry);
         let Some(there) = state.get_mut(&entry.path) else { return Answer::Same };
-        if metadata(&there.entry) == metadata(entry) {
+        let wanted = taken_over(entry, Some(&there.entry), &self.options.preserve);
+        if metadata(&there.entry) == metadata(&wanted) {
             return Answer::Same;
         }
         if !self.options.dry_run && !entry.is_dir() {
-            there.entry = Entry { allocated: there.entry.allocated, ..(**entry).clone() };
+            there.entry = Entry { allocated: there.entry.allocated, ..wanted };
         }
         Answer::Updated
     }
@@ -205,7 +228,13 @@ impl MemSink {
         self.clear(state, &entry.path)?;
         let Some(staged) = state.staged.remove(&entry.path) else { return Ok(()) };
         state.make_parents(&entry.path);
-        state.insert(Entry { allocated: staged.allocated, ..entry.clone() }, staged.bytes);
+        let replaced = state.entry(&entry.path).filter(Entry::is_file).map(|there| there.mode);
+        let new = taken_over(entry, None, &self.options.preserve);
+        let new = match replaced.filter(|_| !self.options.preserve.perms) {
+            Some(mode) => Entry { mode: Preserve::replacing_mode(mode), ..new },
+            None => new,
+        };
+        state.insert(Entry { allocated: staged.allocated, ..new }, staged.bytes);
         Ok(())
     }
 
@@ -296,7 +325,7 @@ impl Sink for MemSink {
         let dirs = std::mem::take(&mut *self.dirs.lock());
         for dir in dirs.iter().filter(|_| !self.options.dry_run) {
             if let Some(there) = state.get_mut(&dir.path).filter(|there| there.entry.is_dir()) {
-                there.entry = (**dir).clone();
+                there.entry = taken_over(dir, Some(&there.entry), &self.options.preserve);
             }
         }
         Ok(FinishReport::default())

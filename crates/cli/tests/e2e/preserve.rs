@@ -1,0 +1,329 @@
+//! Metadata that is not taken over from the source, compared with what rsync leaves with the same options.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use haul_slowfs::{Mount, Options};
+use haul_testkit::needs::tool;
+use haul_testkit::tree::{list, set_time};
+use haul_testkit::{Need, Tree, assert_no_half_files};
+
+use crate::scene::{HAUL, Scene, WAYS, Way, slash, summary};
+use crate::sftp;
+use crate::store::Bucket;
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = cases![
+        Need::Root, Need::Program("rsync");
+        what_is_left_out_is_left_as_by_rsync,
+        what_is_left_out_over_sftp_is_left_as_by_rsync,
+        the_umask_and_default_acls_limit_new_entries,
+    ];
+    all.extend(cases![
+        Need::Root, Need::Program("setpriv");
+        a_user_without_rights_has_nothing_to_do_the_second_time,
+    ]);
+    all.extend(cases![
+        Need::Root, Need::Program("weed");
+        a_store_records_only_what_is_taken_over,
+    ]);
+    all.extend(cases![
+        Need::Fuse;
+        without_times_no_part_of_a_file_has_its_name_on_a_network_file_system,
+    ]);
+    all.extend(cases![one_of_owner_and_group_is_refused_over_sftp]);
+    all
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+/// Entries with owners, modes, attributes and times of their own.
+fn source(scene: &Scene) -> Tree {
+    let tree = scene.tree("src");
+    for (name, len, mode, owner) in [
+        ("private", 100, 0o600, 5),
+        ("open", 5000, 0o666, 6),
+        ("run", 300, 0o755, 0),
+        ("same", 400, 0o640, 7),
+        ("other", 500, 0o644, 8),
+        ("big", 5 << 20, 0o664, 9),
+        ("old-big", 6 << 20, 0o640, 9),
+        ("dir/file", 10, 0o444, 10),
+        ("shared/file", 20, 0o660, 11),
+        ("locked/file", 30, 0o400, 12),
+    ] {
+        tree.file(name, len);
+        set_mode(&tree.join(name), mode);
+        chown(tree.join(name), Some(owner), Some(owner + 100)).unwrap();
+    }
+    tree.link("link", "open");
+    tree.dir("empty");
+    for (name, mode) in [("dir", 0o750), ("shared", 0o2775), ("locked", 0o555), ("empty", 0o1777)] {
+        set_mode(&tree.join(name), mode);
+    }
+    fs::hard_link(tree.join("run"), tree.join("run-too")).unwrap();
+    for name in ["same", "open", "other"] {
+        tool(Command::new("setfattr").args(["-n", "user.of", "-v", "source"]).arg(tree.join(name)));
+    }
+    tool(Command::new("setfacl").args(["-m", "u:77:rw"]).arg(tree.join("open")));
+    for name in list(tree.path()).into_iter().rev() {
+        tree.time(name, 1_600_000_000, 0);
+    }
+    tree.time("", 1_600_000_000, 0);
+    tree
+}
+
+/// A destination that has some of it already: the same, or of other content, with other metadata.
+fn destination(scene: &Scene, source: &Tree, name: &str) -> Tree {
+    let tree = scene.tree(name);
+    for (name, mode) in [("same", 0o604), ("other", 0o604), ("old-big", 0o606), ("dir/file", 0o604)] {
+        let content = if matches!(name, "same" | "dir/file") {
+            fs::read(source.join(name)).unwrap()
+        } else {
+            b"older content".to_vec()
+        };
+        tree.text(name, content);
+        set_mode(&tree.join(name), mode);
+        chown(tree.join(name), Some(21), Some(22)).unwrap();
+        tool(Command::new("setfattr").args(["-n", "user.of", "-v", "old"]).arg(tree.join(name)));
+        let seconds = if matches!(name, "same" | "dir/file") { 1_600_000_000 } else { 1_500_000_000 };
+        set_time(&tree.join(name), seconds, 0);
+    }
+    set_mode(&tree.join("dir"), 0o711);
+    tree.dir("shared");
+    chown(tree.join("shared"), Some(21), Some(23)).unwrap();
+    set_mode(&tree.join("shared"), 0o2750);
+    tool(Command::new("setfacl").args(["-m", "u:78:r"]).arg(tree.join("same")));
+    tree
+}
+
+/// Everything about the entries that a run could set. Times only if they are preserved: else they are those of the run.
+fn facts(dir: &Path, times: bool, attributes: bool) -> String {
+    let format = if times { "%P %y %m %U %G %T@ %l %s\\n" } else { "%P %y %m %U %G %l %s\\n" };
+    let run = |command: &mut Command| {
+        let output = command.current_dir(dir).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // The size of a directory depends on its history.
+    let found = run(Command::new("find").args([".", "-type", "d", "-printf"]).arg(format.replace(" %s", "")));
+    let found = found + &run(Command::new("find").args([".", "!", "-type", "d", "-printf", format]));
+    let mut lines: Vec<&str> = found.lines().collect();
+    lines.sort_unstable();
+    let mut facts = lines.join("\n");
+    if attributes {
+        facts += &run(Command::new("sh").args(["-c", "find . | sort | xargs getfattr -h -d -m ^user"]));
+        facts += &run(Command::new("sh").args(["-c", "find . ! -type l | sort | xargs getfacl -n -p"]));
+    }
+    facts
+}
+
+fn rsync(words: &[&str], from: &Path, to: &Path) {
+    tool(Command::new("rsync").args(words).arg(slash(from)).arg(slash(to)));
+}
+
+fn what_is_left_out_is_left_as_by_rsync() {
+    let all: &[&str] = &["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];
+    for (number, options) in [
+        &["--no-owner"][..],
+        &["--no-group"],
+        // An ACL is a permission: haul takes none over then. rsync sets the mode wherever it sets an attribute.
+        &["--no-perms", "--no-acls", "--no-xattrs"],
+        &["--no-times"],
+        &["--no-acls"],
+        &["--no-xattrs"],
+        &["--no-o", "--no-g", "--no-p", "--no-t", "--no-A", "--no-X"],
+        all,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let scene = Scene::new();
+        let source = source(&scene);
+        let expected = destination(&scene, &source, "expected");
+        let words = [&["-aHAX", "--numeric-ids"][..], options].concat();
+        rsync(&words, source.path(), expected.path());
+        let times = !options.contains(&"--no-times") && !options.contains(&"--no-t");
+        let ways: &[Way] = if number < 3 || options == all { &WAYS } else { &[Way::Local] };
+        for way in ways {
+            let copy = destination(&scene, &source, &format!("{way:?}"));
+            let run = scene.copy(*way, source.path(), copy.path()).args(options).finish().expect_success();
+            let told = summary(&run);
+            told.assert_accounted();
+            assert_eq!(told.0["metadata"].as_array().unwrap().len(), 0, "{run}");
+            let (wanted, found) = (facts(expected.path(), times, true), facts(copy.path(), times, true));
+            assert!(wanted == found, "{options:?} {way:?}\nrsync:\n{wanted}\nhaul:\n{found}");
+            // Without times, all files differ again; sizes show that nothing else does.
+            let again = if times { "-v" } else { "--size-only" };
+            let run = scene.copy(*way, source.path(), copy.path()).args(options).arg(again);
+            let run = run.finish().expect_success();
+            let told = summary(&run);
+            assert_eq!(told.of("same") + told.of("linked"), told.of("found"), "{options:?} {way:?} {run}");
+            // Two files were there with their times, which nothing has changed.
+            if !times {
+                let run = scene.copy(*way, source.path(), copy.path()).args(options).finish();
+                assert_eq!(summary(&run.expect_success()).of("copied"), 8, "{options:?} {way:?}");
+            }
+        }
+    }
+}
+
+fn what_is_left_out_over_sftp_is_left_as_by_rsync() {
+    for options in [
+        &["--no-owner", "--no-group"][..],
+        &["--no-perms"],
+        &["--no-times"],
+        &["--no-owner", "--no-group", "--no-perms", "--no-times"],
+    ] {
+        let scene = Scene::new();
+        let source = source(&scene);
+        let (expected, copy) =
+            (destination(&scene, &source, "expected"), destination(&scene, &source, "sftp"));
+        // SFTP carries no attributes; times of links need an extension of the server.
+        let words = [&["-aH", "--numeric-ids"][..], options].concat();
+        rsync(&words, source.path(), expected.path());
+        let run = sftp::push(&scene, source.path(), copy.path()).args(["--no-acls", "--no-xattrs"]);
+        let run = run.args(options).finish().expect_success();
+        assert_eq!(summary(&run).0["metadata"].as_array().unwrap().len(), 0, "{run}");
+        let times = !options.contains(&"--no-times");
+        let (wanted, found) = (facts(expected.path(), times, false), facts(copy.path(), times, false));
+        assert!(wanted == found, "{options:?}\nrsync:\n{wanted}\nhaul:\n{found}");
+        let run = sftp::push(&scene, source.path(), copy.path()).args(["--no-acls", "--no-xattrs"]);
+        let run = run.args(options).args(if times { "-v" } else { "--size-only" }.split(' '));
+        let run = run.finish().expect_success();
+        let told = summary(&run);
+        assert_eq!(told.of("same") + told.of("linked"), told.of("found"), "{options:?} {run}");
+    }
+}
+
+fn one_of_owner_and_group_is_refused_over_sftp() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+    source.file("f", 10);
+    let run = sftp::push(&scene, source.path(), copy.path()).arg("--no-owner").finish().expect_code(2);
+    assert!(run.said().contains("both --no-owner and --no-group"), "{run}");
+    assert!(!copy.join("f").exists());
+}
+
+fn the_umask_and_default_acls_limit_new_entries() {
+    let scene = Scene::new();
+    let source = source(&scene);
+    for umask in ["000", "027", "077"] {
+        let run = |program: &str, words: &[&str], to: &Path| {
+            let script = format!("umask {umask}; exec \"$@\"");
+            let mut command = Command::new("sh");
+            command.env("HOME", scene.home()).args(["-c", &script, "sh", program]).args(words);
+            tool(command.arg(slash(source.path())).arg(slash(to)));
+        };
+        let (expected, copy) =
+            (scene.tree(&format!("expected-{umask}")), scene.tree(&format!("copy-{umask}")));
+        for tree in [&expected, &copy] {
+            tree.dir("dir");
+            tool(Command::new("setfacl").args(["-d", "-m", "u::rwx,g::r,o::-"]).arg(tree.join("dir")));
+        }
+        run("rsync", &["-aH", "--numeric-ids", "--no-perms"], expected.path());
+        run(HAUL, &["copy", "--no-perms", "--no-xattrs"], copy.path());
+        let (wanted, found) = (facts(expected.path(), true, false), facts(copy.path(), true, false));
+        assert!(wanted == found, "{umask}\nrsync:\n{wanted}\nhaul:\n{found}");
+    }
+}
+
+fn a_user_without_rights_has_nothing_to_do_the_second_time() {
+    let scene = Scene::new();
+    let (source, copy) = (source(&scene), scene.tree("dst"));
+    tool(Command::new("chmod").args(["-R", "a+rX"]).arg(source.path()));
+    chown(copy.path(), Some(65534), Some(65534)).unwrap();
+    let copies = |options: &[&str]| {
+        let run = scene.as_nobody().args(["copy", "--json"]).args(options);
+        let run = run.arg(slash(source.path())).arg(slash(copy.path())).finish().expect_success();
+        let told = summary(&run);
+        (told.of("found") - told.of("same") - told.of("linked"), told.0["metadata"].as_array().unwrap().len())
+    };
+    let options = ["--no-owner", "--no-group", "--no-acls"];
+    assert_eq!(copies(&options).1, 0, "nothing is warned of");
+    assert_eq!(copies(&options), (0, 0), "nothing differs");
+    assert!(copies(&[]).1 > 0, "without the options something is");
+}
+
+fn a_store_records_only_what_is_taken_over() {
+    let bucket = Bucket::made();
+    let source = source(&bucket.scene);
+    let all = ["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];
+    let push = |prefix: &str, options: &[&str]| {
+        let run = crate::objtrees::copy(bucket.haul("copy"), slash(source.path()), bucket.at(prefix));
+        let run = run.args(options).finish().expect_success();
+        let told = summary(&run);
+        told.assert_accounted();
+        (told.of("found") - told.of("same"), told.of("updated"))
+    };
+    let _ = push("none/", &all);
+    let back = bucket.scene.tree("back");
+    bucket.rclone_copy(false, back.path(), "none");
+    let run = crate::objtrees::copy(bucket.haul("copy"), bucket.at("none/"), slash(back.path()));
+    let _ = run.finish().expect_success();
+    for name in ["private", "open", "big"] {
+        let now = fs::metadata(back.join(name)).unwrap();
+        assert_eq!((now.uid(), now.gid(), mode(&back.join(name))), (0, 0, 0o644), "{name}");
+        assert_ne!(now.mtime(), 1_600_000_000);
+    }
+    // By size everything is up to date. Without recorded times, all files are sent again.
+    let by_size = [&all[..], &["--size-only"]].concat();
+    assert_eq!(push("none/", &by_size).0, 0);
+    assert!(push("none/", &all).0 > 8);
+    // What was recorded stays when the rest is updated.
+    let _ = push("full/", &[]);
+    chown(source.join("private"), Some(55), Some(56)).unwrap();
+    set_mode(&source.join("private"), 0o640);
+    assert_eq!(push("full/", &["--no-owner", "--no-group", "--no-perms"]), (0, 0));
+    assert_eq!(push("full/", &["--no-owner", "--no-group"]), (1, 1));
+    let again = bucket.scene.tree("again");
+    let run = crate::objtrees::copy(bucket.haul("copy"), bucket.at("full/"), slash(again.path()));
+    let _ = run.finish().expect_success();
+    let now = fs::metadata(again.join("private")).unwrap();
+    assert_eq!((now.uid(), now.gid(), mode(&again.join("private"))), (5, 105, 0o640));
+}
+
+fn without_times_no_part_of_a_file_has_its_name_on_a_network_file_system() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    for number in 0..300 {
+        source.file(format!("{:02}/{number}", number % 9), 20_000);
+    }
+    let behind = scene.join("behind");
+    fs::create_dir_all(&behind).unwrap();
+    fs::create_dir_all(scene.join("mnt")).unwrap();
+    let delay = Duration::from_millis(2);
+    let slow =
+        Mount::new(&behind, &scene.join("mnt"), Options { meta: delay, data: delay, ..Options::default() });
+    let slow = slow.unwrap();
+    for part in 1..5 {
+        let mut run = scene.copy(Way::Local, source.path(), &slow.join("dst")).arg("--no-times").start();
+        let wanted = part * 20;
+        run.wait_until("some files are there", || {
+            let named = |name: &std::path::PathBuf| behind.join("dst").join(name).is_file();
+            behind.join("dst").exists()
+                && list(&behind.join("dst")).iter().filter(|name| named(name)).count() > wanted
+        });
+        haul_testkit::process::kill(run.pid());
+        drop(run.finish());
+        for name in list(&behind.join("dst")) {
+            let (file, from) = (behind.join("dst").join(&name), source.join(&name));
+            if from.is_file() {
+                assert!(fs::read(&file).unwrap() == fs::read(&from).unwrap(), "{name:?} is half there");
+            }
+        }
+        assert_no_half_files(source.path(), &behind.join("dst"));
+    }
+    let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).arg("--no-times");
+    summary(&run.finish().expect_success()).assert_accounted();
+}
