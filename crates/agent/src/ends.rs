@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{BufferPool, Ops, Place, Result, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 /// What a session can open.
 pub trait Ends: Send + Sync {
@@ -33,11 +33,11 @@ pub trait Ends: Send + Sync {
         false
     }
 
-    /// Whether entries may be removed.
+    /// Whether entries of a source or a sink may be removed.
     ///
     /// # Errors
-    /// If not.
-    fn may_remove(&self) -> Result<()> {
+    /// `PermissionDenied` if not.
+    fn may_remove(&self, _of: Side) -> Result<()> {
         Ok(())
     }
 }

@@ -118,13 +118,14 @@ impl Ends for RestrictedEnds {
         true
     }
 
-    fn may_remove(&self) -> Result<()> {
-        match self.access {
-            Access::All => Ok(()),
-            Access::Read => Err(refused("remove", "this login may only read (haul agent --read-only)")),
-            Access::Append => Err(refused("remove", "this login may only add (haul agent --append-only)")),
-            Access::NoDelete => Err(refused("remove", "this login may not remove (haul agent --no-delete)")),
-        }
+    fn may_remove(&self, of: Side) -> Result<()> {
+        let cause = match self.access {
+            Access::All => return Ok(()),
+            Access::Read => "this login may only read (haul agent --read-only)",
+            Access::Append => "this login may only add (haul agent --append-only)",
+            Access::NoDelete => "this login may not remove (haul agent --no-delete)",
+        };
+        Err(refused("remove", cause).with_side(of))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_codec::Packed;
-use haul_core::{BatchData, Buffer, Result, Sink, Source};
+use haul_core::{BatchData, Buffer, Result, Side, Sink, Source};
 use haul_local::Nice;
 use haul_wire::{Request, Response, RootId};
 
@@ -94,7 +94,8 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         Request::Root { .. }
         | Request::ScanStart { .. }
         | Request::Lookup { .. }
-        | Request::Digest { .. } => of_source(session, request),
+        | Request::Digest { .. }
+        | Request::RemoveUnchanged { .. } => of_source(session, request),
         of_sink => self::of_sink(session, of_sink),
     };
     reply.send(&response);
@@ -136,6 +137,10 @@ fn of_source(session: &ServerSession, request: Request) -> Response {
         Request::Digest { root, paths } => {
             source(session, root, |source| source.digest(&paths).map(Response::Digest))
         }
+        Request::RemoveUnchanged { root, entries } => source(session, root, |source| {
+            session.ends.may_remove(Side::Source)?;
+            source.remove_unchanged(&entries).map(Response::Removed)
+        }),
         _ => Response::Done,
     }
 }
@@ -158,7 +163,7 @@ fn of_sink(session: &ServerSession, request: Request) -> Response {
         }
         Request::Link { root, links } => sink(session, root, |sink| sink.link(&links).map(Response::Answers)),
         Request::Remove { root, paths } => sink(session, root, |sink| {
-            session.ends.may_remove()?;
+            session.ends.may_remove(Side::Destination)?;
             sink.remove(&paths).map(Response::Removed)
         }),
         Request::Finish { root } => sink(session, root, |sink| {

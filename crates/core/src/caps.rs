@@ -14,6 +14,8 @@ pub struct SourceCaps {
     pub prehash: bool,
     /// [`crate::Source::local_file`] opens files of this machine.
     pub local_files: bool,
+    /// [`crate::Source::remove_unchanged`] removes entries.
+    pub removes: bool,
 }
 
 /// The capabilities of a sink. The default stages content, writes one batch for each connection, and has no optional
@@ -28,6 +30,8 @@ pub struct SinkCaps {
     pub fetches: bool,
     /// [`crate::Sink::clone_file`] shares the blocks of a local file.
     pub clones: bool,
+    /// Content can be synced, so that a committed file outlives a crash of the destination.
+    pub durable: bool,
     /// Content is staged. Then a file that replaces a directory is complete before the contents of the directory are
     /// removed.
     pub stages: bool,
@@ -44,6 +48,7 @@ impl Default for SinkCaps {
             delta: false,
             fetches: false,
             clones: false,
+            durable: true,
             stages: true,
             writers: 0,
             writers_per_stream: 1,

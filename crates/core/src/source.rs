@@ -10,12 +10,22 @@ use crate::caps::SourceCaps;
 use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result, Side};
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::path::RelPath;
 use crate::report::{Failure, HungOperation};
 use crate::slice::{Batch, BatchData};
+
+/// The operation of errors of [`Source::remove_unchanged`].
+pub const REMOVE: &str = "remove";
+
+/// The error of an entry that is not the one that was copied, and therefore is not removed.
+#[must_use]
+pub fn changed_since_copied() -> Error {
+    let cause = "it changed after it was copied, so it stays";
+    Error::new(ErrorKind::SourceChanged, Side::Source, REMOVE, cause)
+}
 
 /// Some of the results of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -110,6 +120,19 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the whole call fails.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
+
+    /// With [`SourceCaps::removes`]: removes each entry that is not a directory and still is the one given: kind and
+    /// [`Entry::identity`] are equal, but for a change time that this source set itself by removing another name of the
+    /// file. One result for each entry, in order. A missing entry counts as removed; a changed one stays
+    /// ([`crate::ErrorKind::SourceChanged`]). An empty list removes nothing and asks for permission alone.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::PermissionDenied`] if this source may remove nothing, [`crate::ErrorKind::Unsupported`] if it
+    /// cannot; else if the whole call fails.
+    fn remove_unchanged(&self, _entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        let cause = "files cannot be removed there";
+        Err(Error::new(ErrorKind::Unsupported, Side::Source, REMOVE, cause))
+    }
 
     /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
     fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {

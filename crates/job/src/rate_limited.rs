@@ -75,6 +75,10 @@ impl Source for RateLimited {
         self.source.digest(paths)
     }
 
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        self.source.remove_unchanged(entries)
+    }
+
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.source.hung(timeout)
     }

@@ -58,6 +58,10 @@ impl Source for Rootless {
         self.0.digest(paths)
     }
 
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        self.0.remove_unchanged(entries)
+    }
+
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.0.hung(timeout)
     }

@@ -307,8 +307,9 @@ pub(crate) trait ObjectRequests: Send + Sync {
     /// Lists one page of the objects under `prefix`.
     fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<ListPage>;
 
-    /// Deletes an object. Deleting a missing one succeeds.
-    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()>;
+    /// Deletes an object; with `etag` only the one with this ETag, where the store supports the condition. Deleting a
+    /// missing one succeeds.
+    fn delete(&self, key: &str, etag: Option<&str>, at: &Activity<'_>) -> Answer<()>;
 
     /// Whether a key survives the XML of [`ObjectRequests::delete_all`] unchanged.
     fn deletes_together(&self, _key: &str) -> bool {

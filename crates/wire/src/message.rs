@@ -211,6 +211,13 @@ pub enum Request {
         /// The paths to hash.
         paths: Vec<RelPath>,
     },
+    /// [`haul_core::Source::remove_unchanged`].
+    RemoveUnchanged {
+        /// The source.
+        root: RootId,
+        /// The entries to remove; none to ask whether any may be removed.
+        entries: Vec<Entry>,
+    },
     /// [`haul_core::Sink::offer`].
     Offer {
         /// The sink.
@@ -429,7 +436,7 @@ pub enum Response {
     },
     /// To [`Request::Admit`] and [`Request::Expect`]: where the end listens.
     Listening(DirectAnswer),
-    /// To [`Request::Remove`].
+    /// To [`Request::Remove`] and [`Request::RemoveUnchanged`].
     Removed(Vec<Result<()>>),
     /// To [`Request::Finish`].
     Finish(FinishReport),

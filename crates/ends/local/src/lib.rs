@@ -15,6 +15,7 @@ mod network_fs;
 mod nice;
 mod path;
 mod read;
+mod remove_source;
 #[cfg(test)]
 mod scene;
 mod sink;

@@ -19,6 +19,7 @@ use crate::path::descriptors;
 use crate::path::root::Root;
 use crate::read::digest;
 use crate::read::reader::Reader;
+use crate::remove_source::{Removals, check_writable};
 use crate::tree::local_tree::LocalTree;
 use crate::walk::list;
 use haul_ends::thread_pool::ThreadPool;
@@ -41,6 +42,7 @@ pub(crate) struct LocalSource {
     prefetch: DirPrefetch,
     /// The entries of an earlier run.
     index: Option<Arc<Index>>,
+    removals: Removals,
 }
 
 impl LocalSource {
@@ -52,7 +54,7 @@ impl LocalSource {
             (ThreadPool::growing(LOOKUP_THREADS, LOOKUP_THREADS), ThreadPool::fixed(1))
         };
         let reader = Reader::new(pool, readers);
-        Self { tree, reader, threads, prefetch: DirPrefetch::default(), index }
+        Self { tree, reader, threads, prefetch: DirPrefetch::default(), index, removals: Removals::default() }
     }
 
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
@@ -69,7 +71,7 @@ impl LocalSource {
 
 impl Source for LocalSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { parts: true, delta: true, prehash: true, local_files: true }
+        SourceCaps { parts: true, delta: true, prehash: true, local_files: true, removes: true }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -114,6 +116,14 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::of_path(&self.tree.root, path)))
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        check_writable(&self.tree.root)?;
+        if self.tree.is_network_fs() {
+            return Ok(self.threads.each(entries, |entry| self.removals.remove(&self.tree, entry)));
+        }
+        Ok(entries.iter().map(|entry| self.removals.remove(&self.tree, entry)).collect())
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -28,7 +28,7 @@ pub(super) struct PeerSource {
 
 impl Source for PeerSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { parts: true, delta: true, ..SourceCaps::default() }
+        SourceCaps { parts: true, delta: true, removes: true, ..SourceCaps::default() }
     }
 
     fn ending(&self) {
@@ -95,6 +95,19 @@ impl Source for PeerSource {
             Response::Digest(digests) => Some(digests),
             _ => None,
         })
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        let root = self.root.id;
+        let request = |entries| Request::RemoveUnchanged { root, entries };
+        let answers = |response| match response {
+            Response::Removed(outcomes) => Some(outcomes),
+            _ => None,
+        };
+        if entries.is_empty() {
+            return answers(self.root.peer.call(&request(Vec::new()))?).ok_or_else(unexpected_answer);
+        }
+        self.root.peer.call_each("remove", entries, &request, &answers)
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

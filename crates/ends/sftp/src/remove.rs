@@ -1,6 +1,7 @@
 //! Removes entries: one round trip looks at them, one removes them.
 
-use haul_core::{ErrorKind, RelPath, Result};
+use haul_core::source::{REMOVE, changed_since_copied};
+use haul_core::{Entry, ErrorKind, RelPath, Result};
 
 use super::conn::Conn;
 use super::listing::have_entries;
@@ -8,6 +9,7 @@ use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
 use super::tree::{Tree, is_dir};
+use super::walk;
 
 /// Removes files, links and empty directories. One answer for each.
 pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
@@ -38,6 +40,44 @@ pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> 
             });
         }
         explain(tree, conn, paths, &folders, &mut removed)?;
+        Ok(removed)
+    })
+}
+
+/// Removes entries of a source that are still the given ones, as far as a server tells: kind, length and time in
+/// seconds. One answer for each.
+pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+    let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
+    let is_same = |entry: &Entry, now: &Entry| {
+        now.kind == entry.kind && !now.is_dir() && (now.len, now.mtime) == (entry.len, entry.mtime)
+    };
+    tree.pool().on_one(|conn| {
+        let mut pipeline = Pipeline::new(conn);
+        let found: Vec<Result<bool>> = walk::entries_at(tree, &paths)?
+            .into_iter()
+            .zip(entries)
+            .map(|(now, entry)| match now? {
+                None => Ok(false),
+                Some(now) if is_same(entry, &now) => Ok(true),
+                Some(_) => Err(changed_since_copied().on(tree.remote(&entry.path))),
+            })
+            .collect();
+        for (path, found) in paths.iter().zip(&found) {
+            if *found == Ok(true) {
+                pipeline.ask(&Request::Remove { path: &tree.remote(path) });
+            }
+        }
+        let mut removed = Vec::with_capacity(paths.len());
+        for (path, found) in paths.iter().zip(found) {
+            removed.push(match found {
+                Ok(true) => match pipeline.next_reply().ok() {
+                    Err(Fault::Lost(error)) => return Err(error),
+                    Err(fault) if !fault.is_missing() => Err(tree.error(REMOVE, path, fault)),
+                    _ => Ok(()),
+                },
+                other => other.map(|_| ()),
+            });
+        }
         Ok(removed)
     })
 }

@@ -155,6 +155,7 @@ type Found = Result<Option<packet::Attrs>, Fault>;
 impl Sink for SftpSink {
     fn caps(&self) -> SinkCaps {
         SinkCaps {
+            durable: self.tree.pool().server().is_ok_and(|server| server.fsync),
             // A server reports a name that it cannot create as a plain failure.
             stages: false,
             // While one thread waits for a handle or for the last answers, another one fills the connection.

@@ -6,7 +6,7 @@ use haul_core::source::ScanVisit;
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps};
 
 use super::tree::Tree;
-use super::{read, walk};
+use super::{read, remove, walk};
 
 /// A tree at an SFTP server, to be read.
 pub(super) struct SftpSource {
@@ -21,7 +21,7 @@ impl SftpSource {
 
 impl Source for SftpSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps::default()
+        SourceCaps { removes: true, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -43,6 +43,10 @@ impl Source for SftpSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         read::digest(&self.tree, &self.tree.sftp.buffers, paths)
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        remove::remove_unchanged(&self.tree, entries)
     }
 
     fn streams(&self) -> u32 {

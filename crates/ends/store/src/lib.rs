@@ -24,6 +24,7 @@ mod open_uploads;
 mod prefetch;
 mod read;
 mod remove;
+mod remove_source;
 mod request_threads;
 mod server_side_copy;
 mod sink;

@@ -8,7 +8,7 @@ use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, S
 
 use super::source_state::SourceState;
 use super::tree::RootKind;
-use super::{read, walk};
+use super::{read, remove_source, walk};
 
 /// Batches that are worth reading at a time: each reads a slice, or hundreds of small objects.
 const READERS: u32 = 10;
@@ -26,7 +26,7 @@ impl ObjectSource {
 
 impl Source for ObjectSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps::default()
+        SourceCaps { removes: true, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -55,6 +55,10 @@ impl Source for ObjectSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         read::digest(&self.state, paths)
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        Ok(self.state.look.each(entries, |entry| remove_source::remove(&self.state, entry)))
     }
 
     fn streams(&self) -> u32 {

@@ -8,6 +8,7 @@ use haul_core::{Error, Result};
 
 use super::bucket::Client;
 use crate::fault::{Class, Fault};
+use crate::store::Object;
 
 /// The most single deletions in flight.
 const AT_ONCE: usize = 16;
@@ -33,6 +34,27 @@ impl Client {
         }
         failed.extend(self.remove_each(&single)?);
         Ok(failed)
+    }
+
+    /// Deletes an object that was looked at just now, unless it is another one by now. For many at a time.
+    ///
+    /// A store that does not support the condition deletes the object that it has.
+    ///
+    /// # Errors
+    /// [`haul_core::ErrorKind::SourceChanged`] if it is another object, else the error of the request.
+    pub fn remove_unchanged(&self, object: &Object) -> Result<()> {
+        let _permit = self.small_limiter.permit();
+        let delete = |etag: Option<&str>| self.ask(|at| self.store.delete(&object.key, etag, at));
+        let deleted = match delete(Some(&object.etag)) {
+            Err(fault) if fault.class == Class::Unsupported => delete(None),
+            other => other,
+        };
+        match deleted {
+            Ok(()) => Ok(()),
+            // A request whose answer was lost may have deleted it.
+            Err(fault) if fault.class == Class::Condition && self.head(&object.key)?.is_none() => Ok(()),
+            Err(fault) => Err(self.changed_or(&fault, "remove", object)),
+        }
     }
 
     /// Deletes objects by one request; returns those to be deleted one by one.
@@ -72,7 +94,7 @@ impl Client {
         let failed = Mutex::new(Vec::new());
         let work = || -> Result<()> {
             while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.ask(|at| self.store.delete(key, at)) {
+                match self.ask(|at| self.store.delete(key, None, at)) {
                     Ok(()) => {}
                     Err(fault) => {
                         let error = self.error(&fault, "remove", key);

@@ -76,8 +76,12 @@ impl<D: Dialect> ObjectRequests for S3<D> {
         self.http.asked(&self.dialect, &call, at, xml::page)
     }
 
-    fn delete(&self, key: &str, at: &Activity<'_>) -> Answer<()> {
-        match self.ask(&Call::new(RequestKind::Delete, Method::DELETE, Some(key)), at) {
+    fn delete(&self, key: &str, etag: Option<&str>, at: &Activity<'_>) -> Answer<()> {
+        let mut call = Call::new(RequestKind::Delete, Method::DELETE, Some(key));
+        if let Some(etag) = etag {
+            call = call.header("if-match", etag);
+        }
+        match self.ask(&call, at) {
             Err(fault) if fault.class != Class::NotFound || fault.code == "NoSuchBucket" => Err(fault),
             _ => Ok(()),
         }

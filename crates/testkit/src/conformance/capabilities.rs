@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use haul_core::delta::{PAGE_LEN, page_value};
-use haul_core::{Delta, Entry, Outcome, PageHashes, SLICE_LEN, SinkOptions, Slice};
+use haul_core::{Delta, Entry, Error, ErrorKind, Outcome, PageHashes, SLICE_LEN, SinkOptions, Slice};
 
 use super::bench::{Bench, need, offer};
 use super::case::{Case, cases};
@@ -17,8 +17,11 @@ const PAGES: usize = SLICE_LEN as usize / PAGE_LEN;
 /// A page that the destination has with other content.
 const CHANGED: usize = 3;
 
-pub(super) const SOURCE_CASES: &[Case] =
-    cases![a_source_with_delta_omits_known_pages, a_source_with_local_files_opens_them];
+pub(super) const SOURCE_CASES: &[Case] = cases![
+    a_source_with_delta_omits_known_pages,
+    a_source_with_local_files_opens_them,
+    a_source_that_removes_spares_what_changed,
+];
 
 pub(super) const SINK_CASES: &[Case] =
     cases![a_sink_with_delta_hashes_existing_pages, a_sink_that_does_not_fetch_returns_the_callback];
@@ -63,6 +66,26 @@ fn a_source_with_local_files_opens_them(bench: &Bench) {
         file.unwrap().read_to_end(&mut found).unwrap();
         assert!(found == bytes("small", 1000));
     }
+}
+
+fn a_source_that_removes_spares_what_changed(bench: &Bench) {
+    bench.put_files(&[("same", 1000), ("dir/same", 10), ("longer", 10)]);
+    let source = bench.source();
+    if !source.caps().removes {
+        assert!(source.remove_unchanged(&[]).is_err());
+        return;
+    }
+    let seen = |name| Entry::clone(&bench.seen(&*source, name));
+    let entries = ["same", "dir/same", "longer", "dir"].map(seen);
+    bench.put(&bench.file("longer", 11));
+    assert_eq!(source.remove_unchanged(&[]).unwrap(), [], "it may remove");
+    let removed = source.remove_unchanged(&entries).unwrap();
+    let kinds: Vec<_> = removed.iter().map(|one| one.as_ref().err().map(Error::kind)).collect();
+    let changed = Some(ErrorKind::SourceChanged);
+    assert_eq!(kinds, [None, None, changed, changed], "{removed:?}");
+    assert!(bench.is_missing("same") && bench.is_missing("dir/same"));
+    assert_eq!(bench.content("longer"), bytes("longer", 11));
+    assert_eq!(source.remove_unchanged(&entries[..2]).unwrap(), [Ok(()), Ok(())], "again");
 }
 
 fn a_sink_with_delta_hashes_existing_pages(bench: &Bench) {

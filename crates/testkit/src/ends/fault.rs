@@ -31,6 +31,8 @@ pub enum Call {
     Read,
     /// [`Source::digest`].
     Digest,
+    /// [`Source::remove_unchanged`].
+    RemoveSource,
     /// [`Sink::offer`].
     Offer,
     /// [`Sink::write`].
@@ -251,6 +253,10 @@ impl Source for FaultySource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.faults.each(Call::Digest, paths.len(), || self.source.digest(paths))
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        self.faults.each(Call::RemoveSource, entries.len(), || self.source.remove_unchanged(entries))
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -126,6 +126,8 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|(root, entry, slices)| Request::PageHashes { root, entry, slices }),
         (any::<u32>(), vec(offer, 0..10)).prop_map(|(root, offers)| Request::Offer { root, offers }),
         (any::<u32>(), vec(path(), 0..20)).prop_map(|(root, paths)| Request::Remove { root, paths }),
+        (any::<u32>(), vec(entry(), 0..5))
+            .prop_map(|(root, entries)| Request::RemoveUnchanged { root, entries }),
         (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(scan, part, acked)| Request::ScanNext {
             scan,
             part,

@@ -164,6 +164,7 @@ pub(super) fn requests() -> Vec<Request> {
             compress: Compress::Always(Method::Lz4),
         },
         Request::Digest { root: 9, paths: paths.clone() },
+        Request::RemoveUnchanged { root: 9, entries: vec![entry("a/b", EntryKind::File)] },
         Request::Offer { root: 10, offers: vec![offer] },
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: None },
         Request::Write { root: 11, batch: Arc::new(batch()), slices: read(), packing: PACKING },

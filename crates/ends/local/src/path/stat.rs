@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use haul_core::Timestamp;
 use haul_core::entry::Identity;
+use haul_core::policy::Kind;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
 
 use super::at::At;
@@ -47,6 +48,11 @@ pub(crate) fn statx_now(file: impl AsFd) -> rustix::io::Result<Statx> {
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())
 }
 
+/// The metadata of an open file as its server has it now.
+pub(crate) fn statx_fresh(file: impl AsFd) -> rustix::io::Result<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC, wanted())
+}
+
 fn wanted() -> StatxFlags {
     StatxFlags::BASIC_STATS
 }
@@ -69,6 +75,20 @@ pub(crate) fn path_of(held: &impl AsRawFd) -> String {
 /// The file type.
 pub(crate) fn kind(stat: &Statx) -> FileType {
     FileType::from_raw_mode(stat.stx_mode.into())
+}
+
+/// The kind of entry; `None` if the file system does not say.
+pub(crate) fn policy_kind(stat: &Statx) -> Option<Kind> {
+    Some(match kind(stat) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Dir,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        FileType::Unknown => return None,
+    })
 }
 
 pub(crate) fn is_dir(stat: &Statx) -> bool {

@@ -20,16 +20,7 @@ struct LocalEntry<'a> {
 
 impl Existing for LocalEntry<'_> {
     fn kind(&self) -> Option<Kind> {
-        Some(match stat::kind(self.now) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Dir,
-            FileType::Symlink => Kind::Symlink,
-            FileType::Fifo => Kind::Fifo,
-            FileType::Socket => Kind::Socket,
-            FileType::CharacterDevice => Kind::CharDevice,
-            FileType::BlockDevice => Kind::BlockDevice,
-            FileType::Unknown => return None,
-        })
+        stat::policy_kind(self.now)
     }
 
     fn size(&self) -> Option<u64> {

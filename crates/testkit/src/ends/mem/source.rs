@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haul_core::digest::{SLICE_LEN, SliceHasher};
 use haul_core::report::Failure;
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, Error, ErrorKind, Extent, RelPath, Result, ScanBatch,
     ScanOptions, Side, Slice, SliceData, Source, SourceCaps, filter,
@@ -101,7 +101,7 @@ fn read(state: &State, entry: &Entry, slice: Slice) -> Result<(SliceData, Vec<u8
 impl Source for MemSource {
     fn caps(&self) -> SourceCaps {
         const { assert!(SLICE_LEN.is_multiple_of(BLOCK as u64), "a block is in one slice") };
-        SourceCaps { parts: true, ..SourceCaps::default() }
+        SourceCaps { parts: true, removes: true, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -149,5 +149,18 @@ impl Source for MemSource {
             inode.map(|inode| Digest::of(&inode.content)).ok_or_else(|| missing("hash", path))
         };
         Ok(paths.iter().map(digest).collect())
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        let mut state = self.tree.state();
+        let mut remove = |entry: &Entry| {
+            let Some(now) = state.entry(&entry.path) else { return Ok(()) };
+            if now.kind != entry.kind || now.is_dir() || now.identity() != entry.identity() {
+                return Err(changed_since_copied().on(entry.path.as_bytes()));
+            }
+            state.remove(&entry.path);
+            Ok(())
+        };
+        Ok(entries.iter().map(&mut remove).collect())
     }
 }
