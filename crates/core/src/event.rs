@@ -70,6 +70,8 @@ pub enum Action {
     Removed,
     /// A file was up to date. Reported only if the caller asked for digests.
     Same,
+    /// The entry was removed at the source, after it was copied.
+    RemovedAtSource,
 }
 
 /// The content of a file at the destination, as far as this run knows it.

@@ -18,7 +18,8 @@ pub struct HungOperation {
 }
 
 /// The counts of a run. Every entry that the scan found is in exactly one of `copied`, `made`, `updated`, `same`,
-/// `left`, `linked` and `failed`, unless the run was interrupted before it.
+/// `left`, `linked` and `failed`, unless the run was interrupted before it. An entry that could not be
+/// removed at the source after it was copied is in `failed` too ([`Report::kept`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Totals {
@@ -57,6 +58,8 @@ pub struct Totals {
     pub left: u64,
     /// Entries that were deleted at the destination.
     pub removed: u64,
+    /// Entries that were removed at the source, after they were copied.
+    pub removed_at_source: u64,
     /// Entries that failed, each reported by name.
     pub failed: u64,
     /// Slices that were sent again, because they did not verify, could not be read, or their connection was lost.
@@ -117,6 +120,8 @@ pub struct Report {
     pub corrupt: u64,
     /// Why a requested deletion was not done, if so.
     pub not_removed: Option<String>,
+    /// Entries that were copied, and then could not be removed at the source.
+    pub kept: u64,
     /// Whether the deletion was refused because the command is probably a mistake; the exit code is that of a usage
     /// error.
     pub refused: bool,
@@ -176,6 +181,7 @@ impl Totals {
         self.same_bytes += other.same_bytes;
         self.left += other.left;
         self.removed += other.removed;
+        self.removed_at_source += other.removed_at_source;
         self.failed += other.failed;
         self.resent += other.resent;
     }

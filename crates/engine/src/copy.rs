@@ -63,7 +63,12 @@ fn copy_part(
     }
     if meter.fatal().is_none() {
         match run.sink.finish() {
-            Ok(finished) => report.notes.extend(finished.notes),
+            Ok(finished) => {
+                report.notes.extend(finished.notes);
+                if let Some(confirmed) = &run.confirmed {
+                    confirmed.set_durable();
+                }
+            }
             Err(error) => meter.abort(error),
         }
     }

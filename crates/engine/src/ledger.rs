@@ -9,6 +9,7 @@ use crossbeam_channel::Sender;
 use haul_core::event::{Action, Content};
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
 
+use crate::confirmed::Proof;
 use crate::flusher::Recheck;
 use crate::hung::HungWatch;
 use crate::queue::is_large;
@@ -171,6 +172,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             return;
         }
         run.meter.totals().copied(entry.len);
+        run.confirm(entry, Proof::Sent);
         let action = if run.open.take_replacing(&entry.path) { Action::Replaced } else { Action::Copied };
         let content = digest.map_or(Content::Unknown, Content::Digest);
         run.meter.file(action, &entry.path, entry.len, content);

@@ -4,6 +4,7 @@ use haul_core::event::{Action, Content};
 use haul_core::{Answer, Error, HardLink, Result, Side};
 
 use crate::chunks::chunks;
+use crate::confirmed::Proof;
 use crate::hard_links::list_error;
 use crate::run::Run;
 
@@ -58,6 +59,7 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
             if run.digests {
                 run.meter.file(Action::Same, path, len, content);
             }
+            run.confirm_link(&link.entry, &link.to, Proof::Claimed);
         }
         Ok(Answer::Left(_)) => {
             run.meter.totals().left += 1;
@@ -65,6 +67,7 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
         }
         Ok(_) => {
             run.meter.totals().linked += 1;
+            run.confirm_link(&link.entry, &link.to, Proof::Sent);
             run.meter.file(Action::Linked, path, len, content);
         }
     }

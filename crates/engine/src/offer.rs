@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use haul_core::event::{Action, Content};
 use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
+use crate::confirmed::Proof;
 use crate::queue::is_large;
 use crate::run::Run;
 
@@ -78,6 +79,10 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
             }
             // A new file needs no digest; an existing file may be unchanged.
             Ok(Answer::Need { new: false, .. }) if run.checksum => undecided.push(offer),
+            // Not on the word of the sink alone.
+            Ok(Answer::Same | Answer::Updated) if run.confirmed.is_some() && offer.entry.is_file() => {
+                undecided.push(offer);
+            }
             Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
             other => settle(run, &offer, other),
         }
@@ -193,6 +198,7 @@ pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
         Action::Made
     };
     drop(totals);
+    run.confirm(entry, Proof::Sent);
     run.meter.entry(action, &entry.path, entry.len);
 }
 
@@ -203,6 +209,11 @@ fn copy_action(new: bool) -> Action {
 /// Counts an entry of which no content is sent.
 fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     let entry = &*offer.entry;
+    match &answer {
+        Ok(Answer::Same | Answer::Updated) => run.confirm(entry, Proof::Compared),
+        Ok(Answer::Made) => run.confirm(entry, Proof::Sent),
+        Ok(Answer::Left(_) | Answer::Need { .. }) | Err(_) => {}
+    }
     let mut totals = run.meter.totals();
     let action = match answer {
         Err(error) => {
@@ -262,6 +273,7 @@ fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
     match cloned {
         Ok(Some(_)) => {
             run.meter.totals().copied(entry.len);
+            run.confirm(entry, Proof::Sent);
             run.meter.entry(copy_action(file.new), &entry.path, entry.len);
             true
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haul_core::{RelPath, Result, ScanOptions, Sink, Source};
 
+use crate::confirmed::ConfirmedEntries;
 use crate::trust::Trust;
 
 /// One source and its destination.
@@ -64,6 +65,9 @@ pub struct CopyOptions {
     /// Report the digest of each file that the destination has after the copy: read each file instead of cloning it, and
     /// report up-to-date files too. Requires `checksum`.
     pub digests: bool,
+    /// Collect the entries that the destination has after the copy, so that [`crate::remove_sources`] can remove them at
+    /// the source. `checksum` must be set.
+    pub confirmed: Option<Arc<ConfirmedEntries>>,
     /// Report what a run would do, and change nothing. The sinks must have been opened with the same option.
     pub dry_run: bool,
     /// Delete extraneous entries after the copy.

@@ -1,5 +1,6 @@
 //! The state that all threads of one pass of a copy share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, 
 use haul_threads::caught;
 
 use crate::cancel::Cancel;
+use crate::confirmed::{ConfirmedEntries, Proof};
 use crate::deferred::Deferred;
 use crate::delete_guard::DeleteGuard;
 use crate::disk_full::{DiskFullGate, Pass};
@@ -49,6 +51,8 @@ pub(crate) struct Run<'a> {
     pub(crate) trust: TrustFilter,
     /// Entries that wait for a directory to be emptied; `None` in a pass that no deletion follows.
     pub(crate) deferred: Option<Deferred>,
+    /// Collects what the destination has, in a run that removes it at the source.
+    pub(crate) confirmed: Option<Arc<ConfirmedEntries>>,
     pub(crate) timeout: Duration,
     pub(crate) checksum: bool,
     /// The caller wants the digest of every file.
@@ -98,6 +102,7 @@ impl<'a> Run<'a> {
             guard: DeleteGuard::new(options.delete, part.view.as_deref()),
             trust: TrustFilter::new(options.trust),
             deferred: (options.delete.is_some() && part.view.is_some()).then(Deferred::default),
+            confirmed: options.confirmed.clone(),
             timeout: options.timeout,
             checksum: options.checksum,
             digests: options.digests,
@@ -214,6 +219,20 @@ impl<'a> Run<'a> {
             self.meter.entry(Action::Left, &path, len);
         }
         admitted
+    }
+
+    /// The destination has the entry.
+    pub(crate) fn confirm(&self, entry: &Entry, proof: Proof) {
+        if let Some(confirmed) = &self.confirmed {
+            confirmed.add(entry, proof).unwrap_or_else(|error| self.abort(error));
+        }
+    }
+
+    /// The destination has the entry as a further name of the one at `to`.
+    pub(crate) fn confirm_link(&self, entry: &Entry, to: &RelPath, proof: Proof) {
+        if let Some(confirmed) = &self.confirmed {
+            confirmed.add_link(entry, to, proof).unwrap_or_else(|error| self.abort(error));
+        }
     }
 
     /// Waits while the destination is full. `false` if the run has ended.

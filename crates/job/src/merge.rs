@@ -4,14 +4,25 @@ use haul_core::{MetaNote, Report, Totals};
 
 /// Adds the report of one part, without its time: the time of the whole is measured separately.
 pub(crate) fn merge(whole: &mut Report, part: Report) {
-    let Report { totals, notes, left_out, fatal, interrupted, corrupt, not_removed, refused, seconds: _ } =
-        part;
+    let Report {
+        totals,
+        notes,
+        left_out,
+        fatal,
+        interrupted,
+        corrupt,
+        not_removed,
+        kept,
+        refused,
+        seconds: _,
+    } = part;
     whole.totals.add(&totals);
     add_notes(&mut whole.notes, notes);
     add_notes(&mut whole.left_out, left_out);
     whole.fatal = whole.fatal.take().or(fatal);
     whole.interrupted |= interrupted;
     whole.corrupt += corrupt;
+    whole.kept += kept;
     whole.refused |= refused;
     whole.not_removed = whole.not_removed.take().or(not_removed);
 }

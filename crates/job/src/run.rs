@@ -7,7 +7,9 @@ use haul_core::{
     Compare, Error, ErrorKind, Location, Pace, Place, Report, Result, ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
-use haul_engine::{Cancel, CopyOptions, Delete, OnFull, OtherSource, Part, RateController};
+use haul_engine::{
+    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, OnFull, OtherSource, Part, RateController,
+};
 
 use super::delta::DeltaPlan;
 use super::ends::{Ends, Note};
@@ -21,6 +23,7 @@ use super::observer::Observer;
 use super::part::PartReporter;
 use super::place::source_place;
 use super::plan::{Paths, PlannedCopy, Planner};
+use super::remove_sources::{CopiedPart, RemoveSources, check_ends, refuse_one_tree};
 use super::requests::RequestCounts;
 use super::trust::TrustRequest;
 
@@ -46,6 +49,8 @@ pub struct Request {
     pub index: Option<IndexRequest>,
     /// Delete what the source lacks.
     pub delete: Option<Delete>,
+    /// Remove the entries of the sources that were copied.
+    pub remove_sources: Option<RemoveSources>,
 }
 
 /// A request whose source, index and mount point were checked, before anything was changed or connected.
@@ -139,6 +144,7 @@ impl CopyJob {
             pace,
             report: Report::default(),
             expected: None,
+            copied: Vec::new(),
         };
         let retry = runner.plan_and_copy(paths);
         let fatal = runner.report.fatal.take();
@@ -172,6 +178,8 @@ struct Runner<'a> {
     report: Report,
     /// In a dry run, requests to stores that were not made.
     expected: Option<RequestCounts>,
+    /// The parts whose entries are removed at the source.
+    copied: Vec<CopiedPart>,
 }
 
 impl Runner<'_> {
@@ -205,9 +213,10 @@ impl Runner<'_> {
 
     fn copy_all(&mut self, planned: Vec<PlannedCopy>) -> Result<()> {
         let count = planned.len();
+        let confirmed = planned.iter().map(|part| self.prepare_removal(part)).collect::<Result<Vec<_>>>()?;
         let all: Vec<(Place, Arc<dyn Source>)> =
             planned.iter().map(|part| (part.place.clone(), Arc::clone(&part.source))).collect();
-        for (at, part) in planned.into_iter().enumerate() {
+        for (at, (part, confirmed)) in planned.into_iter().zip(confirmed).enumerate() {
             let others =
                 all.iter().enumerate().filter(|(other, (place, _))| *other != at && *place == part.place);
             let rivals = others
@@ -222,13 +231,94 @@ impl Runner<'_> {
             if self.report.fatal.is_some() || self.report.interrupted {
                 break;
             }
-            self.copy(part, rivals, at + 1 == count)?;
+            self.copy(part, rivals, confirmed, at + 1 == count)?;
+        }
+        self.remove_sources()
+    }
+
+    /// Removes what was copied from the sources, if the whole run came to its end.
+    fn remove_sources(&mut self) -> Result<()> {
+        let copied = std::mem::take(&mut self.copied);
+        let Some(options) = self.request.remove_sources else { return Ok(()) };
+        if self.report.fatal.is_some() || self.report.interrupted {
+            return Ok(());
+        }
+        if options.strict && !self.report.notes.is_empty() {
+            let why = "no source file was removed, because not all metadata could be set at the destination";
+            self.report.not_removed = Some(why.to_owned());
+            return Ok(());
+        }
+        for part in copied {
+            let CopiedPart { source, at, place, entries, root_name, listed } = part;
+            let dry_run = self.sink.dry_run;
+            let bill = if dry_run { self.ends.bill(&at, &self.request.destination) } else { None };
+            let view = if dry_run { None } else { Some(self.ends.view(&self.request.destination, &place)?) };
+            let reporter = PartReporter {
+                observer: self.observer,
+                root_name: &root_name,
+                before: self.report.totals,
+                last: true,
+                listed,
+                pace: None,
+                bill: bill.as_ref(),
+            };
+            let copied = Copied { source, view, entries };
+            merge(&mut self.report, haul_engine::remove_sources(&copied, &reporter, self.cancel));
+            if let Some(bill) = bill {
+                self.expected.get_or_insert_default().add_cost(bill.cost());
+            }
+            if self.report.fatal.is_some() || self.report.interrupted {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn copy(&mut self, part: PlannedCopy, rivals: Vec<OtherSource>, last: bool) -> Result<()> {
+    /// Checks that files may be removed at the source of a part. Returns the list of those that were copied.
+    fn prepare_removal(&mut self, part: &PlannedCopy) -> Result<Option<Arc<ConfirmedEntries>>> {
+        if self.request.remove_sources.is_none() {
+            return Ok(None);
+        }
+        let destination = &self.request.destination;
+        let is_local = matches!(destination, Location::Local(_) | Location::Object(_));
+        if !is_local && !self.ends.is_peer(destination)? {
+            // Nothing of haul's checks what arrives there.
+            self.sink.verify_disk = true;
+        }
+        let source = (&part.at, &source_place(&part.at));
+        let sink = self.ends.sink_of(source, destination, &part.place, &self.sink)?;
+        check_ends(&*part.source, &*sink)?;
+        let mut has_inodes = |end: &Location| match end {
+            Location::Local(_) => Ok(true),
+            Location::Ssh { .. } => self.ends.is_peer(end),
+            Location::Sftp { .. } | Location::Object(_) => Ok(false),
+        };
+        let told_by_inodes = has_inodes(&part.at)? && has_inodes(destination)?;
+        if !self.sink.dry_run && !told_by_inodes {
+            let open = &mut || self.ends.sink_of(source, destination, &part.place, &self.sink);
+            refuse_one_tree(&*part.source, open)?;
+        }
+        Ok(Some(Arc::default()))
+    }
+
+    fn copy(
+        &mut self,
+        part: PlannedCopy,
+        rivals: Vec<OtherSource>,
+        confirmed: Option<Arc<ConfirmedEntries>>,
+        last: bool,
+    ) -> Result<()> {
         self.check_in_place()?;
+        if let Some(entries) = &confirmed {
+            self.copied.push(CopiedPart {
+                source: Arc::clone(&part.source),
+                at: part.at.clone(),
+                place: part.place.clone(),
+                entries: Arc::clone(entries),
+                root_name: part.root_name.clone(),
+                listed: part.paths.is_some(),
+            });
+        }
         let destination = &self.request.destination;
         let from = (&part.at, &source_place(&part.at));
         let sink = self.ends.sink_of(from, destination, &part.place, &self.sink)?;
@@ -254,6 +344,7 @@ impl Runner<'_> {
             files_from: part.paths,
             checksum: self.sink.compare == Compare::Checksum,
             digests: self.request.digests,
+            confirmed,
             dry_run: self.sink.dry_run,
             delta: self.delta.compares,
             in_place: self.sink.in_place,

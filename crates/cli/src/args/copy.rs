@@ -12,6 +12,7 @@ Examples:
   haul copy db1:/var/lib/mysql/ /var/lib/mysql/
   haul copy --exclude '*.tmp' --exclude /cache/ project nas:backup/
   haul copy -e 'ssh -p 2222' --streams 16 /data/ me@far.example:/data/
+  haul mv /data/done/ nas:/archive/    # copy, verify, remove the source files
   find . -newer stamp -print0 | haul copy -0 --files-from - . host:/srv/in/
 
 After an interruption or a failure, run the same command again to resume.";
@@ -41,6 +42,14 @@ pub(crate) struct CopyArgs {
     /// ignored. Paths are kept: `a/b` is copied to DST/a/b, whether SRC ends in a slash or not.
     #[arg(long, value_name = "FILE", help_heading = "Filters")]
     pub(crate) files_from: Option<OsString>,
+    /// Remove each file at SRC once DST has it, synced and verified (`haul mv` does the same)
+    ///
+    /// haul removes files, links and special files after the whole copy is synced at DST; directories stay, as with
+    /// rsync. A file that DST had already is removed only after its content was compared: this option implies
+    /// --checksum. A file that failed, was skipped by an option or changed since it was copied stays; the last is an
+    /// error. After an interruption run the same command again. With -n, haul lists what it would remove.
+    #[arg(long, help_heading = "Deletion")]
+    pub(crate) remove_source_files: bool,
 }
 
 /// Mirror SRC to DST: copy, then delete what SRC lacks

@@ -81,7 +81,10 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         return Err(Refused::Line(line.to_owned()));
     }
     let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words)? };
-    let cli = parsed.map_err(|error| refused(error, &words))?;
+    let mut cli = parsed.map_err(|error| refused(error, &words))?;
+    if let cli::Command::Copy(args) = &mut cli.command {
+        args.remove_source_files |= foreign::moves(typed(&words));
+    }
     match words.get(1).and_then(|typed| unlike(typed.to_str()?, &cli.command)) {
         Some(line) => Err(Refused::Line(line.to_owned())),
         None => Ok(cli),

@@ -317,7 +317,6 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("--link-dest=x", "earlier copy"),
         ("--trust-sender", "checks all that another host sends"),
         ("--delay-updates", "renames each file"),
-        ("--remove-source-files", "never deletes at the source"),
         ("--no-links", "always keeps"),
         ("--contimeout=3", "--timeout"),
         ("-i", "-e 'ssh -i KEY'"),

@@ -1,6 +1,7 @@
 //! `haul copy`.
 
 use haul_core::{Error, Result};
+use haul_job::RemoveSources;
 
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::CopyArgs;
@@ -13,7 +14,7 @@ use crate::settings::{one_stdin, usage};
 /// # Errors
 /// Those of [`run_transfer`].
 pub(super) fn run(args: CopyArgs) -> Result<Exit> {
-    let CopyArgs { ends, transfer, files_from } = args;
+    let CopyArgs { ends, transfer, files_from, remove_source_files } = args;
     let [sources @ .., destination] = ends.as_slice() else { return Err(no_destination()) };
     if sources.is_empty() {
         return Err(no_destination());
@@ -30,6 +31,7 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         files_from,
         args: &transfer,
         delete: None,
+        remove_sources: remove_source_files.then_some(RemoveSources { strict: transfer.strict }),
     })
 }
 

@@ -30,5 +30,6 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         files_from: None,
         args: &transfer,
         delete: Some(Delete { max: max_delete, ignore_errors, force: force_delete }),
+        remove_sources: None,
     })
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use haul_core::Result;
+use haul_core::{Compare, Result};
 use haul_engine::{Cancel, Delete};
-use haul_job::{CopyJob, IndexRequest, Observer, Outcome, Request};
+use haul_job::{CopyJob, IndexRequest, Observer, Outcome, RemoveSources, Request};
 
 use super::output::transfer_settings;
 use crate::args::TransferArgs;
@@ -34,6 +34,8 @@ pub(super) struct Transfer<'a> {
     pub(super) args: &'a TransferArgs,
     /// What `sync` deletes.
     pub(super) delete: Option<Delete>,
+    /// Whether `copy` removes the source files.
+    pub(super) remove_sources: Option<RemoveSources>,
 }
 
 /// Runs a `copy` or `sync`.
@@ -85,7 +87,11 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
     let args = transfer.args;
     let sources = transfer.sources.iter().map(|source| parse_location(source)).collect::<Result<_>>()?;
     let destination = parse_location(transfer.destination)?;
-    let TransferSettings { scan, sink, trust } = TransferSettings::resolve(args)?;
+    let TransferSettings { scan, mut sink, trust } = TransferSettings::resolve(args)?;
+    if transfer.remove_sources.is_some() {
+        refuse_unproved(args)?;
+        sink.compare = Compare::Checksum;
+    }
     let index = args.index.index.clone();
     Ok(Request {
         sources,
@@ -98,7 +104,22 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
         delete: transfer.delete,
         digests: args.manifest.is_some(),
+        remove_sources: transfer.remove_sources,
     })
+}
+
+/// Refuses options with which a file may be at the destination without proof. `mv` is no option, so the definition of
+/// the command line does not find them.
+fn refuse_unproved(args: &TransferArgs) -> Result<()> {
+    let refused = [
+        (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
+        (args.size_only, "--size-only", "it removes only files whose content was compared"),
+        (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
+    ];
+    match refused.into_iter().find(|(given, ..)| *given) {
+        Some((_, option, why)) => Err(usage("move with", format!("{why}: omit {option}")).on(option)),
+        None => Ok(()),
+    }
 }
 
 fn summary(command: Command, outcome: Outcome) -> Summary {

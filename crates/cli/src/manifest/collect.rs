@@ -108,7 +108,7 @@ impl Manifest {
     pub(crate) fn add(&self, action: Action, name: &[u8], content: Content<'_>) {
         let mut collected = self.collected.lock();
         let pushed = match (action, content) {
-            (Action::Made | Action::Left | Action::Removed, _) => Ok(()),
+            (Action::Made | Action::Left | Action::Removed | Action::RemovedAtSource, _) => Ok(()),
             (_, Content::Digest(digest)) => {
                 collected.next += 1;
                 let file = File { name: name.to_vec(), at: collected.next, digest: digest.0 };
@@ -245,6 +245,7 @@ mod tests {
         manifest.add(Action::Made, b"dir", Content::Unknown);
         manifest.add(Action::Updated, b"dir", Content::Unknown);
         manifest.add(Action::Removed, b"gone", Content::Unknown);
+        manifest.add(Action::RemovedAtSource, b"c", Content::Unknown);
         assert_eq!(std::fs::read(&file).unwrap(), b"old");
         let written = manifest.write(true).unwrap();
         assert_eq!(written, Written { file: file.clone(), files: 5, without_digest: 3, signed: false });

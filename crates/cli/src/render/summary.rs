@@ -155,7 +155,11 @@ impl Summary {
         let Totals { found, copied, made, updated, same, left, linked, failed, .. } = self.report.totals;
         let copies = matches!(self.command, Command::Copy | Command::Sync);
         let ended = copies && !self.report.interrupted && self.report.fatal.is_none();
-        if ended { found.saturating_sub(copied + made + updated + same + left + linked + failed) } else { 0 }
+        if ended {
+            (found + self.report.kept).saturating_sub(copied + made + updated + same + left + linked + failed)
+        } else {
+            0
+        }
     }
 
     /// Whether the run did anything before it ended.
@@ -177,7 +181,8 @@ impl Summary {
         let seconds = self.report.seconds;
         let files = count(copied, "file", "files");
         let nothing_sent = copied == 0 && sent_bytes == 0 && totals.failed == 0;
-        let all_up_to_date = !self.dry_run && nothing_sent && totals.same > 0;
+        let all_up_to_date =
+            !self.dry_run && nothing_sent && totals.same > 0 && totals.removed_at_source == 0;
         if all_up_to_date {
             let (same, time) = (entries(totals.same), duration(seconds));
             lines.push(format!("up to date: {same} ({}), checked in {time}", bytes(totals.same_bytes)));
@@ -215,6 +220,7 @@ impl Summary {
             (totals.linked, format!("{would}hard-linked")),
             (totals.updated, format!("{would}updated (metadata only)")),
             (totals.removed, format!("{would}removed")),
+            (totals.removed_at_source, format!("{would}removed at the source")),
             (totals.left, "skipped by an option".to_owned()),
             (totals.excluded, "excluded".to_owned()),
         ] {

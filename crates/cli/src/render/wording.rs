@@ -45,6 +45,7 @@ pub(super) fn done(action: Action) -> &'static str {
         Action::Left => "skipped",
         Action::Removed => "removed",
         Action::Same => "unchanged",
+        Action::RemovedAtSource => "removed at the source",
     }
 }
 
@@ -59,6 +60,7 @@ pub(super) fn planned(action: Action) -> &'static str {
         Action::Left => "skip",
         Action::Removed => "remove",
         Action::Same => "keep",
+        Action::RemovedAtSource => "remove at the source",
     }
 }
 

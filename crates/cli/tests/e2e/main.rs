@@ -53,6 +53,7 @@ mod memory;
 mod messages;
 mod mistakes;
 mod modes;
+mod moves;
 mod no_haul;
 mod not_stores;
 mod objtrees;
@@ -227,6 +228,7 @@ fn main() -> ExitCode {
         deeptrees::cases(),
         descriptors::cases(),
         modes::cases(),
+        moves::cases(),
         trust::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

@@ -65,7 +65,7 @@ fn words_of_other_tools_end_with_2_and_one_line() {
         ("sync", "-L", "symbolic links"),
         ("copy", "--trust-sender", "omit it"),
         ("cp", "--flatten", "keeps paths"),
-        ("mv", "-r", "haul copy"),
+        ("moveto", "-r", "haul mv"),
     ] {
         let run = scene.haul(command).arg(word).arg(slash(source.path())).arg(scene.join("dst")).finish();
         let run = run.expect_code(2);

@@ -71,6 +71,12 @@ impl Bill {
                 state.removed += 1;
                 Cost::default()
             }
+            // The object and its sidecar are looked at before, and so is the one at the destination.
+            Action::RemovedAtSource => {
+                let (from, to) = (self.source.is_some(), self.destination.is_some());
+                let get = 2 * u64::from(from) + u64::from(to);
+                Cost { get, delete: u64::from(from), ..Cost::default() }
+            }
             Action::Left | Action::Same => Cost::default(),
         };
         state.cost.add(cost);

@@ -23,6 +23,7 @@ pub(super) enum Call {
     Discard,
     Link,
     Remove,
+    RemoveSource,
     Finish,
 }
 

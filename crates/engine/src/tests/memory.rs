@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use haul_core::digest::slice_count;
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::sync::Mutex;
 use haul_core::{
     Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Failure,
@@ -73,11 +73,13 @@ pub(super) struct MemorySource {
     pub(super) from_index: AtomicBool,
     /// Files can be opened for cloning.
     pub(super) can_clone: AtomicBool,
+    /// Entries that are put there before the first removal.
+    pub(super) changed_before_removal: Mutex<Vec<Entry>>,
 }
 
 impl Source for MemorySource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { delta: true, local_files: true, ..SourceCaps::default() }
+        SourceCaps { delta: true, local_files: true, removes: true, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -134,6 +136,22 @@ impl Source for MemorySource {
         Ok(paths.iter().map(hash).collect())
     }
 
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        let mut tree = self.tree.lock();
+        for changed in self.changed_before_removal.lock().drain(..) {
+            tree.insert(changed.path.clone(), changed);
+        }
+        let mut remove = |entry: &Entry| {
+            self.faults.meet(Call::RemoveSource, &entry.path)?;
+            if tree.get(&entry.path).is_some_and(|now| now.identity() != entry.identity()) {
+                return Err(changed_since_copied());
+            }
+            tree.remove(&entry.path);
+            Ok(())
+        };
+        Ok(entries.iter().map(&mut remove).collect())
+    }
+
     fn local_file(&self, _: &Entry) -> Option<Result<File>> {
         let open = || File::open("/dev/null").map_err(|e| Error::io(Side::Source, "open", &e));
         self.can_clone.load(Ordering::Relaxed).then(open)
@@ -147,6 +165,8 @@ pub(super) struct MemorySink {
     pub(super) faults: Arc<Faults>,
     pub(super) dry_run: bool,
     pub(super) ignore_existing: bool,
+    /// Without a digest no file is up to date.
+    pub(super) checksum: AtomicBool,
     pub(super) staged: Mutex<HashMap<RelPath, BTreeSet<u32>>>,
     /// The number of commits that are never reported.
     pub(super) silent_commits: AtomicU32,
@@ -175,7 +195,8 @@ impl MemorySink {
             return Ok(Answer::Left(haul_core::sink::Left::Exists));
         }
         let same_content = old.as_ref().is_some_and(|old| {
-            let as_told = offer.digest.is_none_or(|told| told == digest(old));
+            let not_told = !entry.is_file() || !self.checksum.load(Ordering::Relaxed);
+            let as_told = offer.digest.map_or(not_told, |told| told == digest(old));
             old.kind == entry.kind && old.len == entry.len && old.mtime == entry.mtime && as_told
         });
         if same_content {

@@ -9,6 +9,7 @@ mod faults;
 mod inspect;
 mod links;
 mod memory;
+mod moves;
 mod options;
 mod panics;
 mod retries;

@@ -122,6 +122,7 @@ pub(super) fn options() -> CopyOptions {
         files_from: None,
         checksum: false,
         digests: false,
+        confirmed: None,
         dry_run: false,
         delete: None,
         delta: false,

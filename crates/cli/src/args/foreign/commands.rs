@@ -1,8 +1,19 @@
 //! Commands of other tools.
 
 /// Other names of commands of haul.
-pub(crate) const ALIASES: &[(&str, &str)] =
-    &[("cp", "copy"), ("check", "verify"), ("cat", "get"), ("mirror", "sync")];
+pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("cp", "copy"),
+    ("mv", "copy"),
+    ("move", "copy"),
+    ("check", "verify"),
+    ("cat", "get"),
+    ("mirror", "sync"),
+];
+
+/// Whether a command is `copy --remove-source-files`.
+pub(crate) fn moves(typed: &str) -> bool {
+    matches!(typed, "mv" | "move")
+}
 
 /// Commands that haul refuses, and what to run instead.
 pub(super) const COMMANDS: &[(&[&str], &str)] = &[
@@ -13,8 +24,8 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
         "haul takes the options of that tool, not its name: use `haul copy SRC DST`",
     ),
     (
-        &["mv", "move", "moveto", "rename"],
-        "haul does not move: run `haul copy SRC DST` and `haul verify SRC DST`, then delete SRC",
+        &["moveto", "rename"],
+        "use `haul mv SRC DST`, which copies, verifies and then removes the source files",
     ),
     (&["cmp", "diff", "compare", "cryptcheck"], "use `haul verify SRC DST`"),
     (&["download", "head", "select"], "use `haul get SRC`"),

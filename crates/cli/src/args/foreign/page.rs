@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::behind::BEHIND;
-use super::commands::{ALIASES, COMMANDS};
+use super::commands::{ALIASES, COMMANDS, moves};
 use super::lookup::words;
 use super::word::{Tool, Verdict};
 
@@ -48,7 +48,8 @@ fn tables() -> String {
     }
     text.push_str("\n## Commands\n\n| command | with haul |\n|---|---|\n");
     for (alias, name) in ALIASES {
-        let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}` |");
+        let option = if moves(alias) { " --remove-source-files" } else { "" };
+        let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}{option}` |");
     }
     for (names, advice) in COMMANDS {
         let _ = writeln!(text, "| `{}` | {advice} |", names.join("` `"));

@@ -77,7 +77,7 @@ pub(super) const WORDS: &[Word] = &[
         &["/MOV", "/MOVE"],
         TOOL,
         TREES,
-        Hint("haul never deletes at the source: run `haul verify SRC DST`, then delete it yourself"),
+        Hint("use `haul mv SRC DST`, which removes the files and leaves the directories"),
     ),
     word(&["/IPG"], TOOL, TREES, Hint("use --bwlimit RATE")),
     word(&["/RH", "/PF"], TOOL, TREES, Hint("use a schedule, as in --bwlimit '08:00,10M 19:00,off'")),

@@ -47,6 +47,7 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--dry-run", "-n"], &[Rsync, Rclone], &["verify"], Default),
     word(&["--devices"], &[Rsync], &["verify"], Default),
     word(&["--ignore-non-existing"], &[Rsync], TREES, Same("--existing")),
+    word(&["--remove-sent-files"], &[Rsync], &["copy"], Same("--remove-source-files")),
     word(
         &["--del", "--delete-before", "--delete-during", "--delete-delay", "--delete-after"],
         &[Rsync, Rclone],

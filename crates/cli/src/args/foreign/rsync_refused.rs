@@ -188,8 +188,10 @@ pub(super) const WORDS: &[Word] = &[
     word(
         &["--remove-source-files", "--remove-sent-files"],
         &[Rsync],
-        TREES,
-        Hint("haul never deletes at the source: run `haul verify SRC DST`, then delete it yourself"),
+        &["sync"],
+        Hint(
+            "`haul sync` deletes at DST what SRC lacks, so the next run would delete what this one moved: use `haul mv SRC DST`",
+        ),
     ),
     word(&["--prune-empty-dirs"], &[Rsync], TREES, Hint("haul copies empty directories too; use --exclude")),
     word(&["-f", "--filter"], &[Rsync, Rclone], HOSTS, Hint(FILTERS)),

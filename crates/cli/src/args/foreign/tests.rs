@@ -15,7 +15,7 @@ use crate::args::parse::parser;
 /// Locations that each command accepts.
 fn ends(command: &str) -> &'static [&'static str] {
     match command {
-        "copy" | "sync" | "verify" | "probe" => &["a", "b"],
+        "copy" | "mv" | "move" | "sync" | "verify" | "probe" => &["a", "b"],
         "hash" | "plan" => &["a"],
         _ => &["s3://bucket/key"],
     }
@@ -225,7 +225,8 @@ fn check(text: &str, at: &[&str]) {
         for command in commands {
             if name.is_empty() {
                 let all = crate::args::command();
-                let known = all.get_subcommands().any(|other| other.get_name() == command);
+                let known = all.get_subcommands().any(|other| other.get_name() == command)
+                    || ALIASES.iter().any(|(alias, _)| *alias == command);
                 assert!(
                     known || command == "help" || command == "..." || command == "--version",
                     "{text}: {command}"
@@ -295,6 +296,10 @@ fn line(words: &[&str]) -> Result<(), String> {
 fn aliases_do_no_more_than_the_commands_of_other_tools() {
     assert!(line(&["cp", "-r", "a", "b"]).is_ok() && line(&["check", "a", "b"]).is_ok());
     assert!(line(&["cat", "s3://b/k"]).is_ok());
+    for name in ["mv", "move"] {
+        assert_eq!(meaning(name, &[]), meaning("copy", &["--remove-source-files"]));
+    }
+    assert!(line(&["sync", "--remove-source-files", "a", "b"]).is_err_and(|line| line.contains("haul mv")));
     assert!(line(&["cat", "s3://b/k", "file"]).is_err_and(|line| line.contains("haul get SRC FILE")));
     assert!(line(&["mirror", "a", "b"]).is_err_and(|line| line.contains("needs --delete")));
     for delete in ["--delete", "--remove", "-n", "--delete-after"] {
