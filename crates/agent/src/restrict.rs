@@ -187,6 +187,10 @@ impl Sink for Adding {
         self.inner.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.inner.is_held_by_iops()
+    }
+
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         self.inner.discard(paths)
     }

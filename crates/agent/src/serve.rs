@@ -36,8 +36,8 @@ pub(crate) fn serve(
             }
             None => reply.send(&Response::Gone),
         },
-        Request::HungOperation { root, timeout, known } => {
-            watch::watch(session, reply, root, timeout, known);
+        Request::HungOperation { root, timeout, known, held_by_iops } => {
+            watch::watch(session, reply, root, timeout, known, held_by_iops);
         }
         Request::ScanNext { scan, part, acked } => match session.scan(scan) {
             Some(scan) => scan.next(part, acked, reply),

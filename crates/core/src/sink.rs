@@ -135,6 +135,11 @@ pub trait Sink: Send + Sync {
         Vec::new()
     }
 
+    /// Whether operations wait because of the limit on operations per second.
+    fn is_held_by_iops(&self) -> bool {
+        false
+    }
+
     /// Deletes the staged slices of files that will not be completed.
     ///
     /// # Errors

@@ -139,6 +139,11 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
+    /// Whether operations wait because of the limit on operations per second.
+    fn is_held_by_iops(&self) -> bool {
+        false
+    }
+
     /// No reads will follow those in flight. Called repeatedly until the run ends.
     fn ending(&self) {}
 

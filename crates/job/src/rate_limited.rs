@@ -83,6 +83,10 @@ impl Source for RateLimited {
         self.source.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.source.is_held_by_iops()
+    }
+
     fn ending(&self) {
         self.source.ending();
     }

@@ -66,6 +66,10 @@ impl Source for Rootless {
         self.0.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.0.is_held_by_iops()
+    }
+
     fn ending(&self) {
         self.0.ending();
     }

@@ -81,7 +81,7 @@ pub fn response(
         {
             Err(FrameError::Rule("more content than a batch has, or more connections than there can be"))
         }
-        (Response::HungOperation(hung), None) if hung.len() > MAX_STUCK => {
+        (Response::HungOperation { hung, .. }, None) if hung.len() > MAX_STUCK => {
             Err(FrameError::Rule("too many operations"))
         }
         // Memory for it was set aside only where it was asked for.

@@ -360,7 +360,7 @@ pub enum Request {
     /// Lowers the priority of the remote process from now on, and asks how long other processes had to wait.
     Nice,
     /// [`haul_core::Source::hung`] or [`haul_core::Sink::hung`]. Answered when the first operation is another one than
-    /// `known`.
+    /// `known`, or as operations begin or cease to wait for the operation limit.
     HungOperation {
         /// The source or sink.
         root: RootId,
@@ -368,6 +368,8 @@ pub enum Request {
         timeout: Duration,
         /// The first operation of the last report; `None` if it was empty.
         known: Option<HungOperation>,
+        /// Whether operations waited for the operation limit at the last report.
+        held_by_iops: bool,
     },
     /// Takes a measurement, or looks up facts about the host.
     Probe(ProbeTask),
@@ -442,8 +444,13 @@ pub enum Response {
     Finish(FinishReport),
     /// To [`Request::Nice`]: how long other processes waited since the last request, if the kernel reports it.
     Nice(Option<Pressure>),
-    /// To [`Request::HungOperation`]: the operations that hang longest, at most [`crate::MAX_STUCK`].
-    HungOperation(Vec<HungOperation>),
+    /// To [`Request::HungOperation`].
+    HungOperation {
+        /// The operations that hang longest, at most [`crate::MAX_STUCK`].
+        hung: Vec<HungOperation>,
+        /// Whether operations wait for the operation limit.
+        held_by_iops: bool,
+    },
     /// To [`Request::Probe`].
     Probe(ProbeResult),
     /// To [`Request::Produce`]; the bytes are the payload.

@@ -130,6 +130,10 @@ impl Source for LocalSource {
         self.tree.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.tree.root.ops.is_waited_for()
+    }
+
     fn local_file(&self, entry: &Entry) -> Option<Result<File>> {
         let _doing = self.tree.doing("read", &entry.path);
         Some(self.reader.file(&self.tree.root, entry).and_then(|file| {

@@ -32,6 +32,12 @@ impl Root {
     pub(super) fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.watch.hung(&self.peer.session, self.id, timeout)
     }
+
+    /// Whether operations wait because of the limit on operations per second, as far as the remote end has reported it.
+    /// It reports once [`Self::hung`] was called.
+    pub(super) fn is_held_by_iops(&self) -> bool {
+        self.watch.is_held_by_iops()
+    }
 }
 
 impl Drop for Root {

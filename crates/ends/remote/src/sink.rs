@@ -251,6 +251,10 @@ impl Sink for PeerSink {
         hung
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.root.is_held_by_iops() || self.fetcher.as_ref().is_some_and(Fetcher::is_held_by_iops)
+    }
+
     fn streams(&self) -> u32 {
         let fetching = self.fetcher.as_ref().and_then(Fetcher::streams);
         fetching.unwrap_or_else(|| self.peer().streams())

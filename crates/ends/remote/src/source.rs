@@ -114,6 +114,10 @@ impl Source for PeerSource {
         self.root.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.root.is_held_by_iops()
+    }
+
     fn streams(&self) -> u32 {
         self.root.peer.streams()
     }

@@ -1,4 +1,4 @@
-//! Watches for file-system operations at the remote end that hang. The question is sent beforehand and answered when there
+//! Watches for file-system operations at the remote end that hang or wait for the operation limit. The question is sent beforehand and answered when there
 //! is something to report: a remote end that waits for its file system may read nothing more, so a later question would not
 //! be read.
 
@@ -20,6 +20,7 @@ pub(super) struct Watch(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     reported: Vec<HungOperation>,
+    held_by_iops: bool,
     is_asking: bool,
 }
 
@@ -32,17 +33,19 @@ impl Watch {
             let (own, session) = (Arc::clone(&self.0), Arc::clone(session));
             let ask = move || {
                 let lock = || own.lock();
-                let mut known = None;
+                let mut known = (None, false);
                 loop {
-                    let request = Request::HungOperation { root, timeout, known: known.clone() };
-                    let Ok((Response::HungOperation(reported), _)) =
+                    let (first, held_by_iops) = known;
+                    let request = Request::HungOperation { root, timeout, known: first, held_by_iops };
+                    let Ok((Response::HungOperation { hung, held_by_iops }, _)) =
                         session.call(&request, Pick::Small, &|| None)
                     else {
                         break;
                     };
-                    known = reported.first().cloned();
+                    known = (hung.first().cloned(), held_by_iops);
                     let name = session.dialer.name();
-                    lock().reported = reported.into_iter().map(|hung| at(&name, hung)).collect();
+                    let reported = hung.into_iter().map(|hung| at(&name, hung)).collect();
+                    *lock() = State { reported, held_by_iops, is_asking: true };
                 }
                 // The remote process may have been started again; the next caller asks again.
                 *lock() = State::default();
@@ -50,6 +53,11 @@ impl Watch {
             state.is_asking = thread::Builder::new().name("haul-watch".to_owned()).spawn(ask).is_ok();
         }
         state.reported.clone()
+    }
+
+    /// Whether operations wait because of the limit on operations per second, as far as the remote end has reported it.
+    pub(super) fn is_held_by_iops(&self) -> bool {
+        self.0.lock().held_by_iops
     }
 }
 

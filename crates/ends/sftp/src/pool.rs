@@ -100,6 +100,11 @@ impl Pool {
         u32::try_from(self.lock().conns.len()).unwrap_or(u32::MAX)
     }
 
+    /// Whether requests wait because of the limit on operations per second.
+    pub(super) fn is_held_by_iops(&self) -> bool {
+        self.ops.is_waited_for()
+    }
+
     /// There is work for several connections.
     pub(super) fn want(&self) {
         let mut state = self.lock();

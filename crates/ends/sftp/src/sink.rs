@@ -249,6 +249,10 @@ impl Sink for SftpSink {
         Ok(FinishReport { notes: self.notes.all() })
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.tree.pool().is_held_by_iops()
+    }
+
     fn streams(&self) -> u32 {
         self.tree.pool().streams()
     }

@@ -49,6 +49,10 @@ impl Source for SftpSource {
         remove::remove_unchanged(&self.tree, entries)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.tree.pool().is_held_by_iops()
+    }
+
     fn streams(&self) -> u32 {
         self.tree.pool().streams()
     }

@@ -263,6 +263,10 @@ impl Source for FaultySource {
         self.source.hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.source.is_held_by_iops()
+    }
+
     fn ending(&self) {
         self.source.ending();
     }
@@ -335,6 +339,10 @@ impl Sink for FaultySink {
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.sink.hung(timeout)
+    }
+
+    fn is_held_by_iops(&self) -> bool {
+        self.sink.is_held_by_iops()
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {

@@ -65,9 +65,11 @@ fn responses() -> Vec<Response> {
         Response::Finish(_) => vec![Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true }))],
         Response::Nice(_) => {
             let hung = HungOperation { operation: EVIL.to_owned(), path: EVIL.as_bytes().to_vec() };
-            vec![Response::HungOperation(vec![hung])]
+            vec![Response::HungOperation { hung: vec![hung], held_by_iops: true }]
         }
-        Response::HungOperation(_) => vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))],
+        Response::HungOperation { .. } => {
+            vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))]
+        }
         Response::Probe(_) => vec![Response::Produced],
         Response::Produced => Vec::new(),
     };

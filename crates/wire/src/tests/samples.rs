@@ -206,7 +206,12 @@ pub(super) fn requests() -> Vec<Request> {
             ticket: [9; 32],
         },
         Request::Nice,
-        Request::HungOperation { root: 20, timeout: Duration::from_millis(1500), known: None },
+        Request::HungOperation {
+            root: 20,
+            timeout: Duration::from_millis(1500),
+            known: None,
+            held_by_iops: true,
+        },
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample] }),
         Request::Probe(ProbeTask::Write { place: place.clone() }),
         Request::Probe(ProbeTask::Facts { place, other: Some("::1".to_owned()) }),
@@ -277,10 +282,10 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Removed(vec![Ok(()), Err(error())]),
         Response::Finish(FinishReport { notes: vec![note] }),
         Response::Nice(Some(Pressure { io: 300, cpu: 7, own: true })),
-        Response::HungOperation(vec![HungOperation {
-            operation: "read".to_owned(),
-            path: b"/a\xff".to_vec(),
-        }]),
+        Response::HungOperation {
+            hung: vec![HungOperation { operation: "read".to_owned(), path: b"/a\xff".to_vec() }],
+            held_by_iops: true,
+        },
         Response::Probe(ProbeResult::Read(ReadFigures {
             sampled_bytes: 1,
             bytes_per_second: Some(2),

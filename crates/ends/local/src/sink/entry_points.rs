@@ -85,6 +85,10 @@ impl Sink for LocalSink {
         self.tree().hung(timeout)
     }
 
+    fn is_held_by_iops(&self) -> bool {
+        self.tree().root.ops.is_waited_for()
+    }
+
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
             if self.close_large(path)

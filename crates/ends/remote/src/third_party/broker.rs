@@ -365,6 +365,11 @@ impl Fetcher {
         self.source.hung(timeout)
     }
 
+    /// Whether operations at the end of the source wait because of the limit on operations per second.
+    pub(crate) fn is_held_by_iops(&self) -> bool {
+        self.source.is_held_by_iops()
+    }
+
     /// As [`haul_core::Sink::fetch`].
     pub(crate) fn fetch(&self, sink: &Root, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         let shared = &self.shared;
