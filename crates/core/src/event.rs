@@ -23,8 +23,27 @@ pub enum Limit {
     Destination,
     /// The bandwidth limit.
     Rate,
+    /// The bandwidth limit that the run sets itself to yield to other work.
+    Nice,
+    /// The limit on file system operations per second.
+    Iops,
     /// The destination is full.
     Room,
+}
+
+/// The stages of a run, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It finds, compares and copies entries.
+    #[default]
+    Copy,
+    /// It creates hard links.
+    Link,
+    /// It deletes extraneous entries of the destination.
+    Delete,
+    /// It sets the metadata of directories, and syncs the destination.
+    Finish,
 }
 
 /// The progress of a run.
@@ -46,8 +65,30 @@ pub struct Progress {
     pub tcp: Option<Tcp>,
     /// The bottleneck.
     pub limit: Limit,
-    /// The estimated seconds left; `None` if unknown. Before `scan_done` it is a lower bound.
+    /// The stage of the run.
+    pub phase: Phase,
+    /// The estimated seconds left; `None` if unknown.
     pub eta_seconds: Option<f64>,
+    /// Whether work may be left that the estimate does not include, because it is not known yet.
+    pub eta_is_lower_bound: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            totals: Totals::default(),
+            scan_done: false,
+            seconds: 0.0,
+            rate: 0.0,
+            streams: 0,
+            method: None,
+            tcp: None,
+            limit: Limit::Scan,
+            phase: Phase::Copy,
+            eta_seconds: None,
+            eta_is_lower_bound: false,
+        }
+    }
 }
 
 /// The action on one entry; with `-n`, the action that a real run would take.
@@ -90,6 +131,8 @@ pub enum Content<'a> {
 pub enum Event<'a> {
     /// The progress; several times a second.
     Progress(Progress),
+    /// The file that is being copied, whenever it is another one. Of several, the one with the most content in flight.
+    InFlight(&'a RelPath),
     /// An entry is done. Up-to-date entries are not reported, except as [`Action::Same`].
     Entry {
         /// The action.

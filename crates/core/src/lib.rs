@@ -43,7 +43,7 @@ pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
 pub use error::{Error, ErrorKind, Result, Side};
-pub use event::{Event, Limit, Progress, Reporter};
+pub use event::{Event, Limit, Phase, Progress, Reporter};
 pub use file_tree::FileTree;
 pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};

@@ -3,7 +3,7 @@
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most that may move at once after a pause, in seconds of the rate.
@@ -37,6 +37,8 @@ pub struct Limiter {
     /// The rate of the bucket, to be read without its lock; 0 is no limit.
     rate: AtomicU64,
     taken: AtomicU64,
+    /// How many threads wait.
+    waiting: AtomicUsize,
     origin: Instant,
     bucket: Mutex<Bucket>,
     changed: Condvar,
@@ -47,6 +49,7 @@ impl Default for Limiter {
         Self {
             rate: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
             origin: Instant::now(),
             bucket: Mutex::default(),
             changed: Condvar::new(),
@@ -92,20 +95,37 @@ impl Limiter {
             return Some(bytes);
         };
         let step = (rate / STEPS).clamp(*STEP.start(), *STEP.end()).min(bytes as u64);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let is_turn = self.wait_for_turn(step, give_up);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        if !is_turn {
+            return None;
+        }
+        self.taken.fetch_add(step, Ordering::Relaxed);
+        usize::try_from(step).ok()
+    }
+
+    /// Reserves bytes and waits for their turn. `false` if `give_up` returned `true` before.
+    fn wait_for_turn(&self, bytes: u64, give_up: &dyn Fn() -> bool) -> bool {
         let mut bucket = self.lock();
-        let turn = bucket.reserve(step, self.origin.elapsed());
+        let turn = bucket.reserve(bytes, self.origin.elapsed());
         loop {
             let wait = bucket.wait(turn, self.origin.elapsed());
             if wait.is_zero() {
-                self.taken.fetch_add(step, Ordering::Relaxed);
-                return usize::try_from(step).ok();
+                return true;
             }
             if give_up() {
-                return None;
+                return false;
             }
             let waited = self.changed.wait_timeout(bucket, wait.min(LOOK));
             bucket = waited.0;
         }
+    }
+
+    /// Whether any thread waits because of the limit.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Counts bytes that move without waiting, such as messages about the content. Later calls of [`Self::take`] wait
@@ -130,6 +150,8 @@ pub struct Pace {
     pub inbound: Arc<Limiter>,
     /// The bytes sent to links, and the content copied on this machine.
     pub outbound: Arc<Limiter>,
+    /// Whether the rates are as low as they are because the run yields to other work.
+    pub yields: Arc<AtomicBool>,
 }
 
 impl Pace {
@@ -137,6 +159,12 @@ impl Pace {
     pub fn set(&self, rate: Option<u64>) {
         self.inbound.set(rate);
         self.outbound.set(rate);
+    }
+
+    /// Whether any thread waits because of the limits.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.inbound.is_waited_for() || self.outbound.is_waited_for()
     }
 
     /// The bytes in both directions.
@@ -288,9 +316,13 @@ mod tests {
         assert_eq!(limiter.take(10, &give_up), None);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| limiter.take(10, &|| false));
+            while !limiter.is_waited_for() {
+                std::thread::yield_now();
+            }
             limiter.set(None);
             assert!(waiting.join().unwrap().is_some());
         });
+        assert!(!limiter.is_waited_for());
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Copies trees: the passes of a copy, in order.
 
-use haul_core::{Report, Reporter};
+use haul_core::{Phase, Report, Reporter};
 
 use crate::cancel::Cancel;
 use crate::make_links::make_links;
 use crate::meter::Meter;
 use crate::options::{CopyOptions, Part};
-use crate::pipeline::pipeline;
+use crate::pipeline::{pipeline, with_progress};
 use crate::prune::prune;
 use crate::run::Run;
 use crate::scan::scan;
@@ -14,10 +14,13 @@ use crate::second_pass;
 
 /// Copies each part in turn, and reports on all of them together.
 pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
-    let meter = Meter::new(reporter);
+    let meter = Meter::with_pace(reporter, options.pace.clone());
     let mut report = Report::default();
-    for part in parts {
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
         meter.set_scan_done(false);
+        meter.outlook.set_more_follows(!is_last || options.delete.is_some() && part.view.is_some());
+        meter.begin_phase(Phase::Copy);
         copy_part(part, &mut options, &meter, cancel, &mut report);
         if meter.fatal().is_some() || cancel.is_cancelled() {
             break;
@@ -48,12 +51,14 @@ fn copy_part(
     pipeline(&run, options.workers, |found| scan(&run, scan_options, files_from, found));
     run.root_answered();
     if goes_on() {
-        make_links(&run);
+        meter.begin_phase(Phase::Link);
+        with_progress(&run, || make_links(&run));
     }
     if goes_on()
         && let (Some(delete), Some(view)) = (options.delete, &part.view)
     {
-        let pruned = prune(&run, &**view, scan_options, delete);
+        meter.begin_phase(Phase::Delete);
+        let pruned = with_progress(&run, || prune(&run, &**view, scan_options, delete));
         if let (Some(deferred), true) = (&run.deferred, goes_on()) {
             let second = Run::second(part, options, &rules, meter, cancel);
             second_pass::copy_deferred(&second, deferred, &pruned, options.workers);
@@ -62,7 +67,8 @@ fn copy_part(
         report.refused = run.guard.has_refused();
     }
     if meter.fatal().is_none() {
-        match run.sink.finish() {
+        meter.begin_phase(Phase::Finish);
+        match with_progress(&run, || run.sink.finish()) {
             Ok(finished) => {
                 report.notes.extend(finished.notes);
                 if let Some(confirmed) = &run.confirmed {
@@ -74,6 +80,7 @@ fn copy_part(
     }
     report.left_out.extend(run.trust.rejected());
     let connections = run.connections();
-    meter.progress(&connections);
+    meter.outlook.set_over();
+    meter.progress(&connections, run.open.count());
     connections.add_to(&mut meter.totals());
 }

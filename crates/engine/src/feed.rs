@@ -73,9 +73,10 @@ fn take_batch(run: &Run<'_>, batch: ScanBatch, scanned: &mut Scanned) {
     let entries = if batch.told { &mut scanned.from_index } else { &mut scanned.current };
     for entry in overlap::own(run, batch.entries) {
         let Some(entry) = run.admit(entry) else { continue };
+        let len = entry.len;
         match run.links.keep_further_name(entry) {
             Ok(Some(entry)) => entries.push(Arc::new(entry)),
-            Ok(None) => {}
+            Ok(None) => run.meter.outlook.count_link(len),
             Err(error) => run.abort(error),
         }
     }

@@ -112,7 +112,10 @@ impl Inspection<'_> {
                 if self.stopped() {
                     continue;
                 }
-                if let Err(error) = ask(entries, results) {
+                let (count, bytes) = (entries.len(), entries.iter().map(|entry| entry.len).sum());
+                let asked = ask(entries, results);
+                self.meter.count_read(count, bytes);
+                if let Err(error) = asked {
                     self.meter.abort(error);
                 }
             }
@@ -127,7 +130,7 @@ impl Inspection<'_> {
                         self.meter.abort(error);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => self.meter.progress(&reading(self.streams)),
+                Err(RecvTimeoutError::Timeout) => self.meter.progress_of_reading(&reading(self.streams)),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }

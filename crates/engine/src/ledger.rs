@@ -13,15 +13,13 @@ use crate::confirmed::Proof;
 use crate::flusher::Recheck;
 use crate::hung::HungWatch;
 use crate::queue::is_large;
-use crate::run::Run;
+use crate::run::{PROGRESS, Run};
 use crate::worker::Settled;
 
 /// How often a slice that does not verify is sent again.
 const VERIFY_RETRIES: u32 = 3;
 /// How often a slice is sent again because its connection was lost. Only a transfer without any progress gets this far.
 const CONNECTION_RETRIES: u32 = 50;
-/// How often progress is reported.
-const PROGRESS: Duration = Duration::from_millis(200);
 /// How long large files may be open with nothing in flight.
 const UNCONFIRMED: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
 /// How often such files are offered again before they fail.
@@ -85,9 +83,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
         run.queue.allow(workers);
         self.recheck_unconfirmed();
         self.hung.tick(run);
+        run.look(workers);
         if self.progress_at.elapsed() >= PROGRESS {
             self.progress_at = Instant::now();
-            run.meter.progress(&run.connections());
+            run.show_progress();
         }
     }
 
@@ -121,6 +120,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
     pub(crate) fn settle(&mut self, settled: Settled) {
         let Settled { batch, outcomes, matched } = settled;
         self.run.in_flight.remove(&batch);
+        self.run.meter.outlook.end_batch(&batch, self.run.meter.seconds());
         self.update_disk_full(&outcomes);
         let mut outcomes = outcomes.into_iter();
         for (entry, slice) in batch.iter() {
@@ -234,7 +234,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
     fn end(&mut self, entry: &Arc<Entry>, end: End) {
         let path = &entry.path;
         if is_large(entry) {
-            self.run.queue.drop_large(path);
+            self.run.meter.outlook.drop_needed(self.run.queue.drop_large(path));
             if self.run.in_flight.has_slices_of(path) {
                 self.ended.insert(path.clone(), end);
                 return;
@@ -242,6 +242,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
             if !self.run.open.remove_large(path) {
                 return;
             }
+        } else {
+            self.run.meter.outlook.drop_needed(entry.len);
         }
         let error = match end {
             End::Failed(error) => error,

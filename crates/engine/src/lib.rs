@@ -11,6 +11,7 @@
 //! `inspect.rs`, and [`RateController`] has threads of its own.
 
 mod backoff;
+mod bottleneck;
 mod cancel;
 mod chunks;
 mod comparer;
@@ -19,6 +20,7 @@ mod copy;
 mod deferred;
 mod delete_guard;
 mod disk_full;
+mod eta;
 mod extra;
 mod feed;
 mod flusher;
@@ -33,6 +35,7 @@ mod meter;
 mod offer;
 mod open_files;
 mod options;
+mod outlook;
 mod overlap;
 mod pipeline;
 mod prune;
@@ -54,6 +57,7 @@ mod worker;
 pub use cancel::Cancel;
 pub use confirmed::ConfirmedEntries;
 pub use copy::copy;
+pub use eta::floor as least_eta;
 pub use hash::{HashLine, hash};
 pub use options::{CopyOptions, Delete, OnFull, OtherSource, Part, Paths};
 pub use rate_controller::{Gauge, Plan, RateController, RateHandle};

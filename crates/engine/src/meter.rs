@@ -7,11 +7,20 @@ use std::time::{Duration, Instant};
 
 use haul_core::event::{Action, Content};
 use haul_core::{
-    Error, ErrorKind, Event, Failure, Limit, Method, Progress, RelPath, Reporter, ScanBatch, Tcp, Totals,
+    Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath, Reporter, ScanBatch,
+    Tcp, Totals,
 };
+
+use crate::bottleneck::{Bottleneck, Moment, Spent};
+use crate::eta::Work;
+use crate::outlook::{Eta, Now, Outlook, ReadingOutlook};
 
 /// The rate is the average of this time.
 const WINDOW: Duration = Duration::from_secs(5);
+/// A rate that is about as high as the limit is held back by it.
+const ABOUT: f64 = 0.85;
+/// A limit holds the run back if threads wait for it in this share of the time.
+const MOSTLY: f64 = 0.5;
 
 /// Counts what a run does, and reports to the front end.
 pub(crate) struct Meter<'a> {
@@ -19,10 +28,15 @@ pub(crate) struct Meter<'a> {
     totals: Mutex<Totals>,
     began: Instant,
     scan_done: AtomicBool,
-    /// Bytes of content that the sink needs.
-    needed: AtomicU64,
-    /// Nanoseconds of all workers by [`Activity`].
-    spent: [AtomicU64; 3],
+    /// The rate limit.
+    pace: Pace,
+    pub(crate) bottleneck: Bottleneck,
+    pub(crate) outlook: Outlook,
+    /// Of a run that only reads: the entries and the bytes that were read.
+    read: Mutex<Work>,
+    reading: ReadingOutlook,
+    /// The file of the last event.
+    in_flight: Mutex<Option<RelPath>>,
     samples: Mutex<VecDeque<Sample>>,
     /// The destination is full.
     full: AtomicBool,
@@ -34,7 +48,7 @@ pub(crate) struct Meter<'a> {
 struct Sample {
     at: Instant,
     bytes: u64,
-    spent: [u64; 3],
+    spent: Spent,
 }
 
 /// The state of the connections of a run.
@@ -70,23 +84,24 @@ impl Connections {
     }
 }
 
-/// What a worker does.
-#[derive(Clone, Copy)]
-pub(crate) enum Activity {
-    Waiting = 0,
-    Reading = 1,
-    Writing = 2,
-}
-
 impl<'a> Meter<'a> {
     pub(crate) fn new(reporter: &'a dyn Reporter) -> Self {
+        Self::with_pace(reporter, Pace::default())
+    }
+
+    /// Of a run with this rate limit.
+    pub(crate) fn with_pace(reporter: &'a dyn Reporter, pace: Pace) -> Self {
         Self {
             reporter,
             totals: Mutex::default(),
             began: Instant::now(),
             scan_done: AtomicBool::new(false),
-            needed: AtomicU64::new(0),
-            spent: Default::default(),
+            pace,
+            bottleneck: Bottleneck::new(),
+            outlook: Outlook::default(),
+            read: Mutex::default(),
+            reading: ReadingOutlook::default(),
+            in_flight: Mutex::default(),
             samples: Mutex::default(),
             full: AtomicBool::new(false),
             fatal: Mutex::new(None),
@@ -115,17 +130,30 @@ impl<'a> Meter<'a> {
         self.scan_done.store(done, Ordering::Relaxed);
     }
 
-    /// Counts content that the sink needs.
-    pub(crate) fn count_needed(&self, bytes: u64) {
-        self.needed.fetch_add(bytes, Ordering::Relaxed);
+    /// Counts entries that were read, and their bytes.
+    pub(crate) fn count_read(&self, entries: usize, bytes: u64) {
+        let mut read = self.read.lock();
+        read.files += entries as f64;
+        read.bytes += bytes as f64;
     }
 
-    /// Counts the time of a worker since `since`, and returns the current time.
-    pub(crate) fn spend(&self, on: Activity, since: Instant) -> Instant {
-        let now = Instant::now();
-        let nanos = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
-        self.spent[on as usize].fetch_add(nanos, Ordering::Relaxed);
-        now
+    /// The next stage begins.
+    pub(crate) fn begin_phase(&self, phase: Phase) {
+        self.outlook.set_phase(phase, self.seconds());
+    }
+
+    /// Looks at what limits the run. `moment` has the other figures.
+    pub(crate) fn look(&self, moment: impl FnOnce() -> Moment) {
+        self.bottleneck.look(|| Moment { by_rate: self.pace.is_waited_for(), ..moment() });
+    }
+
+    /// Reports the file that is being copied, if it is another one.
+    pub(crate) fn show_in_flight(&self, path: Option<RelPath>) {
+        let mut last = self.in_flight.lock();
+        if let Some(path) = path.filter(|path| last.as_ref() != Some(path)) {
+            self.reporter.event(&Event::InFlight(&path));
+            *last = Some(path);
+        }
     }
 
     /// The number of entries whose content did not verify.
@@ -179,28 +207,52 @@ impl<'a> Meter<'a> {
         self.fatal.lock().clone()
     }
 
-    /// Reports the progress.
-    pub(crate) fn progress(&self, connections: &Connections) {
+    /// Reports the progress of a copy with so many open files.
+    pub(crate) fn progress(&self, connections: &Connections, open_files: u64) {
+        let totals = *self.totals();
+        let wire_bytes = connections.wire_bytes.saturating_sub(connections.relayed_bytes);
+        // The rate of a run that yields to others is a matter of the moment.
+        let limit = self.pace.outbound.rate().filter(|_| !self.pace.yields.load(Ordering::Relaxed));
+        let (at, scan_done) = (self.seconds(), self.scan_done.load(Ordering::Relaxed));
+        let now = Now { at, open: open_files, scan_done, limit, wire_bytes };
+        let eta = self.outlook.eta(&totals, now);
+        self.report(connections, eta);
+    }
+
+    /// Reports the progress of a run that only reads.
+    pub(crate) fn progress_of_reading(&self, connections: &Connections) {
+        let totals = *self.totals();
+        let found = Work::new(totals.found, totals.found_bytes);
+        let (read, scan_done) = (*self.read.lock(), self.scan_done.load(Ordering::Relaxed));
+        self.report(connections, self.reading.eta(self.seconds(), found, read, scan_done));
+    }
+
+    fn report(&self, connections: &Connections, eta: Eta) {
         let mut totals = *self.totals();
         connections.add_to(&mut totals);
         // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum
         // does not fall.
         let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
-        let spent = [0, 1, 2].map(|at| self.spent[at].load(Ordering::Relaxed));
-        let last = Sample { at: Instant::now(), bytes: done, spent };
+        let last = Sample { at: Instant::now(), bytes: done, spent: self.bottleneck.spent() };
         let first = self.add_sample(last);
         let over = (last.at - first.at).as_secs_f64();
         let rate = if over > 0.0 { last.bytes.saturating_sub(first.bytes) as f64 / over } else { 0.0 };
         let scan_done = self.scan_done.load(Ordering::Relaxed);
-        let limit = self.limit([0, 1, 2].map(|at| last.spent[at] - first.spent[at]), scan_done, connections);
-        let needed = self.needed.load(Ordering::Relaxed);
-        let left = needed.saturating_sub(totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes);
-        let eta_seconds = (rate > 0.0 && (left > 0 || scan_done)).then(|| left as f64 / rate);
-        let seconds = self.seconds();
+        let limit = self.limit(last.spent.since(&first.spent), rate, scan_done, connections);
         let Connections { streams, method, tcp, .. } = *connections;
-        let progress =
-            Progress { totals, scan_done, seconds, rate, streams, method, tcp, limit, eta_seconds };
-        self.reporter.event(&Event::Progress(progress));
+        self.reporter.event(&Event::Progress(Progress {
+            totals,
+            scan_done,
+            seconds: self.seconds(),
+            rate,
+            streams,
+            method,
+            tcp,
+            limit,
+            phase: self.outlook.phase(),
+            eta_seconds: eta.seconds,
+            eta_is_lower_bound: eta.is_lower_bound,
+        }));
     }
 
     /// Keeps a sample, and returns the first one of the window.
@@ -213,14 +265,21 @@ impl<'a> Meter<'a> {
         samples.front().copied().unwrap_or(last)
     }
 
-    /// What limits the rate: the activity on which the workers spent the most time.
-    fn limit(&self, spent: [u64; 3], scan_done: bool, connections: &Connections) -> Limit {
-        let [waiting, reading, writing] = spent;
+    /// What limits the rate: a limit for which threads wait, or else the activity on which the workers spent the most
+    /// time.
+    fn limit(&self, spent: Spent, rate: f64, scan_done: bool, connections: &Connections) -> Limit {
+        let is_held = |seconds: f64| seconds > 0.0 && seconds >= spent.total * MOSTLY;
+        // Other machines keep the limit too, and do not say whether they wait.
+        let reaches = self.pace.outbound.rate().is_some_and(|limit| rate >= limit as f64 * ABOUT);
         if self.full.load(Ordering::Relaxed) {
             Limit::Room
-        } else if waiting >= reading && waiting >= writing {
+        } else if reaches || is_held(spent.by_rate) && spent.by_rate >= spent.by_iops {
+            if self.pace.yields.load(Ordering::Relaxed) { Limit::Nice } else { Limit::Rate }
+        } else if is_held(spent.by_iops) {
+            Limit::Iops
+        } else if spent.waiting >= spent.reading && spent.waiting >= spent.writing {
             if scan_done { Limit::Compare } else { Limit::Scan }
-        } else if reading >= writing {
+        } else if spent.reading >= spent.writing {
             if connections.reads { Limit::Link } else { Limit::Source }
         } else if connections.writes {
             Limit::Link
@@ -240,18 +299,42 @@ mod tests {
         fn event(&self, _: &Event<'_>) {}
     }
 
+    fn spent([waiting, reading, writing]: [u8; 3]) -> Spent {
+        let [waiting, reading, writing] = [waiting, reading, writing].map(f64::from);
+        Spent { waiting, reading, writing, total: 5.0, ..Spent::default() }
+    }
+
     #[test]
     fn the_limit_is_the_activity_that_takes_the_most_time() {
         let meter = Meter::new(&Silent);
         let local = Connections::default();
         let remote = Connections { reads: true, writes: true, ..Connections::default() };
-        assert_eq!(meter.limit([2, 1, 1], false, &local), Limit::Scan);
-        assert_eq!(meter.limit([2, 1, 1], true, &local), Limit::Compare);
-        assert_eq!(meter.limit([0, 2, 1], true, &local), Limit::Source);
-        assert_eq!(meter.limit([0, 2, 1], true, &remote), Limit::Link);
-        assert_eq!(meter.limit([0, 1, 2], true, &local), Limit::Destination);
-        assert_eq!(meter.limit([0, 1, 2], true, &remote), Limit::Link);
+        let limit = |parts, scan_done, connections| meter.limit(spent(parts), 1e6, scan_done, connections);
+        assert_eq!(limit([2, 1, 1], false, &local), Limit::Scan);
+        assert_eq!(limit([2, 1, 1], true, &local), Limit::Compare);
+        assert_eq!(limit([0, 2, 1], true, &local), Limit::Source);
+        assert_eq!(limit([0, 2, 1], true, &remote), Limit::Link);
+        assert_eq!(limit([0, 1, 2], true, &local), Limit::Destination);
+        assert_eq!(limit([0, 1, 2], true, &remote), Limit::Link);
         meter.set_full(true);
-        assert_eq!(meter.limit([9, 0, 0], true, &local), Limit::Room);
+        assert_eq!(limit([9, 0, 0], true, &local), Limit::Room);
+    }
+
+    #[test]
+    fn a_limit_that_the_user_set_is_named_while_it_holds_the_run_back() {
+        let pace = Pace::default();
+        let meter = Meter::with_pace(&Silent, pace.clone());
+        let limit = |by_rate, by_iops, rate| {
+            let spent = Spent { by_rate, by_iops, ..spent([9, 0, 0]) };
+            meter.limit(spent, rate, true, &Connections::default())
+        };
+        assert_eq!(limit(2.0, 2.0, 0.0), Limit::Compare, "it does not wait most of the time");
+        assert_eq!(limit(0.0, 4.0, 0.0), Limit::Iops);
+        assert_eq!(limit(5.0, 4.0, 0.0), Limit::Rate, "also before the first byte is done");
+        pace.set(Some(1000));
+        assert_eq!(limit(0.0, 0.0, 900.0), Limit::Rate, "the other machine keeps it");
+        assert_eq!(limit(0.0, 0.0, 100.0), Limit::Compare);
+        pace.yields.store(true, Ordering::Relaxed);
+        assert_eq!(limit(5.0, 0.0, 0.0), Limit::Nice);
     }
 }

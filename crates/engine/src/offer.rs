@@ -151,7 +151,6 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
 /// Begins the copy of a file: clones it if the file system can, otherwise queues it. A small file is returned, so that
 /// the caller can queue many at once.
 fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
-    run.meter.count_needed(file.entry.len);
     run.guard.count_sent(file.new);
     if run.dry_run {
         would_copy(run, &file.entry, file.new);
@@ -168,6 +167,8 @@ fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
         run.meter.totals().same += 1;
         return None;
     }
+    let resumed = if is_large(&file.entry) { resumed_bytes(&file) } else { 0 };
+    run.meter.outlook.count_needed(file.entry.len, resumed);
     run.open.add();
     if !file.new {
         run.open.set_replacing(&file.entry.path);
@@ -175,7 +176,7 @@ fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
     if !is_large(&file.entry) {
         return Some(file.entry);
     }
-    run.meter.totals().resumed_bytes += resumed_bytes(&file);
+    run.meter.totals().resumed_bytes += resumed;
     let compare = run.delta.load(Ordering::Relaxed) && !file.new;
     run.queue.add_large(file.entry, file.have, compare);
     None

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{RelPath, Result, ScanOptions, Sink, Source};
+use haul_core::{Pace, RelPath, Result, ScanOptions, Sink, Source};
 
 use crate::confirmed::ConfirmedEntries;
 use crate::trust::Trust;
@@ -87,6 +87,8 @@ pub struct CopyOptions {
     pub is_only: bool,
     /// Warn about a file system that does not answer for this long.
     pub timeout: Duration,
+    /// The rate limit that the ends keep.
+    pub pace: Pace,
     /// The number of batches in flight; 0 lets the engine choose.
     pub workers: usize,
 }

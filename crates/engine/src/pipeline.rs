@@ -12,7 +12,7 @@ use crate::comparer::compare;
 use crate::feed::feed;
 use crate::flusher::{Recheck, run_flusher};
 use crate::ledger::Ledger;
-use crate::run::Run;
+use crate::run::{PROGRESS, Run};
 use crate::worker::{Settled, work};
 
 /// The number of threads that offer entries to the sink: enough to hide the latency of a connection.
@@ -74,6 +74,28 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
             wanted
         });
     });
+}
+
+/// Does work after the pipeline, and reports the progress meanwhile.
+pub(crate) fn with_progress<T>(run: &Run<'_>, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (work_in, ended) = bounded::<()>(0);
+        let mut progress_at = Instant::now();
+        let report = move || {
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                run.look(0);
+                if progress_at.elapsed() >= PROGRESS {
+                    progress_at = Instant::now();
+                    run.show_progress();
+                }
+            }
+        };
+        // Without this thread only the progress is missing.
+        drop(spawn(scope, "progress", report));
+        let result = work();
+        drop(work_in);
+        result
+    })
 }
 
 /// Prepares the queue and the ends before any thread starts.

@@ -49,6 +49,8 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
     if let Some(why) = refuse(run, &extra, delete) {
         return Pruned::refused(why);
     }
+    let count = extra.files.len() + extra.dirs.len();
+    run.meter.outlook.set_removals(run.meter.totals().removed + count, run.meter.seconds());
     let mut kept = extra.kept_dirs;
     let removed =
         remove_all(run, &extra.files, &mut kept).and_then(|()| remove_all(run, &extra.dirs, &mut kept));

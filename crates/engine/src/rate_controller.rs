@@ -3,6 +3,7 @@
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,8 @@ impl Shared {
                 state.cap = state.backoff.step(worst.unwrap_or(Strain::Some), moved);
             }
             let planned = (state.plan)();
+            let yields = state.cap.is_some_and(|cap| planned.is_none_or(|planned| cap < planned));
+            self.pace.yields.store(yields, Ordering::Relaxed);
             self.pace.set(match (planned, state.cap) {
                 (Some(planned), Some(cap)) => Some(planned.min(cap)),
                 (planned, cap) => planned.or(cap),
@@ -153,7 +156,7 @@ impl RateHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     fn wait_for(pace: &Pace, condition: impl Fn(Option<u64>) -> bool) {
         while !condition(pace.inbound.rate()) || !condition(pace.outbound.rate()) {
@@ -189,6 +192,7 @@ mod tests {
             mover.outbound.count(100_000);
             rate.is_some_and(|rate| rate < 1000 * MIB)
         });
+        assert!(pace.yields.load(Ordering::Relaxed), "the strain is the cause");
         strained.store(false, Ordering::Relaxed);
         let low = pace.outbound.rate();
         wait_for(&pace, |rate| rate > low);

@@ -10,6 +10,7 @@ use haul_core::filter::Rule;
 use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps};
 use haul_threads::caught;
 
+use crate::bottleneck::Moment;
 use crate::cancel::Cancel;
 use crate::confirmed::{ConfirmedEntries, Proof};
 use crate::deferred::Deferred;
@@ -28,6 +29,8 @@ use crate::trust::TrustFilter;
 
 /// The largest number of worker threads, and of comparer threads.
 const MAX_WORKERS: usize = 40;
+/// How often progress is reported.
+pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
 
 /// The state of one pass.
 pub(crate) struct Run<'a> {
@@ -276,6 +279,24 @@ impl<'a> Run<'a> {
     fn writers(&self) -> u32 {
         let per_stream = self.sink_caps.writers_per_stream.saturating_mul(self.sink.streams());
         per_stream.saturating_add(self.sink_caps.writers)
+    }
+
+    /// Looks at what limits the run, with so many workers.
+    pub(crate) fn look(&self, workers: usize) {
+        self.meter.look(|| {
+            let is_starving = !self.fed.load(Ordering::Relaxed) && self.queue.is_empty();
+            Moment {
+                by_iops: self.source.is_held_by_iops() || self.sink.is_held_by_iops(),
+                starving: if is_starving { workers } else { 0 },
+                ..Moment::default()
+            }
+        });
+    }
+
+    /// Reports the progress.
+    pub(crate) fn show_progress(&self) {
+        self.meter.show_in_flight(self.in_flight.current());
+        self.meter.progress(&self.connections(), self.open.count());
     }
 
     /// The state of the connections, if there are any.

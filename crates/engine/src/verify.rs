@@ -216,7 +216,7 @@ pub fn check_manifest(
             meter.abort(error);
             break;
         }
-        meter.progress(&reading(destination.streams()));
+        meter.progress_of_reading(&reading(destination.streams()));
     }
     Inspection::report(&meter, cancel)
 }

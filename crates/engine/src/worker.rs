@@ -7,7 +7,7 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use haul_core::{Batch, Error, ErrorKind, Outcome, Result, Retry, Side, SliceData, WriteDone};
 
-use crate::meter::Activity;
+use crate::bottleneck::Activity;
 use crate::queue::Work;
 use crate::run::Run;
 
@@ -22,12 +22,10 @@ pub(crate) struct Settled {
 
 /// Works until the queue is closed. Sends the outcomes of each batch to `settled`. `number` counts the workers from 0.
 pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
-    let mut since = Instant::now();
     // A run that stops closes the queue a moment later. No work begins in between.
     while !run.stopped()
         && let Some(Work { batch, pages }) = run.queue.take(number, |batch| run.in_flight.add(batch))
     {
-        since = run.meter.spend(Activity::Waiting, since);
         let matched = Arc::new(AtomicU64::new(0));
         let pending =
             Pending { settled: settled.clone(), batch: Some(batch.clone()), matched: matched.clone() };
@@ -37,22 +35,29 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
             done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             return;
         }
+        let begun = Instant::now();
+        run.meter.outlook.begin_batch(&batch, run.meter.seconds());
+        let count = || run.meter.outlook.count_batch(&batch, begun.elapsed().as_secs_f64());
+        let fetching = run.sink_caps.fetches.then(|| run.meter.bottleneck.begin(Activity::Writing));
         let unfetched = if run.sink_caps.fetches { run.sink.fetch(&batch, done) } else { Some(done) };
+        drop(fetching);
         let Some(done) = unfetched else {
-            since = run.meter.spend(Activity::Writing, since);
+            count();
             continue;
         };
+        let reading = run.meter.bottleneck.begin(Activity::Reading);
         let read = match &pages {
             Some(pages) => run.source.read_changed(&batch, pages),
             None => run.source.read(&batch),
         };
-        since = run.meter.spend(Activity::Reading, since);
+        drop(reading);
         match read {
             Ok(data) => {
                 let same = data.slices.iter().flatten().map(SliceData::same_len).sum();
                 matched.store(same, Ordering::Relaxed);
+                let _writing = run.meter.bottleneck.begin(Activity::Writing);
                 run.sink.write(data, done);
-                since = run.meter.spend(Activity::Writing, since);
+                count();
             }
             Err(error) => {
                 let is_final = error.retry() == Retry::Never;

@@ -7,6 +7,8 @@ use haul_core::{Error, Progress};
 pub trait Observer: Send + Sync {
     /// The progress of the whole job.
     fn progress(&self, progress: &Progress);
+    /// The file that is being copied, whenever it is another one.
+    fn in_flight(&self, name: &[u8]);
     /// An entry was handled; in a dry run, would be.
     fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
     /// An entry failed.

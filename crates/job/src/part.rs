@@ -2,7 +2,7 @@
 //! before.
 
 use haul_core::event::Content;
-use haul_core::{Event, Limit, Pace, Progress, RelPath, Reporter, Totals};
+use haul_core::{Event, Progress, RelPath, Reporter, Totals};
 use haul_store::Bill;
 
 use super::observer::Observer;
@@ -19,19 +19,11 @@ pub struct PartReporter<'a> {
     pub last: bool,
     /// Paths come from a list: a failure at the root is a failure of a line of the list, which the error names.
     pub listed: bool,
-    /// The rate limit.
-    pub pace: Option<&'a Pace>,
     /// In a dry run, counts the requests that a store would get.
     pub bill: Option<&'a Bill>,
 }
 
 impl PartReporter<'_> {
-    /// Whether a rate is about the rate limit. Below it, something else limits the run.
-    fn is_limited(&self, rate: f64) -> bool {
-        let allowed = self.pace.and_then(|pace| pace.outbound.rate());
-        allowed.is_some_and(|allowed| rate >= allowed as f64 * 0.85)
-    }
-
     /// The name of a path of this part in the transfer.
     pub fn name(&self, path: &RelPath) -> Vec<u8> {
         self.name_of(path.as_bytes())
@@ -53,13 +45,13 @@ impl Reporter for PartReporter<'_> {
                 let mut totals = self.before;
                 totals.add(&progress.totals);
                 let scan_done = progress.scan_done && self.last;
-                let limit = if progress.limit != Limit::Room && self.is_limited(progress.rate) {
-                    Limit::Rate
-                } else {
-                    progress.limit
-                };
-                self.observer.progress(&Progress { totals, scan_done, limit, ..*progress });
+                // Only the end of the last part is the end.
+                let eta_seconds = progress.eta_seconds.filter(|seconds| self.last || *seconds > 0.0);
+                let eta_is_lower_bound = progress.eta_is_lower_bound || !self.last;
+                let progress = Progress { totals, scan_done, eta_seconds, eta_is_lower_bound, ..*progress };
+                self.observer.progress(&progress);
             }
+            Event::InFlight(path) => self.observer.in_flight(&self.name(path)),
             Event::Entry { action, path, len, content } => {
                 self.bill.iter().for_each(|bill| bill.entry(*action, *len));
                 let first_name;
@@ -102,7 +94,12 @@ mod tests {
 
     impl Observer for Seen {
         fn progress(&self, progress: &Progress) {
-            self.add(format!("{} {} {:?}", progress.totals.found, progress.scan_done, progress.limit));
+            let Progress { totals, scan_done, eta_seconds, eta_is_lower_bound, .. } = progress;
+            self.add(format!("{} {scan_done} {eta_seconds:?} {eta_is_lower_bound}", totals.found));
+        }
+
+        fn in_flight(&self, name: &[u8]) {
+            self.add(format!("in flight {}", String::from_utf8_lossy(name)));
         }
 
         fn entry(&self, _: Action, name: &[u8], _: u64, content: Content<'_>) {
@@ -127,55 +124,45 @@ mod tests {
         }
     }
 
-    fn reporter<'a>(seen: &'a Seen, pace: &'a Pace, listed: bool) -> PartReporter<'a> {
+    fn reporter(seen: &Seen, listed: bool) -> PartReporter<'_> {
         let before = Totals { found: 5, ..Totals::default() };
-        PartReporter {
-            observer: seen,
-            root_name: b"src",
-            before,
-            last: false,
-            listed,
-            pace: Some(pace),
-            bill: None,
-        }
+        PartReporter { observer: seen, root_name: b"src", before, last: false, listed, bill: None }
     }
 
     #[test]
     fn names_and_counts_are_those_of_the_whole() {
-        let (seen, pace) = (Seen::default(), Pace::default());
-        pace.set(Some(1000));
-        let reporter = reporter(&seen, &pace, false);
+        let seen = Seen::default();
+        let reporter = reporter(&seen, false);
         let path = RelPath::new(b"a").unwrap();
         let digest = Digest([0xab; 32]);
         for content in [Content::Unknown, Content::Digest(digest), Content::OfName(b"b")] {
             reporter.event(&Event::Entry { action: Action::Copied, path: &path, len: 1, content });
         }
-        for rate in [900.0, 100.0] {
-            reporter.event(&Event::Progress(Progress {
-                totals: Totals { found: 2, ..Totals::default() },
-                scan_done: true,
-                seconds: 1.0,
-                rate,
-                streams: 0,
-                method: None,
-                tcp: None,
-                limit: Limit::Link,
-                eta_seconds: None,
-            }));
-        }
+        reporter.event(&Event::InFlight(&path));
+        let totals = Totals { found: 2, ..Totals::default() };
+        let at_end = Progress { totals, scan_done: true, eta_seconds: Some(0.0), ..Progress::default() };
+        reporter.event(&Event::Progress(at_end));
+        PartReporter { last: true, ..reporter }.event(&Event::Progress(at_end));
         assert_eq!(
             *seen.0.lock().unwrap(),
-            ["src/a", &format!("src/a {digest}"), "src/a is src/b", "7 false Rate", "7 false Link"]
+            [
+                "src/a",
+                &format!("src/a {digest}"),
+                "src/a is src/b",
+                "in flight src/a",
+                "7 false None true",
+                "7 true Some(0.0) false"
+            ]
         );
     }
 
     #[test]
     fn a_failed_line_of_a_list_is_named_by_its_error() {
-        let (seen, pace) = (Seen::default(), Pace::default());
+        let seen = Seen::default();
         let error = Error::new(ErrorKind::NotFound, Side::Source, "copy", "no").on("../x");
         let failure = Failure { path: RelPath::root(), error };
-        reporter(&seen, &pace, true).event(&Event::Failed(&failure));
-        reporter(&seen, &pace, false).event(&Event::Failed(&failure));
+        reporter(&seen, true).event(&Event::Failed(&failure));
+        reporter(&seen, false).event(&Event::Failed(&failure));
         assert_eq!(*seen.0.lock().unwrap(), ["failed ../x", "failed src"]);
     }
 }

@@ -259,7 +259,6 @@ impl Runner<'_> {
                 before: self.report.totals,
                 last: true,
                 listed,
-                pace: None,
                 bill: bill.as_ref(),
             };
             let copied = Copied { source, view, entries };
@@ -336,7 +335,6 @@ impl Runner<'_> {
             before: self.report.totals,
             last,
             listed: part.paths.is_some(),
-            pace: Some(&self.pace),
             bill: bill.as_ref(),
         };
         let options = CopyOptions {
@@ -354,6 +352,7 @@ impl Runner<'_> {
             on_full: self.request.on_full,
             is_only: self.request.sources.len() == 1,
             timeout: self.timeout,
+            pace: self.pace.clone(),
             workers: 0,
         };
         let parts = [Part { source: part.source, sink, preview, view, other_sources: rivals }];

@@ -51,15 +51,8 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
             if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
         };
         let before = haul_core::Totals::default();
-        let reporter = PartReporter {
-            observer: &*console,
-            root_name,
-            before,
-            last: true,
-            listed: false,
-            pace: None,
-            bill: None,
-        };
+        let reporter =
+            PartReporter { observer: &*console, root_name, before, last: true, listed: false, bill: None };
         Ok(haul_engine::hash(&*source, &scan, &mut line, &reporter, &cancel))
     };
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });

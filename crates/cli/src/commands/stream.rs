@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::event::{Action, Content};
 use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_engine::least_eta;
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
 use haul_streams::encoding::Encoding;
@@ -87,17 +88,15 @@ pub(super) fn watched<T>(
                 let (since, from) = seen.front().copied().unwrap_or((now, moved));
                 let rate = if now > since { moved.saturating_sub(from) as f64 / (now - since) } else { 0.0 };
                 let left = totals.found_bytes.saturating_sub(moved + totals.resumed_bytes);
-                let eta_seconds = (ended && rate > 0.0).then(|| left as f64 / rate);
+                let eta_seconds = (ended && rate > 0.0).then(|| (left as f64 / rate).max(least_eta(now)));
                 console.progress(&Progress {
                     totals,
                     scan_done: ended,
                     seconds: now,
                     rate,
-                    streams: 0,
-                    method: None,
-                    tcp: None,
                     limit,
                     eta_seconds,
+                    ..Progress::default()
                 });
             }
         };

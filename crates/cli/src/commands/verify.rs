@@ -135,15 +135,7 @@ fn signed_list(file: &OsStr, allowed_signers: &Path, console: &Console) -> Resul
 }
 
 fn reporter<'a>(observer: &'a dyn Observer, root_name: &'a [u8]) -> PartReporter<'a> {
-    PartReporter {
-        observer,
-        root_name,
-        before: Totals::default(),
-        last: true,
-        listed: false,
-        pace: None,
-        bill: None,
-    }
+    PartReporter { observer, root_name, before: Totals::default(), last: true, listed: false, bill: None }
 }
 
 /// Shows and counts a difference.

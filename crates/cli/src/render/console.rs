@@ -12,7 +12,7 @@ use haul_core::{Error, Progress, Result, Side};
 use haul_job::Observer;
 
 use super::failures::Failures;
-use super::gauge::{Gauge, NoGauge, amount, pace};
+use super::gauge::{Gauge, NoGauge, status_line};
 use super::json::{self, Json};
 use super::lines::Lines;
 use super::people::People;
@@ -71,6 +71,8 @@ pub(crate) struct Console {
     job: Option<Arc<Job>>,
     /// The last progress.
     last: Mutex<Option<Progress>>,
+    /// The file that is being copied.
+    in_flight: Mutex<Option<Vec<u8>>>,
 }
 
 impl Console {
@@ -100,6 +102,7 @@ impl Console {
             lines,
             job: start.job.clone(),
             last: Mutex::default(),
+            in_flight: Mutex::default(),
         };
         console.view.start(start);
         Ok(Arc::new(console))
@@ -115,9 +118,10 @@ impl Console {
     /// Shows the progress in one line, on request.
     pub(crate) fn status(&self) {
         let last = *self.last.lock();
+        let file = self.in_flight.lock().clone();
         let text = last.map_or_else(
             || "connecting or scanning".to_owned(),
-            |progress| format!("{} · {}", amount(&progress), pace(&progress)),
+            |progress| status_line(&progress, file.as_deref()),
         );
         self.view.note(&text);
     }
@@ -191,11 +195,16 @@ impl Console {
 
 impl Observer for Console {
     fn progress(&self, progress: &Progress) {
-        self.view.progress(progress);
+        let file = self.in_flight.lock().clone();
+        self.view.progress(progress, file.as_deref());
         *self.last.lock() = Some(*progress);
         if let Some(job) = &self.job {
             job.progress(&progress.totals);
         }
+    }
+
+    fn in_flight(&self, name: &[u8]) {
+        *self.in_flight.lock() = Some(name.to_vec());
     }
 
     fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>) {

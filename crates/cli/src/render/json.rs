@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) use line::line;
 
 use haul_core::event::{Action, Content};
-use haul_core::{Error, ErrorKind, Limit, MetaNote, Progress, Side, Tcp, Totals};
+use haul_core::{Error, ErrorKind, Limit, MetaNote, Phase, Progress, Side, Tcp, Totals};
 use haul_job::RequestCounts;
 use serde::Serialize;
 use serde_json::Value;
@@ -82,7 +82,11 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         tcp: Option<Tcp>,
         limit: Limit,
+        phase: Phase,
         eta_seconds: Option<f64>,
+        eta_is_lower_bound: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        in_flight: Option<Name>,
         totals: Totals,
     },
     Entry {
@@ -215,7 +219,7 @@ impl View for Json {
         });
     }
 
-    fn progress(&self, progress: &Progress) {
+    fn progress(&self, progress: &Progress, file: Option<&[u8]>) {
         let mut shown = self.shown.lock();
         if !self.with_progress || shown.is_some_and(|at| at.elapsed() < PERIOD) {
             self.lines.flush();
@@ -230,7 +234,10 @@ impl View for Json {
             packed: progress.method.map(|method| method.to_string()),
             tcp: progress.tcp,
             limit: progress.limit,
+            phase: progress.phase,
             eta_seconds: progress.eta_seconds,
+            eta_is_lower_bound: progress.eta_is_lower_bound,
+            in_flight: file.filter(|_| progress.phase == Phase::Copy).map(Name::new),
             totals: progress.totals,
         });
     }

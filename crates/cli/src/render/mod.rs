@@ -3,6 +3,7 @@
 //! Output errors do not end a run: if standard output is closed early, only the output is lost.
 
 mod console;
+mod cut;
 mod estimates;
 mod failures;
 mod gauge;

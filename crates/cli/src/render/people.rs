@@ -49,8 +49,8 @@ impl People {
 impl View for People {
     fn start(&self, _start: &Start) {}
 
-    fn progress(&self, progress: &Progress) {
-        self.gauge.show(progress);
+    fn progress(&self, progress: &Progress, file: Option<&[u8]>) {
+        self.gauge.show(progress, file);
         self.lines.flush();
     }
 

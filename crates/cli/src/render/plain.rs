@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::Progress;
 
-use super::gauge::{Gauge, amount, pace};
+use super::gauge::{Gauge, status_line};
 use super::print::say;
 
 /// Interval between lines.
@@ -22,11 +22,11 @@ impl Ticker {
 }
 
 impl Gauge for Ticker {
-    fn show(&self, progress: &Progress) {
+    fn show(&self, progress: &Progress, _file: Option<&[u8]>) {
         let mut last = self.0.lock();
         if last.elapsed() >= PERIOD {
             *last = Instant::now();
-            say(&format!("{} · {}\n", amount(progress), pace(progress)));
+            say(&format!("{}\n", status_line(progress, None)));
         }
     }
 

@@ -38,8 +38,8 @@ pub(crate) struct Start {
 pub(super) trait View: Send + Sync {
     /// The run starts.
     fn start(&self, start: &Start);
-    /// The progress.
-    fn progress(&self, progress: &Progress);
+    /// The progress, and the file that is being copied.
+    fn progress(&self, progress: &Progress, file: Option<&[u8]>);
     /// An entry was handled; in a dry run, would be.
     fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
     /// An entry failed; `live`: show it at once.

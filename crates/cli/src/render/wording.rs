@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use haul_core::Limit;
 use haul_core::event::Action;
+use haul_core::{Limit, Phase};
 use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
 
 /// A count with a noun: `1 file`, `2,000 files`.
@@ -64,6 +64,16 @@ pub(super) fn planned(action: Action) -> &'static str {
     }
 }
 
+/// A stage of a run after the copy.
+pub(super) fn phase(phase: Phase) -> Option<&'static str> {
+    match phase {
+        Phase::Copy => None,
+        Phase::Link => Some("creating hard links"),
+        Phase::Delete => Some("removing extraneous entries"),
+        Phase::Finish => Some("finishing the directories"),
+    }
+}
+
 /// The bottleneck of a run.
 pub(super) fn limit(limit: Limit) -> &'static str {
     match limit {
@@ -72,7 +82,9 @@ pub(super) fn limit(limit: Limit) -> &'static str {
         Limit::Source => "source",
         Limit::Link => "link",
         Limit::Destination => "destination",
-        Limit::Rate => "the rate limit",
+        Limit::Rate => "--bwlimit",
+        Limit::Nice => "--nice",
+        Limit::Iops => "--iops",
         Limit::Room => "destination full",
     }
 }

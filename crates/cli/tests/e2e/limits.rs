@@ -14,6 +14,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_rate_is_kept_over_links_and_on_this_machine,
+        a_limit_is_named_from_the_start_and_tells_the_time_left,
         a_low_rate_with_many_streams_is_no_dead_connection,
         a_rate_that_makes_no_sense_is_exit_2,
         a_limit_is_changed_while_it_runs,
@@ -54,6 +55,29 @@ fn a_rate_is_kept_over_links_and_on_this_machine() {
         assert!(told, "it says what holds it back: {run}");
         assert_same_tree(source.path(), &copy);
         scene.assert_all_gone();
+    }
+}
+
+fn a_limit_is_named_from_the_start_and_tells_the_time_left() {
+    for way in [Way::Local, Way::Push] {
+        let scene = Scene::new();
+        let source = random(&scene, 6 * MIB);
+        let run = scene.copy(way, source.path(), &scene.join("dst")).arg("--bwlimit=1M");
+        let run = run.finish().expect_success();
+        let early = events(&run).into_iter().find(|line| {
+            line["type"] == "progress" && line["limit"] == "rate" && line["totals"]["sent_bytes"] == 0
+        });
+        let early = early.unwrap_or_else(|| panic!("{way:?}: it is named before the first slice: {run}"));
+        assert!(early["eta_seconds"].as_f64().is_some_and(|left| left > 0.0), "{way:?}: {early}");
+        assert_eq!(early["phase"], "copy");
+        assert!(early["in_flight"]["path"].is_string(), "{way:?}: {early}");
+
+        let files = scene.tree("files");
+        files.many("many", 2000, 10..20);
+        let run = scene.copy(way, files.path(), &scene.join("slow")).arg("--iops=2000");
+        let run = run.finish().expect_success();
+        let named = events(&run).iter().any(|line| line["limit"] == "iops");
+        assert!(named, "{way:?}: {run}");
     }
 }
 

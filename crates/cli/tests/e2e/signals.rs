@@ -14,6 +14,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_lost_terminal_ends_the_run_in_order,
+        a_lost_terminal_ends_a_local_run_in_order,
         under_nohup_a_lost_terminal_changes_nothing,
         a_run_says_where_it_stands_when_it_is_asked,
         a_stopped_run_goes_on_when_it_is_continued,
@@ -48,6 +49,21 @@ fn a_lost_terminal_ends_the_run_in_order() {
     assert_same_tree(source.path(), &scene.join("dst"));
 }
 
+fn a_lost_terminal_ends_a_local_run_in_order() {
+    let scene = Scene::new();
+    let source = Tree::mixed(scene.join("src"), 6, &[60 << 20], 100);
+    let copy = scene.join("dst");
+    let mut run = scene.copy(Way::Local, source.path(), &copy).args(["--bwlimit", "8M"]).start();
+    run.wait_until("some of it has arrived", || allocated(&copy) > 8 << 20);
+    run.signal(Signal::HUP);
+    let run = run.finish().expect_code(130);
+    assert_eq!(summary(&run).0["interrupted"], true, "{run}");
+    assert_no_half_files(source.path(), &copy);
+    let again = summary(&scene.copy(Way::Local, source.path(), &copy).finish().expect_success());
+    assert!(again.of("resumed_bytes") + again.of("same_bytes") > 0, "{again:?}");
+    assert_same_tree(source.path(), &copy);
+}
+
 fn under_nohup_a_lost_terminal_changes_nothing() {
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 6, &[20 << 20], 10);
@@ -63,16 +79,22 @@ fn under_nohup_a_lost_terminal_changes_nothing() {
 }
 
 fn a_run_says_where_it_stands_when_it_is_asked() {
-    let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[30 << 20], 10);
-    let copy = scene.join("dst");
-    let run = scene.haul("copy").args(["--bwlimit", "8M"]).arg(slash(source.path())).arg(slash(&copy));
-    let mut run = run.start();
-    run.wait_until("some of it has arrived", || allocated(&copy) > 12 << 20);
-    run.signal(Signal::USR1);
-    let run = run.finish().expect_success();
-    assert!(run.err().lines().any(|line| line.contains(" of ") && line.contains("limit: ")), "{run}");
-    assert_same_tree(source.path(), &copy);
+    for far in [false, true] {
+        let scene = Scene::new();
+        let source = Tree::mixed(scene.join("src"), 6, &[30 << 20], 10);
+        let copy = scene.join("dst");
+        let run = if far { scene.haul_ssh("copy") } else { scene.haul("copy") };
+        let target = if far { scene.remote(slash(&copy)) } else { slash(&copy) };
+        let mut run = run.args(["-q", "--bwlimit", "8M"]).arg(slash(source.path())).arg(target).start();
+        run.wait_until("some of it has arrived", || allocated(&copy) > 12 << 20);
+        run.signal(Signal::USR1);
+        let run = run.finish().expect_success();
+        let err = run.err();
+        let lines: Vec<&str> = err.lines().filter(|line| line.contains(" of ")).collect();
+        let [line] = lines[..] else { panic!("it is one line: {run}") };
+        assert!(line.contains(" left") && line.contains("limit: --bwlimit"), "{run}");
+        assert_same_tree(source.path(), &copy);
+    }
 }
 
 fn a_stopped_run_goes_on_when_it_is_continued() {

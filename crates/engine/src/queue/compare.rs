@@ -38,6 +38,11 @@ impl Comparing {
         self.large_files.push_back(large);
     }
 
+    /// The large files with slices to ask about.
+    pub(super) fn large_files(&self) -> impl Iterator<Item = &LargeFile> {
+        self.large_files.iter()
+    }
+
     /// The number of large files with slices to ask about.
     pub(super) fn count(&self) -> usize {
         self.large_files.len()

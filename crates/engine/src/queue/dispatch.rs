@@ -143,14 +143,17 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Drops the slices of a large file that were not taken.
-    pub(crate) fn drop_large(&self, path: &RelPath) {
+    /// Drops the slices of a large file that were not taken. Returns about how many bytes they have.
+    pub(crate) fn drop_large(&self, path: &RelPath) -> u64 {
         let mut state = self.lock();
+        let all = state.large_files.iter().chain(state.comparing.large_files());
+        let dropped = all.filter(|large| large.entry.path == *path).map(LargeFile::bytes_left).sum();
         state.large_files.retain(|large| large.entry.path != *path);
         state.comparing.drop_file(path);
         state.again.retain(|(entry, _)| entry.path != *path);
         drop(state);
         self.space.notify_all();
+        dropped
     }
 
     /// Closes the queue: no thread waits any more, and no work is handed out any more.

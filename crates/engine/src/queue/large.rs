@@ -43,6 +43,14 @@ impl LargeFile {
         self.end.saturating_sub(self.next) as usize
     }
 
+    /// The bytes from the next slice to the end of the file, without those that the destination has.
+    pub(super) fn bytes_left(&self) -> u64 {
+        let start = |slice: u32| self.entry.len.min(u64::from(slice) * SLICE_LEN);
+        let bytes = |range: Range<u32>| start(range.end).saturating_sub(start(range.start));
+        let have = self.have.iter().map(|have| bytes(have.start.max(self.next)..have.end)).sum();
+        bytes(self.next..self.end).saturating_sub(have)
+    }
+
     /// Takes up to `most` consecutive slices.
     pub(super) fn take(&mut self, most: u32) -> Range<u32> {
         let from = self.next;

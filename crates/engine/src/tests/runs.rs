@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use haul_core::event::Action;
 use haul_core::sync::Mutex;
-use haul_core::{Entry, ErrorKind, Event, RelPath, Report, Reporter, ScanOptions, Sink, Source, Totals};
+use haul_core::{
+    Entry, ErrorKind, Event, Pace, RelPath, Report, Reporter, ScanOptions, Sink, Source, Totals,
+};
 
 use super::faults::Faults;
 use super::memory::{MemorySink, MemorySource, Tree, View, tree};
@@ -29,7 +31,7 @@ impl Reporter for Events {
             }
             Event::Warning(text) => self.warnings.lock().push((*text).to_owned()),
             Event::Note(text) => self.notes.lock().push((*text).to_owned()),
-            Event::Progress(_) => {}
+            Event::Progress(_) | Event::InFlight(_) => {}
         }
     }
 }
@@ -132,6 +134,7 @@ pub(super) fn options() -> CopyOptions {
         is_only: true,
         on_full: OnFull::Fail,
         timeout: Duration::from_secs(60),
+        pace: Pace::default(),
         workers: 0,
     }
 }

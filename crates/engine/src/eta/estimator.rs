@@ -1,0 +1,117 @@
+//! The seconds left of a copy.
+
+use super::file_cost::FileCost;
+use super::throughput::{Throughput, Work};
+
+/// The cost of a directory at the end of the run, as a part of that of a file.
+const DIRECTORY: f64 = 0.5;
+/// A run that lasts is never said to end at once: an estimate is no more exact than this share of the time so far.
+const PRECISION: f64 = 0.2;
+const LEAST: std::ops::RangeInclusive<f64> = 0.1..=1.0;
+
+/// The least estimate of the seconds left, of a run that has lasted `seconds`.
+#[must_use]
+pub fn floor(seconds: f64) -> f64 {
+    (seconds * PRECISION).clamp(*LEAST.start(), *LEAST.end())
+}
+
+/// How far a copy is. Everything is the sum since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// Seconds since the run began.
+    pub(crate) at: f64,
+    /// Content is queued or in flight.
+    pub(crate) is_copying: bool,
+    /// The scan has ended.
+    pub(crate) scan_done: bool,
+    /// The entries that the scan found.
+    pub(crate) found: Work,
+    /// Of these, further names of files, which are linked when all content is there.
+    pub(crate) linked_later: Work,
+    /// The entries that were compared with the destination.
+    pub(crate) compared: Work,
+    /// Of these, the files of which content is needed.
+    pub(crate) needed: Work,
+    /// Of this content, that which is at the destination.
+    pub(crate) done: Work,
+    /// The directories that were made.
+    pub(crate) directories: f64,
+    /// The most bytes of content in a second, if there is a limit.
+    pub(crate) limit: Option<f64>,
+}
+
+/// Estimates the seconds left.
+#[derive(Debug, Default)]
+pub(crate) struct Estimator {
+    at: f64,
+    /// Seconds in which content was copied.
+    copying_seconds: f64,
+    copying: Throughput,
+    /// Whether the scan has ended, and whether all entries are compared. Both take from what the copy could use.
+    beside: (bool, bool),
+    /// The first entries were compared. Before that, time passes for the scan.
+    has_compared: bool,
+    /// Seconds in which entries were only compared.
+    comparing_seconds: f64,
+    comparing: Throughput,
+}
+
+impl Estimator {
+    /// Takes the state of the run, several times a second.
+    pub(crate) fn observe(&mut self, standing: &Standing) {
+        let passed = (standing.at - self.at).max(0.0);
+        self.at = standing.at;
+        if standing.is_copying {
+            self.copying_seconds += passed;
+        } else if self.has_compared {
+            self.comparing_seconds += passed;
+        }
+        self.has_compared = standing.compared.files > 0.0;
+        let beside = (
+            standing.scan_done,
+            standing.compared.files + standing.linked_later.files >= standing.found.files,
+        );
+        if beside != self.beside {
+            self.beside = beside;
+            self.copying.change(self.copying_seconds);
+        }
+        self.copying.observe(self.copying_seconds, standing.done);
+        self.comparing.observe(self.comparing_seconds, standing.compared);
+    }
+
+    /// The seconds until all found entries are copied; `None` if that is unknown.
+    pub(crate) fn seconds_left(&self, standing: &Standing, file_cost: &FileCost) -> Option<f64> {
+        let Standing { found, linked_later, compared, needed, done, limit, .. } = *standing;
+        let uncompared = found.without(compared);
+        let share =
+            |needed: f64, compared: f64| if compared > 0.0 { (needed / compared).min(1.0) } else { 1.0 };
+        let unknown = uncompared.without(linked_later);
+        let mut left = needed.without(done);
+        left.files += unknown.files * share(needed.files, compared.files);
+        if unknown.files > 0.0 {
+            left.bytes += unknown.bytes * share(needed.bytes, compared.bytes);
+        }
+        let comparing = self.comparing.speed(self.comparing_seconds, 1.0);
+        let copying = self.copying.speed(self.copying_seconds, file_cost.bytes());
+        let compare_seconds = match comparing {
+            Some(speed) => uncompared.files * speed.per_file,
+            None if uncompared.files > 0.0 && left == Work::default() => return None,
+            None => 0.0,
+        };
+        let at_limit = |bytes: f64| limit.map(|limit| bytes / limit.max(1.0));
+        let copy_seconds = match copying {
+            _ if left == Work::default() => 0.0,
+            Some(speed) => speed.seconds(left).max(at_limit(left.bytes).unwrap_or(0.0) - speed.ahead),
+            None => (at_limit(left.bytes + done.bytes)? - self.copying_seconds).max(0.0),
+        };
+        Some(compare_seconds + copy_seconds)
+    }
+
+    /// The seconds for the metadata of directories, after all else.
+    pub(crate) fn seconds_to_finish(&self, standing: &Standing, file_cost: &FileCost) -> f64 {
+        let comparing = self.comparing.speed(self.comparing_seconds, 1.0);
+        let copying = self.copying.speed(self.copying_seconds, file_cost.bytes());
+        let per_entry = [comparing, copying].into_iter().flatten().map(|speed| speed.per_file);
+        standing.directories * per_entry.fold(0.0, f64::max) * DIRECTORY
+    }
+}

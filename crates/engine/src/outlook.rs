@@ -1,0 +1,308 @@
+//! The time that a run has left: what it has done and has to do, stage by stage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use haul_core::sync::Mutex;
+use haul_core::{Batch, Phase, Totals};
+
+use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, Work, floor};
+use crate::queue::is_large;
+
+/// The rates of content and of wire bytes differ by at most this factor.
+const MAX_COMPRESSION: f64 = 20.0;
+
+/// What the estimate needs besides the totals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    /// Seconds since the run began.
+    pub(crate) at: f64,
+    /// Files that were queued and are neither committed nor failed.
+    pub(crate) open: u64,
+    pub(crate) scan_done: bool,
+    /// The limit of bytes on the wire in a second.
+    pub(crate) limit: Option<u64>,
+    /// Bytes of content on the wire, once for each.
+    pub(crate) wire_bytes: u64,
+}
+
+/// The estimate of the seconds left.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Eta {
+    pub(crate) seconds: Option<f64>,
+    /// Work may be left that is not known yet.
+    pub(crate) is_lower_bound: bool,
+}
+
+/// Counts what the sink needs, and estimates the seconds left.
+#[derive(Default)]
+pub(crate) struct Outlook {
+    needed_files: AtomicU64,
+    needed_bytes: AtomicU64,
+    /// The bytes of the files that were compared and need content.
+    answered_bytes: AtomicU64,
+    links: AtomicU64,
+    link_bytes: AtomicU64,
+    /// More follows after this stage that cannot be estimated yet.
+    more_follows: AtomicBool,
+    file_cost: Mutex<FileCost>,
+    in_progress: Mutex<InProgress>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// The second at which the stage began.
+    since: f64,
+    estimator: Estimator,
+    /// The estimated seconds of the last stage.
+    finish: f64,
+    /// The entries to delete, and the second at which the deletion began.
+    removals: Option<(u64, f64)>,
+    removed: Throughput,
+    is_over: bool,
+}
+
+impl Outlook {
+    /// Counts a file of which the sink needs content, without the bytes that the sink has.
+    pub(crate) fn count_needed(&self, len: u64, resumed: u64) {
+        self.needed_files.fetch_add(1, Ordering::Relaxed);
+        self.needed_bytes.fetch_add(len.saturating_sub(resumed), Ordering::Relaxed);
+        self.answered_bytes.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// Content of a failed file that is not sent any more.
+    pub(crate) fn drop_needed(&self, bytes: u64) {
+        let drop = |needed: u64| Some(needed.saturating_sub(bytes));
+        let _ = self.needed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, drop);
+    }
+
+    /// Counts a further name of a file, which is linked later.
+    pub(crate) fn count_link(&self, len: u64) {
+        self.links.fetch_add(1, Ordering::Relaxed);
+        self.link_bytes.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// A worker took a batch.
+    pub(crate) fn begin_batch(&self, batch: &Arc<Batch>, at: f64) {
+        self.in_progress.lock().begin(number(batch), work(batch), at);
+    }
+
+    /// Counts a batch for which a worker took this long.
+    pub(crate) fn count_batch(&self, batch: &Batch, seconds: f64) {
+        self.file_cost.lock().add(work(batch), seconds);
+    }
+
+    /// A batch has its outcome.
+    pub(crate) fn end_batch(&self, batch: &Arc<Batch>, at: f64) {
+        self.in_progress.lock().end(number(batch), at);
+    }
+
+    /// The stage begins at this second.
+    pub(crate) fn set_phase(&self, phase: Phase, at: f64) {
+        let mut state = self.state.lock();
+        (state.phase, state.since, state.is_over) = (phase, at, false);
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.lock().phase
+    }
+
+    /// Whether more follows that cannot be estimated yet.
+    pub(crate) fn set_more_follows(&self, more: bool) {
+        self.more_follows.store(more, Ordering::Relaxed);
+    }
+
+    /// From this second on, so many entries are deleted.
+    pub(crate) fn set_removals(&self, count: u64, at: f64) {
+        self.state.lock().removals = Some((count, at));
+    }
+
+    /// Nothing is left.
+    pub(crate) fn set_over(&self) {
+        self.state.lock().is_over = true;
+    }
+
+    /// Estimates the seconds left. `totals` are those of the ledger, without what the connections add.
+    pub(crate) fn eta(&self, totals: &Totals, now: Now) -> Eta {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return Eta { seconds: Some(0.0), is_lower_bound: false };
+        }
+        let passed = (now.at - state.since).max(0.0);
+        let more = self.more_follows.load(Ordering::Relaxed);
+        let (seconds, is_lower_bound) = match state.phase {
+            Phase::Copy | Phase::Link => {
+                let standing = self.standing(totals, now);
+                state.estimator.observe(&standing);
+                let file_cost = self.file_cost.lock();
+                state.finish = state.estimator.seconds_to_finish(&standing, &file_cost);
+                let seconds = state.estimator.seconds_left(&standing, &file_cost);
+                (seconds.map(|seconds| seconds + state.finish), more || !now.scan_done)
+            }
+            Phase::Delete => {
+                let left = state.removals.map(|(count, since)| {
+                    let removed = totals.removed.min(count);
+                    state.removed.observe(now.at - since, Work::new(removed, 0));
+                    let speed = state.removed.speed(now.at - since, 1.0);
+                    speed.map(|speed| speed.seconds(Work::new(count - removed, 0)))
+                });
+                (left.flatten().map(|seconds| seconds + state.finish), more)
+            }
+            Phase::Finish => (Some(state.finish - passed), true),
+        };
+        let least = floor(now.at);
+        // The little that is known says nothing about a run that goes on.
+        let seconds = seconds.filter(|seconds| now.scan_done || *seconds > least);
+        Eta { seconds: seconds.map(|seconds| seconds.max(least)), is_lower_bound }
+    }
+
+    fn standing(&self, totals: &Totals, now: Now) -> Standing {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let settled = [
+            totals.copied,
+            totals.made,
+            totals.linked,
+            totals.updated,
+            totals.same,
+            totals.left,
+            totals.failed,
+        ];
+        let compared = settled.iter().sum::<u64>() + now.open;
+        let needed = Work::new(get(&self.needed_files), get(&self.needed_bytes));
+        let sent = totals.sent_bytes + totals.matched_bytes;
+        let done = if now.open == 0 {
+            needed
+        } else {
+            let files = get(&self.needed_files).saturating_sub(now.open);
+            let settled = Work { bytes: (sent as f64).min(needed.bytes), ..Work::new(files, 0) };
+            settled.with(self.in_progress.lock().done(now.at))
+        };
+        let compression = sent as f64 / now.wire_bytes.max(1) as f64;
+        let compression = if now.wire_bytes == 0 { 1.0 } else { compression.clamp(1.0, MAX_COMPRESSION) };
+        Standing {
+            at: now.at,
+            is_copying: now.open > 0,
+            scan_done: now.scan_done,
+            found: Work::new(totals.found, totals.found_bytes),
+            linked_later: Work::new(get(&self.links), get(&self.link_bytes)),
+            compared: Work::new(compared, get(&self.answered_bytes).saturating_add(totals.same_bytes)),
+            needed,
+            done,
+            directories: totals.made as f64,
+            limit: now.limit.map(|limit| limit as f64 * compression),
+        }
+    }
+}
+
+/// A number for a batch that no other one has at the same time.
+fn number(batch: &Arc<Batch>) -> usize {
+    Arc::as_ptr(batch).addr()
+}
+
+/// The work of a batch. A large file is counted by its bytes alone.
+fn work(batch: &Batch) -> Work {
+    let files = batch.entries.iter().filter(|entry| !is_large(entry)).count();
+    Work::new(files as u64, batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum())
+}
+
+/// The estimate of a run that reads content and changes nothing: `done` of `found`, in files and bytes.
+#[derive(Default)]
+pub(crate) struct ReadingOutlook(Mutex<Throughput>);
+
+impl ReadingOutlook {
+    /// Estimates the seconds left.
+    pub(crate) fn eta(&self, at: f64, found: Work, done: Work, scan_done: bool) -> Eta {
+        let mut throughput = self.0.lock();
+        throughput.observe(at, done);
+        let speed = throughput.speed(at, FileCost::default().bytes());
+        let seconds = speed.map(|speed| speed.seconds(found.without(done)).max(floor(at)));
+        Eta {
+            seconds: seconds.filter(|seconds| scan_done || *seconds > floor(at)),
+            is_lower_bound: !scan_done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(found: u64, settled: u64) -> Totals {
+        Totals { found, same: settled, ..Totals::default() }
+    }
+
+    #[test]
+    fn an_estimate_is_a_lower_bound_until_all_is_known() {
+        let outlook = Outlook::default();
+        let mut now = Now { at: 0.0, ..Now::default() };
+        for step in 1..50 {
+            now.at = f64::from(step);
+            outlook.eta(&totals(10_000, step as u64 * 100), now);
+        }
+        let eta = outlook.eta(&totals(10_000, 4900), now);
+        assert!(eta.is_lower_bound && (45.0..57.0).contains(&eta.seconds.unwrap()), "{eta:?}");
+        assert_eq!(outlook.eta(&totals(4900, 4900), now).seconds, None, "the scan may find more");
+        now.scan_done = true;
+        assert!(!outlook.eta(&totals(10_000, 4900), now).is_lower_bound);
+        outlook.set_more_follows(true);
+        assert!(outlook.eta(&totals(10_000, 4900), now).is_lower_bound, "a deletion follows");
+    }
+
+    #[test]
+    fn a_deletion_is_known_once_it_is_counted() {
+        let outlook = Outlook::default();
+        outlook.set_phase(Phase::Delete, 10.0);
+        let mut now = Now { at: 12.0, scan_done: true, ..Now::default() };
+        assert_eq!(outlook.eta(&totals(10, 10), now).seconds, None);
+        outlook.set_removals(1000, 12.0);
+        for second in 1..=20 {
+            now.at = 12.0 + f64::from(second);
+            outlook.eta(&Totals { removed: second as u64 * 10, ..totals(10, 10) }, now);
+        }
+        let eta = outlook.eta(&Totals { removed: 200, ..totals(10, 10) }, now);
+        assert!((75.0..85.0).contains(&eta.seconds.unwrap()), "{eta:?}");
+    }
+
+    #[test]
+    fn only_the_end_is_zero() {
+        let outlook = Outlook::default();
+        outlook.set_phase(Phase::Finish, 10.0);
+        let now = Now { at: 99.0, scan_done: true, ..Now::default() };
+        assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(1.0), is_lower_bound: true });
+        outlook.set_over();
+        assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(0.0), is_lower_bound: false });
+    }
+
+    #[test]
+    fn links_and_failed_content_are_not_sent() {
+        let outlook = Outlook::default();
+        let mut now = Now { scan_done: true, open: 2, ..Now::default() };
+        outlook.count_needed(1000 << 20, 0);
+        outlook.count_needed(1000 << 20, 0);
+        outlook.count_link(1 << 40);
+        let mut totals = Totals { found: 3, found_bytes: (2000 << 20) + (1 << 40), ..Totals::default() };
+        for step in 1..=10 {
+            (now.at, totals.sent_bytes) = (f64::from(step) * 10.0, (step as u64 * 10) << 20);
+            outlook.eta(&totals, now);
+        }
+        let left = outlook.eta(&totals, now).seconds.unwrap();
+        assert!((1800.0..2100.0).contains(&left), "{left}");
+        outlook.drop_needed(900 << 20);
+        let left = outlook.eta(&totals, now).seconds.unwrap();
+        assert!((950.0..1050.0).contains(&left), "{left}");
+    }
+
+    #[test]
+    fn a_run_that_reads_has_a_time_left() {
+        let outlook = ReadingOutlook::default();
+        let found = Work::new(10, 1000);
+        assert_eq!(outlook.eta(0.2, found, Work::default(), true).seconds, None);
+        for second in 1..=10 {
+            outlook.eta(f64::from(second), found, Work::new(second as u64 / 2, second as u64 * 50), true);
+        }
+        let eta = outlook.eta(10.0, found, Work::new(5, 500), true);
+        assert!((9.0..11.5).contains(&eta.seconds.unwrap()), "{eta:?}");
+    }
+}
