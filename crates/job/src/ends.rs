@@ -283,21 +283,23 @@ impl Ends {
         Sftp::connect(host, &self.config.peer.ssh, limits, &self.config.pool, Arc::clone(&self.note))
     }
 
-    /// Connects to a remote haul. If the host has none, uploads it with `--bootstrap`; otherwise uses SFTP, unless the
-    /// user gave the path of haul.
+    /// Connects to a remote haul. If the host has none, or one of another version, uploads it with `--bootstrap`. If it
+    /// has none, otherwise uses SFTP, unless the user gave the path of haul.
     fn peer(&self, host: &SshHost) -> Result<Remote> {
         let error = match self.connect(host, &self.config.peer) {
             Ok(peer) => return Ok(Remote::Peer(peer)),
-            Err(error) if haul_ssh::is_missing(&error) => error,
-            Err(error) => return Err(error),
+            Err(error) => error,
         };
-        if self.config.bootstrap {
-            let remote_haul = bootstrap(host, &self.config.peer.ssh, &self.note)?;
+        let missing = haul_ssh::is_missing(&error);
+        if self.config.bootstrap && (missing || haul_remote::is_other_version(&error)) {
+            let why =
+                if missing { format!("haul is not installed at {host}") } else { error.cause().to_string() };
+            let remote_haul = bootstrap(host, &self.config.peer.ssh, &why, &self.note)?;
             return self
                 .connect(host, &PeerConfig { remote_haul, ..self.config.peer.clone() })
                 .map(Remote::Peer);
         }
-        if self.config.haul_named {
+        if !missing || self.config.haul_named {
             return Err(error);
         }
         (self.note)(&format!(

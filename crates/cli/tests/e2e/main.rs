@@ -57,6 +57,7 @@ mod moves;
 mod no_haul;
 mod not_stores;
 mod objtrees;
+mod other_haul;
 mod output;
 mod pagecache;
 mod passwords;
@@ -203,6 +204,7 @@ fn main() -> ExitCode {
         lying_sftp::cases(),
         lying_answers::cases(),
         no_haul::cases(),
+        other_haul::cases(),
         output::cases(),
         probe::cases(),
         streams::cases(),

@@ -33,6 +33,9 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
+/// What is told when a program is sent.
+pub(crate) const PUT: &str = concat!("putting haul ", env!("CARGO_PKG_VERSION"), " into ~/.cache/haul there");
+
 fn without_haul_there_it_goes_on_over_sftp() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[9 << 20], 100);
@@ -77,14 +80,14 @@ fn bootstrap_puts_haul_there_once() {
         run.arg(slash(source.path())).arg(joined(&[REMOTE.as_bytes(), b":", slash(copy).as_bytes()])).finish()
     };
     let first = run(&scene.join("dst")).expect_success();
-    assert!(first.err().contains("putting it into ~/.cache/haul"), "{first}");
+    assert!(first.err().contains(PUT), "{first}");
     assert_same_tree(source.path(), &scene.join("dst"));
     let there = list(&cache);
     assert_eq!(there.len(), 1, "one program and nothing else: {there:?}");
     assert!(fs::read(cache.join(&there[0])).unwrap() == fs::read(HAUL).unwrap());
     let inode = fs::metadata(cache.join(&there[0])).unwrap().ino();
     let second = run(&scene.join("again")).expect_success();
-    assert!(!second.err().contains("putting it"), "{second}");
+    assert!(!second.err().contains(PUT), "{second}");
     assert_same_tree(source.path(), &scene.join("again"));
     assert_eq!(fs::metadata(cache.join(&there[0])).unwrap().ino(), inode, "nothing was copied again");
     // A program on the way there that is damaged does not get its name.
@@ -140,7 +143,7 @@ fn bootstrap_does_not_run_what_was_changed_there() {
     assert!(ran.status.success() && canary.exists(), "it would be seen");
     fs::remove_file(&canary).unwrap();
     let again = bootstrapped(&scene, source.path(), &scene.join("dst"), None).finish().expect_success();
-    assert!(again.err().contains("putting it into ~/.cache/haul"), "{again}");
+    assert!(again.err().contains(PUT), "{again}");
     assert!(!canary.exists(), "it was run");
     assert!(fs::read(&program).unwrap() == fs::read(HAUL).unwrap());
     assert_same_tree(source.path(), &scene.join("dst"));
@@ -212,16 +215,13 @@ fn bootstrap_reads_back_where_nothing_there_hashes() {
     tamper(&program, &canary);
     let first = run("dst").expect_success();
     assert_eq!(first.err().matches("reads its program back").count(), 2, "{first}");
-    assert!(first.err().contains("putting it") && !canary.exists(), "{first}");
+    assert!(first.err().contains(PUT) && !canary.exists(), "{first}");
     assert_same_tree(source.path(), &scene.join("dst"));
     assert_eq!(list(&cache).len(), 1);
     assert!(fs::read(&program).unwrap() == fs::read(HAUL).unwrap());
     assert_eq!(fs::metadata(&program).unwrap().mode() & 0o777, 0o700);
     let second = run("again").expect_success();
-    assert!(
-        second.err().contains("reads its program back") && !second.err().contains("putting it"),
-        "{second}"
-    );
+    assert!(second.err().contains("reads its program back") && !second.err().contains(PUT), "{second}");
     scene.assert_all_gone();
 }
 

@@ -11,6 +11,15 @@ use haul_wire::{
     FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
 };
 
+/// The operation that fails if the remote haul speaks another version of the protocol.
+const VERSIONS: &str = "match the version of haul at";
+
+/// Whether this error means that the remote haul speaks another version of the protocol.
+#[must_use]
+pub fn is_other_version(error: &Error) -> bool {
+    error.operation() == VERSIONS && error.kind() == ErrorKind::Protocol
+}
+
 /// A connection after the greeting.
 pub(super) struct Greeted {
     pub(super) reader: FrameReader,
@@ -92,9 +101,10 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
             "haul {release} there speaks protocol {version}, haul {} here speaks protocol {VERSION}",
             hello.release
         );
-        let hint =
-            "install the same version at both ends, or name another one there with `--remote-haul PATH`";
-        return Err(refused(Trouble::Fatal, protocol(why).with_hint(hint)));
+        let hint = "add `--bootstrap` to use this version there too, from ~/.cache/haul; or install the same version \
+                    at both ends, or name another one there with `--remote-haul PATH`";
+        let error = Error::new(ErrorKind::Protocol, Side::Wire, VERSIONS, why).on(name);
+        return Err(refused(Trouble::Fatal, error.with_hint(hint)));
     }
     let welcome: Welcome =
         decode_body(&body).map_err(|error| refused(Trouble::Fatal, Error::from(error).on(name)))?;

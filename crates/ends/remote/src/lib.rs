@@ -46,6 +46,7 @@ mod watch;
 
 pub use config::{PeerConfig, Transport};
 pub use direct::addresses;
+pub use greeting::is_other_version;
 pub use haul_transport::Ports;
 pub use peer::Peer;
 pub use probe::{Direction, Throughput};

@@ -1,6 +1,6 @@
 //! Messages that were recorded.
 
-use haul_wire::{Response, Welcome};
+use haul_wire::{Kind, Response, Welcome, encode};
 
 use super::parts::{Part, Shape, parts};
 
@@ -15,6 +15,17 @@ impl Message {
     pub(super) fn parts(&self) -> Vec<Part> {
         parts_of(self.welcome, &self.body)
     }
+}
+
+/// The frame in which a remote haul of another version welcomes a local one.
+///
+/// # Panics
+/// If the release is too long for a frame.
+#[must_use]
+pub fn welcome_of(version: u32, release: &str) -> Vec<u8> {
+    let mut welcome = Welcome::new(Err("it speaks another version".to_owned()));
+    (welcome.version, welcome.release) = (version, release.to_owned());
+    encode(Kind::Welcome, 0, &welcome, 0).expect("a short message is encoded")
 }
 
 /// The parts of a message; none where it cannot be decoded.

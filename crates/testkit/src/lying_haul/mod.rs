@@ -22,7 +22,7 @@ mod stage;
 pub use judge::{believed, problems, withholds};
 pub use lie::Lie;
 pub use lies::{Lies, kinds, lies};
-pub use message::Message;
+pub use message::{Message, welcome_of};
 pub use plan::{LIAR_SHELL, LiarPlan};
 pub use shell::relay;
 pub use stage::{Ended, SCENES, Scene, Stage, scene};

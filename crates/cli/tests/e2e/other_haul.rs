@@ -1,0 +1,127 @@
+//! Remote hosts of another architecture, or with another version of haul: `--bootstrap` sends the program that fits.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use haul_testkit::lying_haul::welcome_of;
+use haul_testkit::process::joined;
+use haul_testkit::tree::list;
+use haul_testkit::{FaultPlan, Run, assert_same_tree};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::no_haul::PUT;
+use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash};
+use crate::sftp::plain;
+use crate::{Case, cases};
+
+pub(crate) fn cases() -> Vec<Case> {
+    cases![
+        bootstrap_sends_the_program_of_the_remote_architecture,
+        bootstrap_sends_nothing_to_an_architecture_that_it_has_no_program_for,
+        bootstrap_keeps_no_program_of_another_version,
+        bootstrap_bridges_a_remote_haul_of_another_version,
+    ]
+}
+
+/// A program that is a script.
+fn program(place: &Path, script: &str) {
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::write(place, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// An installed haul, in a directory as packages have it, and the place of its program for a PDP-11.
+fn installed(scene: &Scene) -> (PathBuf, PathBuf) {
+    let haul = scene.join("usr/bin/haul");
+    fs::create_dir_all(scene.join("usr/bin")).unwrap();
+    fs::create_dir_all(scene.join("usr/lib/haul")).unwrap();
+    fs::copy(HAUL, &haul).unwrap();
+    (haul, scene.join("usr/lib/haul/haul-pdp11"))
+}
+
+/// A copy with `--bootstrap` by the program `haul` to a host that reports that it is a PDP-11.
+fn to_pdp11(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> Run {
+    let tools = scene.join("tools");
+    program(&tools.join("uname"), "echo Linux pdp11");
+    let plan = FaultPlan::new(scene.join("plan"));
+    Run::new(haul, scene.tag())
+        .env("HOME", scene.home())
+        .env("XDG_STATE_HOME", scene.home().join("state"))
+        .env("PATH", joined(&[tools.as_os_str().as_bytes(), b":/usr/bin:/bin"]))
+        .args(["copy", "-e", &fault_shell(&plan), "--bootstrap"])
+        .arg(slash(source))
+        .arg(joined(&[REMOTE.as_bytes(), b":", slash(copy).as_bytes()]))
+}
+
+fn bootstrap_sends_the_program_of_the_remote_architecture() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[9 << 20], 50);
+    let (haul, theirs) = installed(&scene);
+    // The PDP-11 is this machine: its program runs here, and has more bytes than this one.
+    let content = [&fs::read(HAUL).unwrap()[..], b"for a PDP-11"].concat();
+    fs::write(&theirs, &content).unwrap();
+    let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_success();
+    assert!(run.err().contains(PUT), "{run}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    let cache = scene.home().join(".cache/haul");
+    let there = list(&cache);
+    assert_eq!(there.len(), 1, "{there:?}");
+    assert!(fs::read(cache.join(&there[0])).unwrap() == content, "the program for a PDP-11");
+    // The program beside the running one comes first.
+    let beside = [&content[..], b", another"].concat();
+    fs::write(scene.join("usr/bin/haul-pdp11"), &beside).unwrap();
+    let run = to_pdp11(&scene, &haul, source.path(), &scene.join("again")).finish().expect_success();
+    assert!(run.err().contains(PUT), "{run}");
+    assert!(list(&cache).iter().any(|name| fs::read(cache.join(name)).unwrap() == beside));
+    scene.assert_all_gone();
+}
+
+fn bootstrap_sends_nothing_to_an_architecture_that_it_has_no_program_for() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (haul, theirs) = installed(&scene);
+    let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
+    assert!(run.err().contains("`Linux pdp11` there") && !run.err().contains(PUT), "{run}");
+    assert!(run.err().contains(&theirs.display().to_string()), "it says where it looked: {run}");
+    assert!(!scene.home().join(".cache/haul").exists() && !scene.join("dst").exists());
+    scene.assert_all_gone();
+}
+
+fn bootstrap_keeps_no_program_of_another_version() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (haul, theirs) = installed(&scene);
+    program(&theirs, "echo haul 0.0.1");
+    let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
+    assert!(run.err().contains("`haul 0.0.1`"), "{run}");
+    assert_eq!(list(&scene.home().join(".cache/haul")), [""; 0].map(PathBuf::from), "nothing is left");
+    assert!(!scene.join("dst").exists());
+    scene.assert_all_gone();
+}
+
+fn bootstrap_bridges_a_remote_haul_of_another_version() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[9 << 20], 50);
+    let welcome = scene.join("welcome");
+    fs::write(&welcome, welcome_of(9999, "9.8.7")).unwrap();
+    let old = scene.join("old/haul");
+    program(&old, &format!("cat {}; cat >/dev/null", welcome.display()));
+    let plan = FaultPlan::new(scene.join("plan"));
+    let run = |word: &[&str], to: &Path| {
+        let run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--remote-haul"]).arg(&old).args(word);
+        run.arg(slash(source.path())).arg(joined(&[REMOTE.as_bytes(), b":", slash(to).as_bytes()])).finish()
+    };
+    let told = run(&[], &scene.join("dst")).expect_code(4);
+    for words in ["haul 9.8.7 there speaks protocol 9999", "--bootstrap"] {
+        assert!(told.err().contains(words), "{words}: {told}");
+    }
+    assert!(!scene.join("dst").exists());
+    let bridged = run(&["--bootstrap"], &scene.join("dst")).expect_success();
+    assert!(bridged.err().contains(PUT) && bridged.err().contains("haul 9.8.7"), "{bridged}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    assert!(fs::read_to_string(&old).unwrap().starts_with("#!/bin/sh"), "an installed haul is not replaced");
+    let again = run(&["--bootstrap"], &scene.join("again")).expect_success();
+    assert!(!again.err().contains(PUT), "it is there already: {again}");
+    scene.assert_all_gone();
+}
