@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         a_small_stream_is_one_request_and_comes_back,
+        a_host_without_certificates_reaches_a_store_over_http,
         a_long_stream_goes_in_parts_and_its_digest_is_beside_it,
         a_command_that_fails_makes_and_replaces_nothing,
         a_failure_before_the_pipe_is_a_failure,
@@ -50,6 +51,17 @@ fn a_small_stream_is_one_request_and_comes_back() {
     assert!(!run.err().contains("no digest is recorded"), "{run}");
     let run = bucket.haul("get").arg(bucket.at("a/other")).finish().expect_code(1);
     assert!(run.err().contains("there is no such object"), "{run}");
+}
+
+fn a_host_without_certificates_reaches_a_store_over_http() {
+    let bucket = Bucket::new();
+    let bare = |word: &str| {
+        let run = bucket.haul(word).env("AWS_CA_BUNDLE", "");
+        run.env("SSL_CERT_FILE", "/nonexistent").env("SSL_CERT_DIR", "/nonexistent")
+    };
+    let _ = bare("put").arg(bucket.at("small")).input("hello").finish().expect_success();
+    let run = bare("get").arg(bucket.at("small")).finish().expect_success();
+    assert_eq!(run.out(), "hello");
 }
 
 fn a_long_stream_goes_in_parts_and_its_digest_is_beside_it() {

@@ -40,27 +40,37 @@ pub(crate) struct Http {
     pub(crate) recognition: Recognition,
 }
 
+/// A client of the provider, which trusts nobody yet.
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .http1_only()
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")))
+}
+
 impl Http {
     /// Trusts the system's certificates and those in the file `ca_bundle`.
     ///
     /// # Errors
     /// A sentence if the file cannot be read.
     pub(crate) fn new(requests: Arc<Requests>, ca_bundle: Option<&str>) -> Result<Self, String> {
-        let mut client = reqwest::Client::builder()
-            .http1_only()
-            .tcp_nodelay(true)
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("haul/", env!("CARGO_PKG_VERSION")));
-        if let Some(path) = ca_bundle {
-            let read = std::fs::read(path).map_err(|error| error.to_string());
-            let parsed = read.and_then(|pem| {
-                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
-            });
-            client = client.tls_certs_merge(parsed.map_err(|error| format!("{path}: {error}"))?);
-        }
-        let client = client.build().map_err(|error| error.to_string())?;
+        let certificates = match ca_bundle {
+            None => Vec::new(),
+            Some(path) => {
+                let read = std::fs::read(path).map_err(|error| error.to_string());
+                let parsed = read.and_then(|pem| {
+                    reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
+                });
+                parsed.map_err(|error| format!("{path}: {error}"))?
+            }
+        };
+        // Without certificates of the system, as in an empty container, http:// works, and https:// with `ca_bundle`.
+        let client = builder().tls_certs_merge(certificates.clone()).build();
+        let client = client.or_else(|_| builder().tls_certs_only(certificates).build());
+        let client = client.map_err(|error| error.to_string())?;
         Ok(Self { client, requests, recognition: Recognition::default() })
     }
 
