@@ -59,6 +59,7 @@ mod not_stores;
 mod objtrees;
 mod other_haul;
 mod output;
+mod packages;
 mod pagecache;
 mod passwords;
 mod paths;
@@ -205,6 +206,7 @@ fn main() -> ExitCode {
         lying_answers::cases(),
         no_haul::cases(),
         other_haul::cases(),
+        packages::cases(),
         output::cases(),
         probe::cases(),
         streams::cases(),
