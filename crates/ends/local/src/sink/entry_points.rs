@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{
-    Answer, BatchData, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes,
-    RelPath, Result, Retry, Sink, SinkCaps, WriteDone,
+    Answer, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, HungOperation, Offer, Outcome,
+    PageHashes, RelPath, Result, Retry, Side, Sink, SinkCaps, WriteDone,
 };
 
 use super::answer::answer;
@@ -65,6 +65,14 @@ impl Sink for LocalSink {
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
+        let finished = self.finished.read();
+        if *finished {
+            // A copy of a batch that was sent again, from a connection that was given up. It would replace the file and
+            // change the time of its directory.
+            let cause = "the run has ended";
+            let error = Error::new(ErrorKind::Protocol, Side::Destination, "write", cause);
+            return done(data.slices.iter().map(|_| Err(error.clone())).collect());
+        }
         if has_unchanged(&data) {
             self.write_changed(data, done);
         } else {

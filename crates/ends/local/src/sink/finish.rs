@@ -15,6 +15,7 @@ use crate::stage::clean::clean;
 
 impl LocalSink {
     pub(super) fn finish_run(&self) -> Result<FinishReport> {
+        *self.finished.write() = true;
         self.committer.queue.drain();
         if !self.options.dry_run {
             self.clean();

@@ -1,7 +1,7 @@
 //! The state of the writing end.
 
-use haul_core::sync::Mutex;
 use haul_core::sync::thread::{self, JoinHandle};
+use haul_core::sync::{Mutex, RwLock};
 use std::sync::Arc;
 
 use haul_core::{BufferPool, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
@@ -47,6 +47,8 @@ pub(crate) struct LocalSink {
     pub(super) writability: Writability,
     /// Complete files whose staged files were locked by another process when they were compared.
     pub(super) unclean: Mutex<Vec<Arc<Entry>>>,
+    /// The run has ended. A write holds the lock, so that the end waits for it.
+    pub(super) finished: RwLock<bool>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -88,6 +90,7 @@ impl LocalSink {
             claims: Claims::default(),
             writability: Writability::default(),
             unclean: Mutex::default(),
+            finished: RwLock::new(false),
             thread: Mutex::new(Some(thread)),
         })
     }

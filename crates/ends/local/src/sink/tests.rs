@@ -25,6 +25,10 @@ fn entry(len: u64) -> Arc<Entry> {
 }
 
 fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
+    outcome(sink, content, again).unwrap()
+}
+
+fn outcome(sink: &LocalSink, content: &[u8], again: bool) -> Result<Outcome> {
     let entry = entry(content.len() as u64);
     let mut hasher = SliceHasher::new(entry.len, 0);
     hasher.update(content);
@@ -40,7 +44,20 @@ fn write(sink: &LocalSink, content: &[u8], again: bool) -> Outcome {
     let (sender, receiver) = crossbeam_channel::bounded(1);
     sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
     sink.flush();
-    receiver.recv().unwrap().remove(0).unwrap()
+    receiver.recv().unwrap().remove(0)
+}
+
+#[test]
+fn a_batch_that_comes_late_changes_nothing_after_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
+    assert_eq!(write(&sink, b"new", false), Outcome::Committed(Some(Digest::of(b"new"))));
+    drop(sink.finish().unwrap());
+    let time = || std::fs::metadata(dir.path()).unwrap().mtime_nsec();
+    let before = time();
+    assert_eq!(outcome(&sink, b"old", false).unwrap_err().kind(), ErrorKind::Protocol);
+    assert_eq!((std::fs::read(dir.path().join("f")).unwrap(), time()), (b"new".to_vec(), before));
 }
 
 #[test]
