@@ -18,9 +18,10 @@ pub const ACCESS_KEY: &str = "testkit";
 /// Its secret.
 pub const SECRET_KEY: &str = "testkit-secret";
 
-/// Ends the server and takes its data away when the standard input ends: whatever becomes of the tests.
+/// Ends the server and takes its data away when the standard input ends: whatever becomes of the tests. The file
+/// `sockets` has patterns of what the server leaves elsewhere.
 const SUPERVISOR: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
-    kill -9 $pid; wait $pid 2>/dev/null; rm -rf \"$dir\"";
+    kill -9 $pid; wait $pid 2>/dev/null; rm -f $(cat \"$dir/sockets\" 2>/dev/null); rm -rf \"$dir\"";
 
 struct Server {
     port: u16,
@@ -48,6 +49,9 @@ impl Server {
         );
         fs::write(dir.join("s3.json"), identities).unwrap();
         let ports = free_ports();
+        let sockets = ports.iter().flat_map(|port| [*port, port + 10_000]);
+        let sockets: String = sockets.map(|port| format!("/tmp/seaweedfs-*-{port}.sock\n")).collect();
+        fs::write(dir.join("sockets"), sockets).unwrap();
         let mut weed = vec!["weed".to_owned(), "server".to_owned(), "-s3".to_owned()];
         weed.extend(
             ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.volumeSizeLimitMB=256"].map(str::to_owned),
