@@ -45,7 +45,7 @@ pub(crate) struct LocalSink {
     pub(super) claims: Claims,
     /// Why the destination takes no entry; examined when the first one is needed.
     pub(super) writability: Writability,
-    /// Complete files whose staged files were locked by another process when they were compared.
+    /// Complete files that may have staged files, which another process had locked or left.
     pub(super) unclean: Mutex<Vec<Arc<Entry>>>,
     /// The run has ended. A write holds the lock, so that the end waits for it.
     pub(super) finished: RwLock<bool>,

@@ -1,5 +1,6 @@
 //! Tests of the writing end.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use haul_core::digest::SliceHasher;
@@ -45,6 +46,19 @@ fn outcome(sink: &LocalSink, content: &[u8], again: bool) -> Result<Outcome> {
     sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
     sink.flush();
     receiver.recv().unwrap().remove(0)
+}
+
+#[test]
+fn what_a_killed_process_staged_of_a_complete_file_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
+    let committed = write(&sink, b"one", false);
+    let part = part_of(&sink.root().at(&entry(3).path).unwrap());
+    std::fs::write(dir.path().join(std::ffi::OsStr::from_bytes(&part.name)), b"o").unwrap();
+    assert_eq!(write(&sink, b"one", true), committed);
+    drop(sink.finish().unwrap());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -140,7 +140,11 @@ impl LocalSink {
             Some(made) => Some(made),
             None => stage_small(self.tree(), entry, data, content, preserve, &exists)?,
         };
-        let Some(staged) = staged else { return Ok(Taken::Committed(digest)) };
+        let Some(staged) = staged else {
+            // The process that committed it may have been killed while it wrote a further copy.
+            self.unclean.lock().push(Arc::clone(entry));
+            return Ok(Taken::Committed(digest));
+        };
         let written = staged.written();
         let set = if staged.direct {
             self.metadata().set_written_without_times(&written, entry)
