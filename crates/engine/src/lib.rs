@@ -10,6 +10,7 @@
 //! of a copy and `pipeline.rs` the threads of a pass. [`hash()`] and [`verify()`] share a smaller pipeline in
 //! `inspect.rs`, and [`RateController`] has threads of its own.
 
+mod answers;
 mod backoff;
 mod bottleneck;
 mod cancel;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use haul_core::event::{Action, Content};
 use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
+use crate::answers::one_each;
 use crate::confirmed::Proof;
 use crate::queue::is_large;
 use crate::run::Run;
@@ -112,14 +113,7 @@ fn without_digest(entries: Vec<Arc<Entry>>) -> Vec<Offer> {
 
 /// Sends one request, and checks that there is one answer for each offer.
 fn ask(run: &Run<'_>, sink: &dyn Sink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-    run.ask_sink(offers, |offers| {
-        let answers = sink.offer(offers)?;
-        if answers.len() == offers.len() {
-            return Ok(answers);
-        }
-        let cause = "the answer is not as long as the question";
-        Err(Error::new(ErrorKind::Protocol, Side::Destination, "compare", cause))
-    })
+    run.ask_sink(offers, |offers| one_each(sink.offer(offers)?, offers.len(), Side::Destination, "compare"))
 }
 
 /// Whether a file is sent and staged although a directory is in its place. The directory is emptied later.

@@ -12,6 +12,7 @@ use haul_core::event::Action;
 use haul_core::source::REMOVE;
 use haul_core::{Entry, Error, ErrorKind, RelPath, Report, Reporter, Result, Side, Source};
 
+use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::chunks::chunks;
 use crate::confirmed::{Confirmed, ConfirmedEntries, Proof, list_error};
@@ -140,12 +141,7 @@ impl Removal<'_> {
             !self.cancel.is_cancelled()
         };
         repeat::ask(questions, pause, |questions| {
-            let answers = ask(questions)?;
-            if answers.len() == questions.len() {
-                return Ok(answers);
-            }
-            let cause = "the answer is not as long as the question";
-            Err(Error::new(ErrorKind::Protocol, Side::Local, REMOVE, cause))
+            one_each(ask(questions)?, questions.len(), Side::Local, REMOVE)
         })
     }
 

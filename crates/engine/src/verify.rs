@@ -5,6 +5,7 @@ use haul_core::{
     Digest, Entry, EntryKind, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanOptions, Side, Source,
 };
 
+use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::hash::HashLine;
 use crate::inspect::{Inspection, reading};
@@ -153,11 +154,7 @@ fn kind(kind: &EntryKind) -> &'static str {
 /// # Errors
 /// `Protocol` if not.
 fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
-    if answers.len() == len {
-        return Ok(answers);
-    }
-    let cause = "the answer is not as long as the question";
-    Err(Error::new(ErrorKind::Protocol, Side::Wire, "compare", cause))
+    one_each(answers, len, Side::Wire, "compare")
 }
 
 /// Reports the entries of the destination that the source does not have.
