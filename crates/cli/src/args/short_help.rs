@@ -4,93 +4,36 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::cli::Cli;
 
-/// The options in the short help, by command. A command that is not listed shows all of its options.
-const USUAL: [(&str, &[&str]); 7] = [
-    (
-        "copy",
-        &[
-            "dry_run",
-            "checksum",
-            "update",
-            "exclude",
-            "exclude-from",
-            "files_from",
-            "bwlimit",
-            "nice",
-            "rsh",
-            "bootstrap",
-            "endpoint",
-            "manifest",
-            "verbose",
-            "quiet",
-            "json",
-        ],
-    ),
-    (
-        "sync",
-        &[
-            "dry_run",
-            "checksum",
-            "exclude",
-            "exclude-from",
-            "max_delete",
-            "force_delete",
-            "bwlimit",
-            "nice",
-            "rsh",
-            "bootstrap",
-            "endpoint",
-            "manifest",
-            "verbose",
-            "quiet",
-            "json",
-        ],
-    ),
-    (
-        "verify",
-        &[
-            "manifest",
-            "allowed_signers",
-            "exclude",
-            "exclude-from",
-            "rsh",
-            "bootstrap",
-            "endpoint",
-            "quiet",
-            "json",
-        ],
-    ),
-    ("hash", &["exclude", "exclude-from", "rsh", "bootstrap", "endpoint", "quiet"]),
+/// The options at the end of the short help of `copy` and `sync`.
+const TRANSFER: &str = "bwlimit nice rsh bootstrap endpoint manifest verbose quiet json";
+
+/// The options in the short help, by command, in their order: its own, and those that it shares. A command that is not
+/// listed shows all of its options.
+const USUAL: [(&str, [&str; 2]); 7] = [
+    ("copy", ["dry_run checksum update exclude exclude-from files_from", TRANSFER]),
+    ("sync", ["dry_run checksum exclude exclude-from max_delete force_delete", TRANSFER]),
+    ("verify", ["manifest allowed_signers exclude exclude-from", "rsh bootstrap endpoint quiet json"]),
+    ("hash", ["exclude exclude-from", "rsh bootstrap endpoint quiet"]),
     (
         "put",
-        &[
-            "dry_run",
-            "no_clobber",
-            "resume",
-            "compress",
-            "encrypt",
-            "storage_class",
-            "endpoint",
-            "region",
-            "fifo_dir",
-            "fifo_streams",
-            "max_memory",
-            "quiet",
-            "json",
+        [
+            "dry_run no_clobber resume compress encrypt storage_class endpoint region",
+            "fifo_dir fifo_streams max_memory quiet json",
         ],
     ),
-    (
-        "plan",
-        &["top", "target_kind", "unfit", "parts", "part_size", "lists", "exclude", "rsh", "quiet", "json"],
-    ),
-    ("probe", &["doctor", "quick", "exclude", "rsh", "bootstrap", "streams", "quiet", "json"]),
+    ("plan", ["top target_kind unfit parts part_size lists exclude", "rsh quiet json"]),
+    ("probe", ["doctor quick exclude", "rsh bootstrap streams quiet json"]),
 ];
 
 /// The command line for `-h`.
 pub(crate) fn short_help() -> Command {
     USUAL.into_iter().fold(Cli::command(), |command, (name, usual)| {
-        command.mut_subcommand(name, |command| usual_only(command, name, usual))
+        command.mut_subcommand(name, |command| usual_only(command, name, &ids(usual)))
     })
+}
+
+fn ids(usual: [&'static str; 2]) -> Vec<&'static str> {
+    usual.into_iter().flat_map(str::split_whitespace).collect()
 }
 
 /// Hides the other options, and shows the usual ones in one list.
@@ -118,7 +61,7 @@ mod tests {
         for (name, usual) in USUAL {
             let all = Cli::command();
             let command = all.find_subcommand(name).unwrap();
-            for id in usual {
+            for id in ids(usual) {
                 assert!(command.get_arguments().any(|arg| arg.get_id() == id), "haul {name} has no {id}");
             }
         }
