@@ -46,15 +46,15 @@ impl FileCost {
         self.bytes.unwrap_or(EXPECTED)
     }
 
-    /// The seconds that a worker needs for this; `None` if it is not measured.
-    pub(crate) fn seconds(&self, work: Work) -> Option<f64> {
+    /// The seconds that a worker needs for each byte of cost ([`Work::cost`]); `None` if they are not measured.
+    pub(crate) fn seconds_per_byte(&self) -> Option<f64> {
         let (mut seconds, mut all) = (0.0, Work::default());
         for batch in &self.batches {
             seconds += batch.seconds;
             all.files += batch.files;
             all.bytes += batch.bytes;
         }
-        (seconds > 0.0).then(|| seconds * work.cost(self.bytes()) / all.cost(self.bytes()))
+        (seconds > 0.0).then(|| seconds / all.cost(self.bytes()))
     }
 
     /// One step of the method.

@@ -34,8 +34,10 @@ impl InProgress {
     /// The work that is done of these batches.
     pub(crate) fn done(&self, at: f64) -> Work {
         let mut done = Work::default();
+        let Some(seconds_per_byte) = self.taken.seconds_per_byte() else { return done };
+        let per_file = self.taken.bytes();
         for (work, since) in self.batches.values() {
-            let seconds = self.taken.seconds(*work).unwrap_or(f64::INFINITY);
+            let seconds = seconds_per_byte * work.cost(per_file);
             let part = ((at - since) / seconds).clamp(0.0, MOST);
             done.files += work.files * part;
             done.bytes += work.bytes * part;
