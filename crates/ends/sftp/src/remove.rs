@@ -33,11 +33,7 @@ pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> 
                 removed.push(Ok(()));
                 continue;
             }
-            removed.push(match pipeline.next_reply().ok() {
-                Err(Fault::Lost(error)) => return Err(error),
-                Err(fault) if !fault.is_missing() => Err(tree.error("remove", path, fault)),
-                _ => Ok(()),
-            });
+            removed.push(removal(tree, &mut pipeline, path)?);
         }
         explain(tree, conn, paths, &folders, &mut removed)?;
         Ok(removed)
@@ -70,16 +66,24 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
         let mut removed = Vec::with_capacity(paths.len());
         for (path, found) in paths.iter().zip(found) {
             removed.push(match found {
-                Ok(true) => match pipeline.next_reply().ok() {
-                    Err(Fault::Lost(error)) => return Err(error),
-                    Err(fault) if !fault.is_missing() => Err(tree.error(REMOVE, path, fault)),
-                    _ => Ok(()),
-                },
+                Ok(true) => removal(tree, &mut pipeline, path)?,
                 other => other.map(|_| ()),
             });
         }
         Ok(removed)
     })
+}
+
+/// The next answer to a request to remove an entry. A missing one counts as removed.
+///
+/// # Errors
+/// If the connection is lost.
+fn removal(tree: &Tree, pipeline: &mut Pipeline<'_>, path: &RelPath) -> Result<Result<()>> {
+    match pipeline.next_reply().ok() {
+        Err(Fault::Lost(error)) => Err(error),
+        Err(fault) if !fault.is_missing() => Ok(Err(tree.error(REMOVE, path, fault))),
+        _ => Ok(Ok(())),
+    }
 }
 
 /// Finds the directories that stay because they are not empty: SFTP has no status for that.
