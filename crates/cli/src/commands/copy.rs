@@ -1,6 +1,6 @@
 //! `haul copy`.
 
-use haul_core::{Error, Result};
+use haul_core::Result;
 use haul_job::RemoveSources;
 
 use super::transfer::{Transfer, run as run_transfer};
@@ -15,6 +15,10 @@ use crate::settings::{one_stdin, usage};
 /// Those of [`run_transfer`].
 pub(super) fn run(args: CopyArgs) -> Result<Exit> {
     let CopyArgs { ends, transfer, files_from, remove_source_files } = args;
+    let no_destination = || {
+        let (verb, word) = if remove_source_files { ("move", "mv") } else { ("copy", "copy") };
+        usage(verb, format!("the destination is missing: haul {word} SRC DST"))
+    };
     let [sources @ .., destination] = ends.as_slice() else { return Err(no_destination()) };
     if sources.is_empty() {
         return Err(no_destination());
@@ -33,8 +37,4 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
         delete: None,
         remove_sources: remove_source_files.then_some(RemoveSources { strict: transfer.strict }),
     })
-}
-
-fn no_destination() -> Error {
-    usage("copy", "the destination is missing: haul copy SRC DST")
 }

@@ -267,6 +267,7 @@ mod tests {
         for refused in [dir.path().to_owned(), dir.path().join("no/m"), PathBuf::from("/dev/null")] {
             let error = begin(&refused).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+            assert!(!error.to_string().contains(".haul-"), "{error}");
         }
     }
 }

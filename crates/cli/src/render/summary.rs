@@ -297,8 +297,12 @@ impl Summary {
         let [missing, differs, extra] = self.differences;
         let totals = &self.report.totals;
         let time = duration(self.report.seconds);
-        let of = format!("{} of {} in {time}", bytes(totals.same_bytes), entries(totals.found));
-        lines.push(format!("equal: {}, {of}", entries(totals.same)));
+        let mut equal = format!("equal: {}", entries(totals.same));
+        // A manifest has no lengths.
+        if totals.same_bytes > 0 || totals.same == 0 {
+            let _ = write!(equal, ", {}", bytes(totals.same_bytes));
+        }
+        lines.push(format!("{equal} of {} in {time}", entries(totals.found)));
         for (number, text) in
             [(missing, "missing"), (differs, "different"), (extra, "only at the destination")]
         {
@@ -397,6 +401,12 @@ impl Summary {
         let _ = match self.exit {
             Exit::Done | Exit::Usage => Ok(()),
             Exit::Interrupted => write!(last, "haul: interrupted{advice}"),
+            // Nothing was compared: the error says why.
+            Exit::Mismatch
+                if self.command == Command::Verify && !self.began() && self.report.corrupt == 0 =>
+            {
+                Ok(())
+            }
             Exit::Mismatch if self.command == Command::Verify => {
                 let [missing, differs, _] = self.differences;
                 let all = entries(self.report.totals.found);
