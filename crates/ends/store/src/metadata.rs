@@ -41,7 +41,7 @@ fn kind_bits(kind: &EntryKind) -> u32 {
 }
 
 /// The metadata of an object that stands for `entry` in a store of this kind.
-pub(super) struct Notes<'a> {
+pub(super) struct ObjectMetadata<'a> {
     pub(super) kind: ObjectKind,
     pub(super) entry: &'a Entry,
     pub(super) digest: Option<&'a Digest>,
@@ -50,7 +50,7 @@ pub(super) struct Notes<'a> {
     pub(super) there: Option<&'a Object>,
 }
 
-impl Notes<'_> {
+impl ObjectMetadata<'_> {
     /// The metadata. Without `attributes`, extended attributes are replaced by their digest: not all stores accept so
     /// much metadata.
     pub(super) fn write(&self, attributes: bool) -> Vec<(String, String)> {
@@ -205,8 +205,8 @@ fn identity(object: &Object, kind: &EntryKind, digest: Option<&Digest>) -> (u64,
 
 /// Whether the metadata of `object` matches `entry`, as far as it is taken over. Access times and holes do not count.
 pub(super) fn is_same(object: &Object, entry: &Entry, preserve: &Preserve) -> bool {
-    let notes = Notes { kind: ObjectKind::S3, entry, digest: None, preserve, there: Some(object) };
-    let wanted = notes.write(true);
+    let own = ObjectMetadata { kind: ObjectKind::S3, entry, digest: None, preserve, there: Some(object) };
+    let wanted = own.write(true);
     let same = |name: &str, wanted: Option<&str>| {
         let there = object.meta(name);
         match (name, there, wanted) {
@@ -311,8 +311,8 @@ mod tests {
     fn object(entry: &Entry, attributes: bool) -> Object {
         let digest = Digest::of(b"content");
         let kind = ObjectKind::Az;
-        let notes = Notes { kind, entry, digest: Some(&digest), preserve: &ALL, there: None };
-        let metadata = notes.write(attributes);
+        let own = ObjectMetadata { kind, entry, digest: Some(&digest), preserve: &ALL, there: None };
+        let metadata = own.write(attributes);
         Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
     }
 
@@ -357,27 +357,26 @@ mod tests {
             Preserve { owner: false, group: false, perms: false, times: false, acls: false, xattrs: false };
         let entry = Entry { xattrs: vec![pair(b"user.a", b"x")], ..entry(EntryKind::File) };
         let kind = ObjectKind::S3;
-        let notes = Notes { kind, entry: &entry, digest: None, preserve: &none, there: None };
-        let names = |notes: &Notes<'_>| -> Vec<(String, String)> {
-            notes
-                .write(true)
+        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &none, there: None };
+        let names = |own: &ObjectMetadata<'_>| -> Vec<(String, String)> {
+            own.write(true)
                 .into_iter()
                 .filter(|(name, _)| ![LENGTH, ALLOCATED].contains(&&name[..]))
                 .collect()
         };
-        assert_eq!(names(&notes), [("mode".to_owned(), "100644".to_owned())]);
+        assert_eq!(names(&own), [("mode".to_owned(), "100644".to_owned())]);
         let there = object(&Entry { mode: 0o600, uid: 8, xattrs: Vec::new(), ..entry.clone() }, true);
         assert!(super::is_same(&there, &entry, &none) && !is_same(&there, &entry));
         // An update of the rest keeps what is there.
         let other = Preserve { xattrs: true, ..none };
         assert!(!super::is_same(&there, &entry, &other));
-        let notes = Notes { kind, entry: &entry, digest: None, preserve: &other, there: Some(&there) };
-        let updated = Object { metadata: notes.write(true), ..there.clone() };
+        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &other, there: Some(&there) };
+        let updated = Object { metadata: own.write(true), ..there.clone() };
         let back = read_recorded(&entry.path, &updated, false);
         assert_eq!((back.mode, back.uid, back.mtime, back.xattrs.len()), (0o600, 8, entry.mtime, 1));
         let unowned = Preserve { owner: false, ..ALL };
-        let notes = Notes { kind, entry: &entry, digest: None, preserve: &unowned, there: None };
-        assert!(notes.write(true).contains(&("mode".to_owned(), "100755".to_owned())), "no set-ID bits");
+        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &unowned, there: None };
+        assert!(own.write(true).contains(&("mode".to_owned(), "100755".to_owned())), "no set-ID bits");
     }
 
     #[test]
@@ -393,8 +392,8 @@ mod tests {
         assert_eq!(id(&one), id(&other));
         let digest = Digest::of(b"else");
         let kind = ObjectKind::S3;
-        let notes = Notes { kind, entry: &first, digest: Some(&digest), preserve: &ALL, there: None };
-        other.metadata = notes.write(true);
+        let own = ObjectMetadata { kind, entry: &first, digest: Some(&digest), preserve: &ALL, there: None };
+        other.metadata = own.write(true);
         assert_ne!(id(&one), id(&other));
     }
 

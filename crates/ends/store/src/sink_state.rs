@@ -10,7 +10,7 @@ use haul_object::{Object, PutOptions};
 
 use super::large_copies::LargeCopies;
 use super::listing::FolderListings;
-use super::metadata::Notes;
+use super::metadata::ObjectMetadata;
 use super::open_uploads::OpenUploads;
 use super::request_threads::threads;
 use super::tree::Tree;
@@ -91,8 +91,8 @@ impl SinkState {
         write: impl Fn(&PutOptions) -> Result<T>,
     ) -> Result<T> {
         let (kind, preserve) = (self.tree.client.kind(), &self.options.preserve);
-        let notes = Notes { kind, entry, digest, preserve, there };
-        let options = |attributes| PutOptions { metadata: notes.write(attributes), ..self.stored.clone() };
+        let metadata = ObjectMetadata { kind, entry, digest, preserve, there };
+        let options = |attributes| PutOptions { metadata: metadata.write(attributes), ..self.stored.clone() };
         match write(&options(true)) {
             Err(error) if !entry.xattrs.is_empty() && is_too_much(&error) => {
                 self.warnings.note("attributes and ACLs", "the store takes no more notes", &entry.path);
