@@ -200,12 +200,16 @@ impl<I: Iterator<Item = io::Result<File>>> Iterator for Latest<I> {
     type Item = io::Result<File>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut last = self.0.next()?;
-        let same = |last: &io::Result<File>, next: &io::Result<File>| matches!((last, next), (Ok(last), Ok(next)) if last.name == next.name);
-        while let Some(next) = self.0.next_if(|next| same(&last, next)) {
-            last = next;
+        let mut last = match self.0.next()? {
+            Ok(file) => file,
+            Err(error) => return Some(Err(error)),
+        };
+        while let Some(Ok(later)) =
+            self.0.next_if(|next| next.as_ref().is_ok_and(|next| next.name == last.name))
+        {
+            last = later;
         }
-        Some(last)
+        Some(Ok(last))
     }
 }
 

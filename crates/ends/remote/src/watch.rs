@@ -1,6 +1,6 @@
-//! Watches for file-system operations at the remote end that hang or wait for the operation limit. The question is sent beforehand and answered when there
-//! is something to report: a remote end that waits for its file system may read nothing more, so a later question would not
-//! be read.
+//! Watches for file-system operations at the remote end that hang or wait for the operation limit. The question is
+//! sent beforehand and answered when there is something to report: a remote end that waits for its file system may
+//! read nothing more, so a later question would not be read.
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;
