@@ -188,7 +188,8 @@ fn killed_at_random_moments_nothing_is_lost() {
             let from = if way == Way::Pull { remote(source.path()) } else { slash(source.path()) };
             let to = if way == Way::Push { remote(&copy) } else { slash(&copy) };
             let run = if way == Way::Local { scene.haul("mv") } else { scene.haul_fault("mv", &plan) };
-            let mut run = run.arg(from).arg(to).start();
+            // The limit keeps a fast machine from finishing before the kill.
+            let mut run = run.arg("--bwlimit=16M").arg(from).arg(to).start();
             std::thread::sleep(Duration::from_millis(random.between(5, 900 + 60 * round)));
             if random.between(0, 3) == 0 && way != Way::Local {
                 run.agents().into_iter().for_each(kill);
