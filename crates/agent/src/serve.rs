@@ -86,6 +86,7 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
             }
             return reply.send_with(&Response::Produced, Outgoing { content, ..Outgoing::default() });
         }
+        Request::OwnerIds { names } => Response::OwnerIds(names.iter().map(haul_local::id_of).collect()),
         Request::Admit { .. }
         | Request::Expect { .. }
         | Request::Visit { .. }

@@ -8,6 +8,7 @@
 
 pub mod buffer;
 pub mod caps;
+pub mod chmod;
 pub mod delta;
 pub mod digest;
 pub mod entry;
@@ -21,6 +22,7 @@ pub mod limit;
 pub mod location;
 pub mod ops;
 pub mod options;
+pub mod owner_map;
 pub mod packing;
 pub mod path;
 pub mod policy;
@@ -39,6 +41,7 @@ pub mod text;
 
 pub use buffer::{Buffer, BufferPool};
 pub use caps::{SinkCaps, SourceCaps};
+pub use chmod::ModeChange;
 pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
@@ -49,6 +52,7 @@ pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};
 pub use ops::Ops;
 pub use options::{Compare, ScanOptions, SinkOptions};
+pub use owner_map::{IdRule, OwnerMap};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;
 pub use preserve::Preserve;

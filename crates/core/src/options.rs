@@ -21,6 +21,10 @@ pub struct ScanOptions {
     pub min_size: Option<u64>,
     /// Exclude larger files, in bytes.
     pub max_size: Option<u64>,
+    /// Exclude entries that were modified before this time, except directories (`--max-age`).
+    pub modified_from: Option<Timestamp>,
+    /// Exclude entries that were modified after this time, except directories (`--min-age`).
+    pub modified_until: Option<Timestamp>,
     /// Do not cross into other file systems (`-x`).
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
@@ -30,18 +34,38 @@ pub struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Whether the entry is a file that its size excludes.
+    /// Whether the entry is excluded by its size or age.
     #[must_use]
-    pub fn is_wrong_size(&self, entry: &Entry) -> bool {
-        entry.is_file()
+    pub fn is_wrong_size_or_age(&self, entry: &Entry) -> bool {
+        let is_wrong_size = entry.is_file()
             && (self.min_size.is_some_and(|min| entry.len < min)
-                || self.max_size.is_some_and(|max| entry.len > max))
+                || self.max_size.is_some_and(|max| entry.len > max));
+        let is_wrong_age = !entry.is_dir()
+            && (self.modified_from.is_some_and(|from| entry.mtime < from)
+                || self.modified_until.is_some_and(|until| entry.mtime > until));
+        is_wrong_size || is_wrong_age
     }
 
-    /// The same options for the whole tree and files of all sizes.
+    /// Whether entries are excluded by size or age.
+    #[must_use]
+    pub fn limits_size_or_age(&self) -> bool {
+        self.min_size.is_some()
+            || self.max_size.is_some()
+            || self.modified_from.is_some()
+            || self.modified_until.is_some()
+    }
+
+    /// The same options for the whole tree, and for all sizes and ages.
     #[must_use]
     pub fn whole_tree(&self) -> Self {
-        Self { starts: Vec::new(), min_size: None, max_size: None, ..self.clone() }
+        Self {
+            starts: Vec::new(),
+            min_size: None,
+            max_size: None,
+            modified_from: None,
+            modified_until: None,
+            ..self.clone()
+        }
     }
 
     /// The directories above the starts, without those that are starts themselves, in order.
@@ -70,6 +94,8 @@ pub enum Compare {
     SizeOnly,
     /// Files of the same size and BLAKE3 digest.
     Checksum,
+    /// None: all files are copied again (`--ignore-times`).
+    Nothing,
 }
 
 /// The options of a sink.
@@ -114,10 +140,11 @@ impl SinkOptions {
     }
 
     /// Whether two names with the same metadata count as hard links to one file, on a destination without inode
-    /// numbers. Not if the times do not show whether the content changed.
+    /// numbers. Not if the times do not show whether the content changed, or do not count.
     #[must_use]
     pub fn links_by_metadata(&self) -> bool {
-        self.preserve.times || self.compare == Compare::SizeOnly
+        let trusts_times = self.preserve.times && self.compare != Compare::Nothing;
+        trusts_times || self.compare == Compare::SizeOnly
     }
 }
 
@@ -145,6 +172,27 @@ impl Default for SinkOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::EntryKind;
+
+    #[test]
+    fn ages_limit_everything_but_directories() {
+        let time = |sec| Timestamp { sec, nsec: 0 };
+        let options = ScanOptions {
+            modified_from: Some(time(5)),
+            modified_until: Some(time(9)),
+            ..ScanOptions::default()
+        };
+        assert!(options.limits_size_or_age() && !options.whole_tree().limits_size_or_age());
+        let wrong = |kind, sec| {
+            let entry = Entry::new(RelPath::root(), kind, 0);
+            options.is_wrong_size_or_age(&Entry { mtime: time(sec), ..entry })
+        };
+        for kind in [EntryKind::File, EntryKind::Symlink(Vec::new()), EntryKind::Fifo] {
+            let kept = [4, 5, 9, 10].map(|sec| wrong(kind.clone(), sec));
+            assert_eq!(kept, [true, false, false, true]);
+        }
+        assert!(!wrong(EntryKind::Dir, 4));
+    }
 
     #[test]
     fn a_window_counts_whole_seconds() {

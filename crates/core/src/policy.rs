@@ -159,7 +159,7 @@ fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) ->
         (Compare::SizeOnly, _) => Verdict::Same,
         (Compare::SizeAndTime, _) => Verdict::of_comparison(seen.has_time(entry.mtime)),
         (Compare::Checksum, Some(digest)) => Verdict::CompareDigest(digest),
-        (Compare::Checksum, None) => Verdict::Differs,
+        (Compare::Checksum, None) | (Compare::Nothing, _) => Verdict::Differs,
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn all_options() -> impl Iterator<Item = SinkOptions> {
-        let compares = [Compare::SizeAndTime, Compare::SizeOnly, Compare::Checksum];
+        let compares = [Compare::SizeAndTime, Compare::SizeOnly, Compare::Checksum, Compare::Nothing];
         compares.into_iter().flat_map(|compare| {
             (0..8).map(move |bits| SinkOptions {
                 compare,
@@ -270,7 +270,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(count, 24 * 14 * 288);
+        assert_eq!(count, 32 * 14 * 288);
     }
 
     /// The first row whose condition holds decides, as a table for people states it.
@@ -289,6 +289,7 @@ mod tests {
             (!is_file, Verdict::Same),
             (options.update && seen.sec > 100, Verdict::Left(Left::Newer)),
             (seen.len != Some(10), Verdict::Differs),
+            (options.compare == Compare::Nothing, Verdict::Differs),
             (checksum && offer.digest.is_none(), Verdict::Differs),
             (checksum, Verdict::CompareDigest(DIGEST)),
             (seen.suspect, Verdict::Differs),

@@ -198,10 +198,7 @@ impl<'a> Protection<'a> {
 
     /// Whether there is an option that skips entries.
     fn is_needed(&self) -> bool {
-        self.dev.is_some()
-            || self.run.ignore_existing
-            || self.scan.min_size.is_some()
-            || self.scan.max_size.is_some()
+        self.dev.is_some() || self.run.ignore_existing || self.scan.limits_size_or_age()
     }
 
     /// Whether this entry of the source protects what is below its path at the destination.
@@ -211,7 +208,7 @@ impl<'a> Protection<'a> {
             return self.dev.is_some_and(|dev| dev != above.dev);
         }
         self.run.ignore_existing
-            || self.scan.is_wrong_size(above)
+            || self.scan.is_wrong_size_or_age(above)
             || filter::excludes(&self.scan.rules, &above.path, false)
     }
 

@@ -72,7 +72,7 @@ fn take_batch(run: &Run<'_>, batch: ScanBatch, scanned: &mut Scanned) {
     }
     let entries = if batch.told { &mut scanned.from_index } else { &mut scanned.current };
     for entry in overlap::own(run, batch.entries) {
-        let Some(entry) = run.admit(entry) else { continue };
+        let Some(entry) = run.admit_scanned(entry) else { continue };
         let len = entry.len;
         match run.links.keep_further_name(entry) {
             Ok(Some(entry)) => entries.push(Arc::new(entry)),

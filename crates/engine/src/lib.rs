@@ -14,6 +14,7 @@ mod answers;
 mod backoff;
 mod bottleneck;
 mod cancel;
+mod changes;
 mod chunks;
 mod comparer;
 mod confirmed;
@@ -56,6 +57,7 @@ mod verify;
 mod worker;
 
 pub use cancel::Cancel;
+pub use changes::MetadataChanges;
 pub use confirmed::ConfirmedEntries;
 pub use copy::copy;
 pub use eta::floor as least_eta;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haul_core::{Pace, RelPath, Result, ScanOptions, Sink, Source};
 
+use crate::changes::MetadataChanges;
 use crate::confirmed::ConfirmedEntries;
 use crate::trust::Trust;
 
@@ -79,6 +80,8 @@ pub struct CopyOptions {
     pub in_place: bool,
     /// Which entries and attributes to accept from the source.
     pub trust: Trust,
+    /// Changes of modes, owners and groups.
+    pub changes: MetadataChanges,
     /// Skip entries that exist at the destination. The sinks must have been opened with the same option.
     pub ignore_existing: bool,
     /// The action when the destination is full.

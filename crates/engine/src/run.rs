@@ -12,6 +12,7 @@ use haul_threads::caught;
 
 use crate::bottleneck::Moment;
 use crate::cancel::Cancel;
+use crate::changes::Changer;
 use crate::confirmed::{ConfirmedEntries, Proof};
 use crate::deferred::Deferred;
 use crate::delete_guard::DeleteGuard;
@@ -52,6 +53,9 @@ pub(crate) struct Run<'a> {
     pub(crate) disk_full: DiskFullGate,
     pub(crate) guard: DeleteGuard<'a>,
     pub(crate) trust: TrustFilter,
+    changer: Changer,
+    /// The entries of this pass were changed in an earlier one.
+    is_changed: bool,
     /// Entries that wait for a directory to be emptied; `None` in a pass that no deletion follows.
     pub(crate) deferred: Option<Deferred>,
     /// Collects what the destination has, in a run that removes it at the source.
@@ -104,6 +108,8 @@ impl<'a> Run<'a> {
             disk_full: DiskFullGate::new(options.on_full),
             guard: DeleteGuard::new(options.delete, part.view.as_deref()),
             trust: TrustFilter::new(options.trust),
+            changer: Changer::new(&options.changes),
+            is_changed: false,
             deferred: (options.delete.is_some() && part.view.is_some()).then(Deferred::default),
             confirmed: options.confirmed.clone(),
             timeout: options.timeout,
@@ -131,7 +137,7 @@ impl<'a> Run<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let guard = DeleteGuard::new(None, None);
-        Self { guard, deferred: None, ..Self::new(part, options, rules, meter, cancel) }
+        Self { guard, deferred: None, is_changed: true, ..Self::new(part, options, rules, meter, cancel) }
     }
 
     /// Does the work of a thread. A panic in it ends the run.
@@ -208,8 +214,19 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// The entry as it may be copied. `None` if it was rejected; then it has been counted.
+    /// An entry of the scan as it is to be copied. `None` if it was rejected; then it has been counted.
+    pub(crate) fn admit_scanned(&self, entry: Entry) -> Option<Entry> {
+        if self.is_changed { self.trusted(entry) } else { self.admit(entry) }
+    }
+
+    /// An entry of the source as it is to be copied. `None` if it was rejected; then it has been counted.
     pub(crate) fn admit(&self, entry: Entry) -> Option<Entry> {
+        let entry = self.trusted(entry)?;
+        let path = entry.path.clone();
+        self.changer.change(entry).map_err(|error| self.meter.fail(&path, error)).ok()
+    }
+
+    fn trusted(&self, entry: Entry) -> Option<Entry> {
         if let Err(why) = entry.check() {
             let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", why);
             self.meter.fail(&entry.path, error.on(entry.path.as_bytes()));

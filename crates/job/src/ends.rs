@@ -9,6 +9,7 @@ use haul_core::location::SshHost;
 use haul_core::{
     Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
 };
+use haul_engine::MetadataChanges;
 use haul_index::Index;
 use haul_object::Client;
 use haul_remote::{Broker, Peer, PeerConfig};
@@ -240,6 +241,50 @@ impl Ends {
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached.
     pub(crate) fn is_peer(&mut self, at: &Location) -> Result<bool> {
         Ok(matches!(self.remote(at)?, Some(Remote::Peer(_))))
+    }
+
+    /// The changes with the numbers that names of owners and groups have at the destination.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if a name is not known there, or an end cannot look up names; errors of opening the session.
+    pub(crate) fn resolve(
+        &mut self,
+        changes: &MetadataChanges,
+        source: &Location,
+        at: &Location,
+    ) -> Result<MetadataChanges> {
+        let refuse = |side, cause: &str, hint: &str| {
+            Err(Error::new(ErrorKind::Usage, side, "map owners", cause).with_hint(hint))
+        };
+        let knows_names = matches!(source, Location::Local(_)) || self.is_peer(source)?;
+        if changes.owners.needs_names() && !knows_names {
+            let cause = "the source reports owners by number only";
+            return refuse(Side::Source, cause, "map numbers or ranges of numbers, or *");
+        }
+        let names = changes.owners.names();
+        if names.is_empty() {
+            return Ok(changes.clone());
+        }
+        let ids = match self.remote(at)? {
+            None if matches!(at, Location::Local(_)) => names.iter().map(haul_local::id_of).collect(),
+            Some(Remote::Peer(peer)) => peer.owner_ids(&names)?,
+            _ => {
+                let cause = "the destination has no names of owners";
+                return refuse(Side::Destination, cause, "map to numbers");
+            }
+        };
+        let mut known = Vec::with_capacity(ids.len());
+        for (name, id) in names.iter().zip(ids) {
+            let what = if name.is_user { "user" } else { "group" };
+            let Some(id) = id else {
+                let cause = format!("the destination has no {what} of this name");
+                let error = Error::new(ErrorKind::Usage, Side::Destination, "map owners", cause);
+                return Err(error.on(&name.name));
+            };
+            known.push(id);
+        }
+        let owners = changes.owners.clone().resolved(&known);
+        Ok(MetadataChanges { owners, ..changes.clone() })
     }
 
     /// The remote haul of a location; `None` if it is local.

@@ -8,7 +8,8 @@ use haul_core::{
 };
 use haul_engine::RateHandle;
 use haul_engine::{
-    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, OnFull, OtherSource, Part, RateController,
+    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, MetadataChanges, OnFull, OtherSource, Part,
+    RateController,
 };
 
 use super::delta::DeltaPlan;
@@ -39,6 +40,8 @@ pub struct Request {
     pub sink: SinkOptions,
     /// Trust in the source.
     pub trust: TrustRequest,
+    /// Changes of modes, owners and groups. Names at the destination are not resolved yet.
+    pub changes: MetadataChanges,
     /// What happens when the destination is full.
     pub on_full: OnFull,
     /// Yield to other work on all hosts.
@@ -349,6 +352,7 @@ impl Runner<'_> {
             ignore_existing: self.sink.ignore_existing,
             delete: self.request.delete,
             trust: self.request.trust.of(&part.at, destination, user_name().as_deref()),
+            changes: self.ends.resolve(&self.request.changes, &part.at, destination)?,
             on_full: self.request.on_full,
             is_only: self.request.sources.len() == 1,
             timeout: self.timeout,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::owner_map::OwnerName;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
@@ -322,6 +323,11 @@ pub enum Request {
         /// Where it listens; `None` if it connects to the end of the sink.
         at: Option<Reach>,
     },
+    /// Looks up the numbers of owners and groups.
+    OwnerIds {
+        /// Their names.
+        names: Vec<OwnerName>,
+    },
     /// To the end of a sink: changes the rate limit of its fetches.
     Rate {
         /// The third-party copy.
@@ -455,4 +461,6 @@ pub enum Response {
     Probe(ProbeResult),
     /// To [`Request::Produce`]; the bytes are the payload.
     Produced,
+    /// To [`Request::OwnerIds`]: one for each name, if the remote end has it.
+    OwnerIds(Vec<Option<u32>>),
 }

@@ -4,10 +4,15 @@
 use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use haul_core::Timestamp;
 
-use crate::values::parse_size;
+use crate::values::{parse_age, parse_size};
 
 const HEADING: &str = "Filters";
+/// How ages are written.
+const AGES: &str = "AGE counts back from the start of haul: a number with a unit (s, m, h, d, w, M for 30 days, y; a \
+                    plain number counts seconds), or several (1h30m). Or it is a date, in local time unless it names a \
+                    zone (2024-05-01, 2024-05-01T12:00:00Z). Directories have no age here; DST keeps what is skipped.";
 
 /// One exclude or include option, as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,10 @@ pub(crate) struct FilterArgs {
     pub(crate) min_size: Option<u64>,
     /// Files larger than this are skipped.
     pub(crate) max_size: Option<u64>,
+    /// Entries that were modified before this time are skipped.
+    pub(crate) modified_from: Option<Timestamp>,
+    /// Entries that were modified after this time are skipped.
+    pub(crate) modified_until: Option<Timestamp>,
     /// Mount points below the source are not entered.
     pub(crate) one_file_system: bool,
 }
@@ -62,6 +71,8 @@ impl FromArgMatches for FilterArgs {
             from0: matches.get_flag("from0"),
             min_size: matches.get_one("min-size").copied(),
             max_size: matches.get_one("max-size").copied(),
+            modified_from: matches.get_one("max-age").copied(),
+            modified_until: matches.get_one("min-age").copied(),
             one_file_system: matches.get_flag("one-file-system"),
         })
     }
@@ -82,6 +93,10 @@ impl Args for FilterArgs {
             let arg = Arg::new(name).long(name).value_name("SIZE").help(help).help_heading(HEADING);
             arg.value_parser(parse_size)
         };
+        let age = |name: &'static str, help: &'static str| {
+            let arg = Arg::new(name).long(name).value_name("AGE").help(help).help_heading(HEADING);
+            arg.long_help(format!("{help}\n\n{AGES}")).value_parser(parse_age)
+        };
         let flag = |name: &'static str, short: char, help: &'static str| {
             let arg = Arg::new(name).long(name).short(short).help(help).help_heading(HEADING);
             arg.action(ArgAction::SetTrue)
@@ -91,6 +106,8 @@ impl Args for FilterArgs {
             .arg(flag("from0", '0', "Entries in --*-from files end with NUL"))
             .arg(size("min-size", "Skip files smaller than SIZE (1K = 1024, 1KB = 1000)"))
             .arg(size("max-size", "Skip files larger than SIZE"))
+            .arg(age("max-age", "Skip entries older than AGE (90s, 36h, 7d, 2w, 2024-05-01)"))
+            .arg(age("min-age", "Skip entries younger than AGE"))
             .arg(flag("one-file-system", 'x', "Do not cross into other file systems"))
     }
 

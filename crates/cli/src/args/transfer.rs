@@ -40,6 +40,9 @@ pub(crate) struct TransferArgs {
     /// Compare by size only
     #[arg(long, help_heading = "Comparison")]
     pub(crate) size_only: bool,
+    /// Copy files even if size and time are equal
+    #[arg(short = 'I', long, conflicts_with_all = ["checksum", "size_only", "manifest"], help_heading = "Comparison")]
+    pub(crate) ignore_times: bool,
     /// Skip files that exist at DST
     #[arg(long, help_heading = "Comparison")]
     pub(crate) ignore_existing: bool,

@@ -87,7 +87,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
     let args = transfer.args;
     let sources = transfer.sources.iter().map(|source| parse_location(source)).collect::<Result<_>>()?;
     let destination = parse_location(transfer.destination)?;
-    let TransferSettings { scan, mut sink, trust } = TransferSettings::resolve(args)?;
+    let TransferSettings { scan, mut sink, trust, changes } = TransferSettings::resolve(args)?;
     if transfer.remove_sources.is_some() {
         refuse_unproved(args)?;
         sink.compare = Compare::Checksum;
@@ -99,6 +99,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         scan,
         sink,
         trust,
+        changes,
         on_full: args.full.on_full,
         nice: args.limits.nice,
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),

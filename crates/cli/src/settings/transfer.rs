@@ -1,11 +1,14 @@
 //! Settings of a copy, from the options.
 
-use haul_core::{Compare, Delta, Preserve, Result, ScanOptions, SinkOptions};
+use haul_core::owner_map::To;
+use haul_core::{Compare, Delta, IdRule, OwnerMap, Preserve, Result, ScanOptions, SinkOptions};
+use haul_engine::MetadataChanges;
 use haul_job::TrustRequest;
 
 use super::errors::usage;
 use super::rules::read_rules;
 use crate::args::{DeltaMode, FilterArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
+use crate::values::Chown;
 
 /// The settings of a copy.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct TransferSettings {
     pub(crate) sink: SinkOptions,
     /// Trust in the source.
     pub(crate) trust: TrustRequest,
+    /// Changes of modes, owners and groups.
+    pub(crate) changes: MetadataChanges,
 }
 
 impl TransferSettings {
@@ -24,12 +29,15 @@ impl TransferSettings {
     /// # Errors
     /// [`haul_core::ErrorKind::Usage`] if rules cannot be read or options contradict each other.
     pub(crate) fn resolve(args: &TransferArgs) -> Result<Self> {
-        let compare = match (args.checksum || args.manifest.is_some(), args.size_only) {
-            (true, _) => Compare::Checksum,
-            (false, true) => Compare::SizeOnly,
-            (false, false) => Compare::SizeAndTime,
+        let compare = match args {
+            TransferArgs { checksum: true, .. } | TransferArgs { manifest: Some(_), .. } => Compare::Checksum,
+            TransferArgs { size_only: true, .. } => Compare::SizeOnly,
+            TransferArgs { ignore_times: true, .. } => Compare::Nothing,
+            _ => Compare::SizeAndTime,
         };
-        let scan = ScanOptions { owner_names: args.owner_by_name, ..scan_options(&args.filter)? };
+        let changes = changes(&args.preserve)?;
+        let owner_names = args.owner_by_name || changes.owners.needs_names();
+        let scan = ScanOptions { owner_names, ..scan_options(&args.filter)? };
         let sink = SinkOptions {
             compare,
             ignore_existing: args.ignore_existing,
@@ -50,13 +58,13 @@ impl TransferSettings {
             in_place: args.delta.inplace,
             preserve: preserve(args)?,
         };
-        Ok(Self { scan, sink, trust: trust(&args.trust) })
+        Ok(Self { scan, sink, trust: trust(&args.trust), changes })
     }
 }
 
 /// Which metadata is taken over.
 fn preserve(args: &TransferArgs) -> Result<Preserve> {
-    let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs } = args.preserve;
+    let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs, .. } = args.preserve;
     if args.owner_by_name && no_owner && no_group {
         let why = "--no-owner and --no-group leave nothing to map";
         return Err(usage("use --owner-by-name", why).with_hint("omit it, or one of the two"));
@@ -69,6 +77,26 @@ fn preserve(args: &TransferArgs) -> Result<Preserve> {
         acls: !no_acls,
         xattrs: !no_xattrs,
     })
+}
+
+/// Changes of modes, owners and groups.
+fn changes(args: &PreserveArgs) -> Result<MetadataChanges> {
+    let chown = args.chown.clone().unwrap_or(Chown { user: None, group: None });
+    let rules = |all: Option<To>, map: &Option<Vec<IdRule>>, names: [&str; 2], left_out: bool| {
+        let [option, drop] = names;
+        if all.is_some() && map.is_some() {
+            return Err(usage(&format!("use {option}"), "--chown gives all entries one already"));
+        }
+        if left_out && (all.is_some() || map.is_some()) {
+            let option = if all.is_some() { "--chown" } else { option };
+            return Err(usage(&format!("use {option}"), format!("{drop} sets none")));
+        }
+        Ok(all.map(|to| vec![IdRule::for_all(to)]).or_else(|| map.clone()).unwrap_or_default())
+    };
+    let users = rules(chown.user, &args.usermap, ["--usermap", "--no-owner"], args.no_owner)?;
+    let groups = rules(chown.group, &args.groupmap, ["--groupmap", "--no-group"], args.no_group)?;
+    let modes = args.chmod.concat();
+    Ok(MetadataChanges { modes, owners: OwnerMap { users, groups } })
 }
 
 /// The trust in the source. Of two contradicting options clap has already dropped the first one.
@@ -86,11 +114,19 @@ fn trust(args: &TrustArgs) -> TrustRequest {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
 pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
+    if let (Some(from), Some(until)) = (args.modified_from, args.modified_until)
+        && from > until
+    {
+        let why = "--min-age is more than --max-age: nothing has such an age";
+        return Err(usage("select by age", why));
+    }
     Ok(ScanOptions {
         starts: Vec::new(),
         rules: read_rules(&args.words, args.from0)?,
         min_size: args.min_size,
         max_size: args.max_size,
+        modified_from: args.modified_from,
+        modified_until: args.modified_until,
         one_file_system: args.one_file_system,
         owner_names: false,
         tells_left_out: false,

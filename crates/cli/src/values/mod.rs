@@ -1,5 +1,7 @@
 //! Reads the values of single options.
 
+mod age;
+mod chmod;
 mod compress;
 mod deadline;
 mod frames;
@@ -12,6 +14,8 @@ mod size;
 mod time;
 mod timetable;
 
+pub(crate) use age::parse_age;
+pub(crate) use chmod::{Chown, parse_chmod, parse_chown, parse_map};
 pub(crate) use compress::{LEVEL, parse_compress};
 pub(crate) use deadline::parse_stop_at;
 pub(crate) use frames::{Frames, parse_frames};

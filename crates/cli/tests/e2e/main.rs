@@ -13,6 +13,7 @@
     reason = "a test fails by panicking and says what it does"
 )]
 
+mod ages;
 mod backups;
 mod between;
 mod changing;
@@ -227,6 +228,7 @@ fn main() -> ExitCode {
         delta::cases(),
         power::cases(),
         preserve::cases(),
+        ages::cases(),
         localstate::cases(),
         ioerrors::cases(),
         deeptrees::cases(),

@@ -22,6 +22,9 @@ pub(crate) fn cases() -> Vec<Case> {
         what_is_left_out_is_left_as_by_rsync,
         what_is_left_out_over_sftp_is_left_as_by_rsync,
         the_umask_and_default_acls_limit_new_entries,
+        modes_and_owners_are_changed_as_by_rsync,
+        modes_and_owners_are_changed_over_sftp_as_by_rsync,
+        changes_that_cannot_be_made_are_refused,
     ];
     all.extend(cases![
         Need::Root, Need::Program("setpriv");
@@ -236,6 +239,78 @@ fn the_umask_and_default_acls_limit_new_entries() {
         let (wanted, found) = (facts(expected.path(), true, false), facts(copy.path(), true, false));
         assert!(wanted == found, "{umask}\nrsync:\n{wanted}\nhaul:\n{found}");
     }
+}
+
+fn modes_and_owners_are_changed_as_by_rsync() {
+    for (number, options) in [
+        &["--chmod=D2775,F640", "--chown=7:8"][..],
+        &["--chown", "daemon:bin", "--chmod", "ug=rwX,o="],
+        &["--usermap=5-7:100,root:200,*:daemon", "--groupmap=105:bin,root:300"],
+        &["--chmod=u+w,go-rwx", "--chmod", "Dg+s,F+x"],
+        &["--chmod=+w,-x", "--chown=:9"],
+        &["--chmod=Fo=r,Da+t,u-s", "--usermap=:77,r*t:78,d?emon:79"],
+        // With attributes to set, rsync 3.5 changes the modes of existing files too.
+        &["--no-perms", "--no-xattrs", "--chmod=a+rwx"],
+        &["--chown=11", "--no-group"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let scene = Scene::new();
+        let source = source(&scene);
+        let expected = destination(&scene, &source, "expected");
+        // An ACL sets the mode once more.
+        let words = [&["-aHX", "--no-acls"][..], options].concat();
+        rsync(&words, source.path(), expected.path());
+        let ways: &[Way] = if number < 3 { &WAYS } else { &[Way::Local] };
+        for way in ways {
+            let copy = destination(&scene, &source, &format!("{way:?}"));
+            let run = scene.copy(*way, source.path(), copy.path()).arg("--no-acls").args(options);
+            summary(&run.finish().expect_success()).assert_accounted();
+            let (wanted, found) = (facts(expected.path(), true, true), facts(copy.path(), true, true));
+            assert!(wanted == found, "{options:?} {way:?}\nrsync:\n{wanted}\nhaul:\n{found}");
+            let run = scene.copy(*way, source.path(), copy.path()).arg("--no-acls").args(options);
+            let told = summary(&run.finish().expect_success());
+            assert_eq!(told.of("same") + told.of("linked"), told.of("found"), "{options:?} {way:?}");
+        }
+    }
+}
+
+fn modes_and_owners_are_changed_over_sftp_as_by_rsync() {
+    let scene = Scene::new();
+    let source = source(&scene);
+    let (expected, copy) = (destination(&scene, &source, "expected"), destination(&scene, &source, "sftp"));
+    let options = ["--chmod=D750,F640", "--usermap=5-7:100,*:200", "--chown=:300"];
+    rsync(&[&["-aH"][..], &options].concat(), source.path(), expected.path());
+    for _ in 0..2 {
+        let run = sftp::push(&scene, source.path(), copy.path()).args(["--no-acls", "--no-xattrs"]);
+        let _ = run.args(options).finish().expect_success();
+        let (wanted, found) = (facts(expected.path(), true, false), facts(copy.path(), true, false));
+        assert!(wanted == found, "rsync:\n{wanted}\nhaul:\n{found}");
+    }
+}
+
+fn changes_that_cannot_be_made_are_refused() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+    source.file("f", 10);
+    for way in WAYS {
+        let run = scene.copy(way, source.path(), copy.path()).arg("--chown=no-such-user").finish();
+        let run = run.expect_code(2);
+        assert!(run.said().contains("no user of this name"), "{way:?} {run}");
+        assert!(!copy.join("f").exists(), "{way:?}");
+    }
+    let run = sftp::push(&scene, source.path(), copy.path()).arg("--chown=root").finish().expect_code(2);
+    assert!(run.said().contains("map to numbers"), "{run}");
+    for (options, why) in [
+        (["--chown=1", "--no-owner"], "--no-owner sets none"),
+        (["--groupmap=1:2", "--no-group"], "--no-group sets none"),
+        (["--chown=1", "--usermap=1:2"], "--chown gives all entries one"),
+    ] {
+        let run = scene.copy(Way::Local, source.path(), copy.path()).args(options).finish().expect_code(2);
+        assert!(run.said().contains(why), "{run}");
+    }
+    assert!(!copy.join("f").exists());
 }
 
 fn a_user_without_rights_has_nothing_to_do_the_second_time() {

@@ -58,7 +58,7 @@ pub(crate) fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
     haul(scene, "copy").arg("--json").arg(slash(from)).arg(sftp(to))
 }
 
-fn pull(scene: &Scene, from: &Path, to: &Path) -> Run {
+pub(crate) fn pull(scene: &Scene, from: &Path, to: &Path) -> Run {
     haul(scene, "copy").arg("--json").arg(sftp(from)).arg(slash(to))
 }
 

@@ -70,6 +70,12 @@ impl Rule {
     }
 }
 
+/// Whether a pattern with `*`, `?` and `[` matches the whole of a name.
+#[must_use]
+pub fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
+    wild::matches(&wild::compile(pattern), name, false)
+}
+
 /// Whether the rules exclude the entry at `path`. A scan goes from the root downwards and skips everything below an
 /// excluded directory, so this does not look at the directories above `path`. A root without a name is never excluded.
 #[must_use]

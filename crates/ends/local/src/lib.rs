@@ -32,6 +32,8 @@ use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source}
 
 pub use confined::Confined;
 use haul_index::Index;
+pub use meta::ids::id_of;
+pub use meta::new_mode::umask;
 pub use nice::Nice;
 use path::place;
 use path::root::Root;

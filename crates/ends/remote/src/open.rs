@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use haul_core::owner_map::OwnerName;
 use haul_core::{Place, Result, Sink, SinkOptions, Source};
-use haul_wire::Request;
+use haul_wire::{Request, Response};
 
-use super::peer::Peer;
+use super::peer::{Peer, unexpected_answer};
 use super::root::Root;
 use super::sink::PeerSink;
 use super::source::PeerSource;
@@ -29,6 +30,17 @@ impl Peer {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
         Ok(Arc::new(PeerSink::new(Root::new(self, root))))
+    }
+
+    /// The numbers of owners and groups at the remote end; `None` if it has none of that name.
+    ///
+    /// # Errors
+    /// If the remote end cannot be reached, or answers with numbers that no owner can have.
+    pub fn owner_ids(&self, names: &[OwnerName]) -> Result<Vec<Option<u32>>> {
+        match self.call(&Request::OwnerIds { names: names.to_vec() })? {
+            Response::OwnerIds(ids) if ids.len() == names.len() && !ids.contains(&Some(u32::MAX)) => Ok(ids),
+            _ => Err(unexpected_answer()),
+        }
     }
 
     /// Opens a sink at the remote end of a pair whose content comes from `source` at the other.

@@ -172,7 +172,7 @@ impl Walk<'_> {
         for (path, entry) in complete(self.tree, conn, found)? {
             match entry {
                 Ok(Some(entry)) => {
-                    if options.is_wrong_size(&entry)
+                    if options.is_wrong_size_or_age(&entry)
                         || filter::excludes(&options.rules, &path, entry.is_dir())
                     {
                         batch.leaves_out(options, &path);

@@ -213,7 +213,7 @@ impl Walk<'_> {
                 .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
             for ((path, ..), looked_up) in some.iter().zip(looked_up) {
                 match looked_up {
-                    Ok(Some(entry)) if self.options.is_wrong_size(&entry) => {
+                    Ok(Some(entry)) if self.options.is_wrong_size_or_age(&entry) => {
                         batch.leaves_out(self.options, path);
                     }
                     Ok(Some(entry)) => batch.entries.push(entry),

@@ -11,7 +11,7 @@ use haul_core::{
 
 use super::faults::Faults;
 use super::memory::{MemorySink, MemorySource, Tree, View, tree};
-use crate::{Cancel, CopyOptions, OnFull, OtherSource, Part, Trust, copy};
+use crate::{Cancel, CopyOptions, MetadataChanges, OnFull, OtherSource, Part, Trust, copy};
 
 /// The events of a run.
 #[derive(Default)]
@@ -130,6 +130,7 @@ pub(super) fn options() -> CopyOptions {
         delta: false,
         in_place: false,
         trust: Trust::default(),
+        changes: MetadataChanges::default(),
         ignore_existing: false,
         is_only: true,
         on_full: OnFull::Fail,

@@ -28,6 +28,7 @@ pub(super) const CASES: &[Case] = cases![
     update_skips_newer_files,
     update_takes_older_files,
     size_only_takes_no_notice_of_times,
+    ignore_times_needs_what_is_the_same,
     a_checksum_that_matches_beats_the_time,
     a_checksum_that_differs_beats_the_time,
     a_time_in_the_modify_window_is_the_same,
@@ -219,6 +220,16 @@ fn by_checksum(bench: &Bench, entry: &Arc<Entry>, content: &[u8]) -> Result<Answ
     let sink = bench.sink_with(&options(|options| options.compare = Compare::Checksum));
     let digest = Some(Digest::of(content));
     sink.offer(&[Offer { entry: Arc::clone(entry), digest }]).unwrap().remove(0)
+}
+
+fn ignore_times_needs_what_is_the_same(bench: &Bench) {
+    let there = bench.file("file", 5);
+    let options = options(|options| options.compare = Compare::Nothing);
+    assert_eq!(after(bench, &there, &options, &there), need(false));
+    let sink = bench.sink_with(&options);
+    write_file(&*sink, &bench.pool, &there, b"12345");
+    sink.finish().unwrap();
+    assert_eq!(bench.content("file"), b"12345");
 }
 
 fn a_checksum_that_matches_beats_the_time(bench: &Bench) {

@@ -38,6 +38,7 @@ pub(super) const CASES: &[Case] = cases![
     the_first_matching_rule_decides,
     excluded_paths_are_reported_on_request,
     sizes_limit_a_scan,
+    ages_limit_a_scan,
     a_scan_begins_at_its_starts,
     a_missing_start_is_named,
     a_lookup_answers_in_order,
@@ -301,6 +302,22 @@ fn sizes_limit_a_scan(bench: &Bench) {
     let options = ScanOptions { min_size: Some(10), max_size: Some(20), ..ScanOptions::default() };
     let found = scan(&*bench.source(), &options).whole();
     assert_eq!(found.below(), ["dir", "s10", "s20"].map(path));
+    assert_eq!(found.all.excluded, 3);
+}
+
+fn ages_limit_a_scan(bench: &Bench) {
+    bench.put_root();
+    for (number, name) in ["a", "b", "c", "d", "dir/e"].into_iter().enumerate() {
+        let file = bench.file(name, 3);
+        bench.put(&Entry { mtime: bench.time(number as i64), ..(*file).clone() });
+    }
+    let options = ScanOptions {
+        modified_from: Some(bench.time(1)),
+        modified_until: Some(bench.time(2)),
+        ..ScanOptions::default()
+    };
+    let found = scan(&*bench.source(), &options).whole();
+    assert_eq!(found.below(), ["b", "c", "dir"].map(path));
     assert_eq!(found.all.excluded, 3);
 }
 

@@ -71,7 +71,8 @@ fn responses() -> Vec<Response> {
             vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))]
         }
         Response::Probe(_) => vec![Response::Produced],
-        Response::Produced => Vec::new(),
+        Response::Produced => vec![Response::OwnerIds(vec![Some(5), None])],
+        Response::OwnerIds(_) => Vec::new(),
     };
     let mut all = vec![Response::Done];
     loop {

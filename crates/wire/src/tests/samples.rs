@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::owner_map::OwnerName;
 use haul_core::probe::{
     CompressFigures, CpuFigures, Facts, Method as Packer, Mount, ProbeResult, ProbeTask, ReadFigures, Route,
     Sample, Space, Work, WriteFigures,
@@ -149,6 +150,7 @@ pub(super) fn requests() -> Vec<Request> {
             options: ScanOptions {
                 starts: paths.clone(),
                 min_size: Some(1),
+                modified_from: Some(Timestamp { sec: 2, nsec: 3 }),
                 one_file_system: true,
                 ..ScanOptions::default()
             },
@@ -189,6 +191,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Visit { pair: 17, at: reach() },
         Request::Meet { pair: 17, with: granter(), at: Some(reach()) },
         Request::Meet { pair: 17, with: granter(), at: None },
+        Request::OwnerIds { names: vec![OwnerName { is_user: true, name: b"bob".to_vec() }] },
         Request::Rate { pair: 17, rate: Some(1_000_000) },
         Request::Fetch {
             root: 18,
@@ -303,6 +306,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Probe(ProbeResult::Clock(Timestamp { sec: 5, nsec: 6 })),
         Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
         Response::Produced,
+        Response::OwnerIds(vec![Some(5), None]),
     ]
 }
 

@@ -2,11 +2,9 @@
 
 use super::word::Tool::{Aws, Mc, Rclone, Rsync, S5cmd, Xbcloud};
 use super::word::Verdict::{Default, Hint, Same};
-use super::word::{ALL, COMPARES, HOSTS, READS, REPORTS, STORES, TREES, Word, word};
+use super::word::{ALL, COMPARES, HOSTS, REPORTS, STORES, TREES, Word, word};
 
 const LOGS: &str = "haul writes no log file: redirect standard error, or use --json";
-const AGES: &str =
-    "haul cannot select by age: use `find ... -newer ... -print0 | haul copy -0 --files-from -`";
 const CERTIFICATES: &str = "haul always checks certificates: set AWS_CA_BUNDLE to your own authority";
 const RATE: &str = "use --bwlimit RATE, which limits the total";
 const NO_FILE: &str = "haul has no configuration file: give locations as s3://BUCKET/KEY or host:PATH, credentials as in the tools of the provider";
@@ -28,6 +26,8 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--s3-storage-class"], &[Rclone, Xbcloud], &["copy", "sync", "put"], Same("--storage-class")),
     word(&["--s3-server-side-encryption"], &[Rclone], &["copy", "sync", "put"], Same("--sse")),
     word(&["--s3-sse-kms-key-id"], &[Rclone], &["copy", "sync", "put"], Same("--sse-kms-key-id")),
+    word(&["--older-than"], &[Mc], HOSTS, Same("--min-age")),
+    word(&["--newer-than"], &[Mc], HOSTS, Same("--max-age")),
     // Refused.
     word(
         &["--tpslimit", "--tpslimit-burst"],
@@ -37,8 +37,6 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word(&["--bwlimit-file"], &[Rclone], TREES, Hint(RATE)),
     word(&["--limit-upload", "--limit-download"], &[Mc], TREES, Hint(RATE)),
-    word(&["--max-age", "--min-age"], &[Rclone], READS, Hint(AGES)),
-    word(&["--older-than", "--newer-than"], &[Mc], READS, Hint(AGES)),
     word(&["--log-file"], &[Rsync, Rclone], REPORTS, Hint(LOGS)),
     word(&["--log-level", "--use-json-log", "--syslog", "--log-systemd"], &[Rclone], REPORTS, Hint(LOGS)),
     word(&["--log"], &[S5cmd], REPORTS, Hint(LOGS)),

@@ -66,11 +66,14 @@ pub(super) const WORDS: &[Word] = &[
         TREES,
         Hint("haul compares times with the precision of DST: omit it (--modify-window N sets another)"),
     ),
+    word(&["/MAXAGE", "/MINAGE"], TOOL, TREES, Hint("use --max-age AGE and --min-age AGE (7d, 2024-05-01)")),
     word(
-        &["/MAXAGE", "/MINAGE", "/MAXLAD", "/MINLAD", "/A", "/M", "/IA", "/XA", "/A+", "/A-"],
+        &["/MAXLAD", "/MINLAD", "/A", "/M", "/IA", "/XA", "/A+", "/A-"],
         TOOL,
         TREES,
-        Hint("haul cannot select by age or attribute: use `find ... -print0 | haul copy -0 --files-from -`"),
+        Hint(
+            "haul cannot select by access time or attribute: use `find ... -print0 | haul copy -0 --files-from -`",
+        ),
     ),
     word(&["/LEV"], TOOL, TREES, Hint("use --exclude, for depth 1 as in --exclude '/*/*'")),
     word(

@@ -68,14 +68,6 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul copies empty directories too: use --exclude (the CPUs of mscp: use `taskset`)"),
     ),
     word(
-        &["-I"],
-        &[Rsync, Mscp],
-        TREES,
-        Hint(
-            "haul skips files of the same size and time; -c compares their content (the logins of mscp: haul paces them itself)",
-        ),
-    ),
-    word(
         &["-w"],
         &[Fpsync, Mc],
         TREES,

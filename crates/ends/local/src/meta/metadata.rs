@@ -3,18 +3,18 @@
 use haul_core::sync::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use haul_core::entry::Xattr;
+use haul_core::owner_map::OwnerName;
 use haul_core::path::printable;
 use haul_core::{Entry, EntryKind, MetaNote, Ops, Preserve, RelPath, SinkOptions};
 use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
+use super::ids::id_of;
 use super::new_mode::new_mode;
 use super::target::Target;
 use super::times::{self, Times};
@@ -24,8 +24,8 @@ use crate::path::xattrs::{XattrsOf, is_carried};
 use crate::tree::local_tree::LocalTree;
 use haul_ends::metadata_warnings::MetadataWarnings;
 
-/// Numeric owners (`true`) and groups by name, each looked up once.
-type Ids = HashMap<(bool, Vec<u8>), Option<u32>>;
+/// Numeric owners and groups by name, each looked up once.
+type Ids = HashMap<OwnerName, Option<u32>>;
 
 /// Sets metadata, and collects warnings for metadata that could not be set.
 pub(crate) struct Metadata {
@@ -119,15 +119,8 @@ impl Metadata {
         };
         let mut ids = self.ids.lock();
         let mut id = |is_user: bool, name: &[u8], number: u32| {
-            let known = ids.entry((is_user, name.to_vec())).or_insert_with(|| {
-                let name = OsStr::from_bytes(name);
-                if is_user {
-                    uzers::get_user_by_name(name).map(|user| user.uid())
-                } else {
-                    uzers::get_group_by_name(name).map(|group| group.gid())
-                }
-            });
-            known.unwrap_or(number)
+            let name = OwnerName { is_user, name: name.to_vec() };
+            ids.entry(name).or_insert_with_key(id_of).unwrap_or(number)
         };
         (id(true, &names.user, entry.uid), id(false, &names.group, entry.gid))
     }

@@ -16,7 +16,7 @@ pub(crate) fn new_mode(at: &At, entry: &Entry) -> u32 {
 }
 
 /// The umask of this process.
-fn umask() -> u32 {
+pub fn umask() -> u32 {
     static UMASK: OnceLock<u32> = OnceLock::new();
     *UMASK.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -192,8 +192,8 @@ impl<'a> Walk<'a> {
     /// Whether the rules exclude the entry; then it is counted.
     pub(super) fn excludes(&self, entry: &Entry, batch: &mut ScanBatch) -> bool {
         let options = self.options;
-        let is_excluded =
-            options.is_wrong_size(entry) || filter::excludes(&options.rules, &entry.path, entry.is_dir());
+        let is_excluded = options.is_wrong_size_or_age(entry)
+            || filter::excludes(&options.rules, &entry.path, entry.is_dir());
         if is_excluded {
             batch.leaves_out(options, &entry.path);
         }

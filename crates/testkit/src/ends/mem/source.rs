@@ -54,7 +54,7 @@ fn found(state: &State, options: &ScanOptions) -> ScanBatch {
         if !is_start && !above.contains(path) || hidden.iter().any(|dir| is_below(path, dir)) {
             continue;
         }
-        if filter::excludes(&options.rules, path, entry.is_dir()) || options.is_wrong_size(&entry) {
+        if filter::excludes(&options.rules, path, entry.is_dir()) || options.is_wrong_size_or_age(&entry) {
             batch.leaves_out(options, path);
             hidden.push(path.clone());
             continue;
