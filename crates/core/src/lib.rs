@@ -6,6 +6,7 @@
 //! (the contracts), [`policy`] (whether the destination is up to date), [`event`] and [`report`] (progress and
 //! results), [`probe`] (measurements before a copy).
 
+pub mod backup;
 pub mod buffer;
 pub mod caps;
 pub mod chmod;
@@ -39,6 +40,7 @@ pub mod staging;
 pub mod sync;
 pub mod text;
 
+pub use backup::{Backup, BackupNames};
 pub use buffer::{Buffer, BufferPool};
 pub use caps::{SinkCaps, SourceCaps};
 pub use chmod::ModeChange;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backup::Backup;
 use crate::delta::Delta;
 use crate::entry::{Entry, Timestamp};
 use crate::filter::Rule;
@@ -130,6 +131,8 @@ pub struct SinkOptions {
     pub in_place: bool,
     /// Which metadata is compared and set (`--no-owner` and the like).
     pub preserve: Preserve,
+    /// Keep the entries that are replaced or removed (`--backup`).
+    pub backup: Option<Backup>,
 }
 
 impl SinkOptions {
@@ -165,6 +168,7 @@ impl Default for SinkOptions {
             delta: Delta::Never,
             in_place: false,
             preserve: Preserve::default(),
+            backup: None,
         }
     }
 }

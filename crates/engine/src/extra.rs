@@ -163,8 +163,10 @@ fn ask(run: &Run<'_>, protection: &Protection<'_>, batch: ScanBatch) -> Result<A
     let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
     let exists = run.source.holds(&paths)?;
     let mut extra: Vec<Entry> = Vec::new();
+    let is_backup = |path: &RelPath| run.backups.as_ref().is_some_and(|names| names.hold(path));
     for (entry, exists) in batch.entries.into_iter().zip(exists) {
         match exists {
+            Ok(_) if is_backup(&entry.path) => kept.push(entry.path),
             Ok(false) if !entry.path.is_root() => extra.push(entry),
             Ok(_) => {}
             // The source may have an entry that cannot be looked up.

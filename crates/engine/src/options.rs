@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{Pace, RelPath, Result, ScanOptions, Sink, Source};
+use haul_core::{BackupNames, Pace, RelPath, Result, ScanOptions, Sink, Source};
 
 use crate::changes::MetadataChanges;
 use crate::confirmed::ConfirmedEntries;
@@ -82,6 +82,8 @@ pub struct CopyOptions {
     pub trust: Trust,
     /// Changes of modes, owners and groups.
     pub changes: MetadataChanges,
+    /// The names at the destination that belong to backups.
+    pub backups: Option<BackupNames>,
     /// Skip entries that exist at the destination. The sinks must have been opened with the same option.
     pub ignore_existing: bool,
     /// The action when the destination is full.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use haul_core::event::Action;
 use haul_core::filter::Rule;
-use haul_core::{Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps};
+use haul_core::{
+    BackupNames, Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps,
+};
 use haul_threads::caught;
 
 use crate::bottleneck::Moment;
@@ -53,6 +55,7 @@ pub(crate) struct Run<'a> {
     pub(crate) disk_full: DiskFullGate,
     pub(crate) guard: DeleteGuard<'a>,
     pub(crate) trust: TrustFilter,
+    pub(crate) backups: Option<BackupNames>,
     changer: Changer,
     /// The entries of this pass were changed in an earlier one.
     is_changed: bool,
@@ -108,6 +111,7 @@ impl<'a> Run<'a> {
             disk_full: DiskFullGate::new(options.on_full),
             guard: DeleteGuard::new(options.delete, part.view.as_deref()),
             trust: TrustFilter::new(options.trust),
+            backups: options.backups.clone(),
             changer: Changer::new(&options.changes),
             is_changed: false,
             deferred: (options.delete.is_some() && part.view.is_some()).then(Deferred::default),
@@ -230,6 +234,13 @@ impl<'a> Run<'a> {
         if let Err(why) = entry.check() {
             let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", why);
             self.meter.fail(&entry.path, error.on(entry.path.as_bytes()));
+            return None;
+        }
+        if self.backups.as_ref().is_some_and(|names| names.hold(&entry.path)) {
+            let cause = "its name belongs to the backups of the destination";
+            let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", cause);
+            let hint = "choose another --suffix or --backup-dir, or exclude it";
+            self.meter.fail(&entry.path, error.on(entry.path.as_bytes()).with_hint(hint));
             return None;
         }
         let (path, len) = (entry.path.clone(), entry.len);

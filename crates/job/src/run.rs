@@ -310,7 +310,7 @@ impl Runner<'_> {
         confirmed: Option<Arc<ConfirmedEntries>>,
         last: bool,
     ) -> Result<()> {
-        self.check_in_place()?;
+        self.check_replacing()?;
         if let Some(entries) = &confirmed {
             self.copied.push(CopiedPart {
                 source: Arc::clone(&part.source),
@@ -352,6 +352,7 @@ impl Runner<'_> {
             ignore_existing: self.sink.ignore_existing,
             delete: self.request.delete,
             trust: self.request.trust.of(&part.at, destination, user_name().as_deref()),
+            backups: self.sink.backup.as_ref().and_then(|backup| backup.names(&part.place)),
             changes: self.ends.resolve(&self.request.changes, &part.at, destination)?,
             on_full: self.request.on_full,
             is_only: self.request.sources.len() == 1,
@@ -378,19 +379,26 @@ impl Runner<'_> {
         Ok(view.root()?.map(|_| view))
     }
 
-    /// Refuses `--inplace` where haul is missing: over SFTP files can only be replaced.
-    fn check_in_place(&mut self) -> Result<()> {
+    /// Refuses `--inplace` and `--backup` where haul is missing: over SFTP and in stores files can only be replaced.
+    fn check_replacing(&mut self) -> Result<()> {
         let destination = &self.request.destination;
-        if !self.sink.in_place
-            || matches!(destination, Location::Local(_))
-            || self.ends.is_peer(destination)?
-        {
+        let (operation, option) = match &self.sink {
+            sink if sink.in_place => ("change in place", "--inplace"),
+            sink if sink.backup.is_some() => ("keep backups", "--backup"),
+            _ => return Ok(()),
+        };
+        if matches!(destination, Location::Local(_)) || self.ends.is_peer(destination)? {
             return Ok(());
         }
-        let why = "without haul on the remote host, files can only be replaced";
-        let error = Error::new(ErrorKind::Unsupported, Side::Destination, "change in place", why);
-        let error = error.on(destination.to_string());
-        Err(error.with_hint("omit --inplace, or install haul on the remote host"))
+        let is_store = matches!(destination, Location::Object(_));
+        let (why, hint) = if is_store {
+            ("objects can only be replaced", format!("omit {option}; stores can keep versions of objects"))
+        } else {
+            let why = "without haul on the remote host, files can only be replaced";
+            (why, format!("omit {option}, or install haul on the remote host"))
+        };
+        let error = Error::new(ErrorKind::Unsupported, Side::Destination, operation, why);
+        Err(error.on(destination.to_string()).with_hint(hint))
     }
 
     /// Saves the index and the mount point for the next run, if this one came to its end.

@@ -3,6 +3,7 @@
 
 mod accepted;
 mod agent;
+mod backup;
 mod cli;
 mod compress;
 mod copy;
@@ -44,6 +45,7 @@ mod tests;
 
 pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
+pub(crate) use backup::BackupArgs;
 pub(crate) use cli::Command;
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};

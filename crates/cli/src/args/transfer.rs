@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OutputArgs,
-    PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
+    AcceptedArgs, BackupArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs,
+    OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::parse_window;
 
@@ -105,6 +105,9 @@ pub(crate) struct TransferArgs {
     /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
+    /// Backups.
+    #[command(flatten)]
+    pub(crate) backup: BackupArgs,
     /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

@@ -1,13 +1,15 @@
 //! Settings of a copy, from the options.
 
+use std::os::unix::ffi::OsStrExt;
+
 use haul_core::owner_map::To;
-use haul_core::{Compare, Delta, IdRule, OwnerMap, Preserve, Result, ScanOptions, SinkOptions};
+use haul_core::{Backup, Compare, Delta, IdRule, OwnerMap, Preserve, Result, ScanOptions, SinkOptions};
 use haul_engine::MetadataChanges;
 use haul_job::TrustRequest;
 
 use super::errors::usage;
 use super::rules::read_rules;
-use crate::args::{DeltaMode, FilterArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
+use crate::args::{BackupArgs, DeltaMode, FilterArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
 use crate::values::Chown;
 
 /// The settings of a copy.
@@ -57,6 +59,7 @@ impl TransferSettings {
             },
             in_place: args.delta.inplace,
             preserve: preserve(args)?,
+            backup: backup(&args.backup)?,
         };
         Ok(Self { scan, sink, trust: trust(&args.trust), changes })
     }
@@ -77,6 +80,27 @@ fn preserve(args: &TransferArgs) -> Result<Preserve> {
         acls: !no_acls,
         xattrs: !no_xattrs,
     })
+}
+
+/// Where old versions go.
+fn backup(args: &BackupArgs) -> Result<Option<Backup>> {
+    let refused = |why: &str| Err(usage("use --suffix", why));
+    let dir = args.backup_dir.as_ref().map(|dir| dir.as_bytes().to_vec());
+    let suffix = args.suffix.as_ref().map(|suffix| suffix.as_bytes().to_vec());
+    if !args.backup && dir.is_none() {
+        return if suffix.is_some() { refused("--backup is missing") } else { Ok(None) };
+    }
+    if dir.as_ref().is_some_and(Vec::is_empty) {
+        return Err(usage("use --backup-dir", "the name of the folder is empty"));
+    }
+    let suffix = suffix.unwrap_or_else(|| if dir.is_none() { b"~".to_vec() } else { Vec::new() });
+    if suffix.contains(&b'/') {
+        return refused("a name cannot contain a slash");
+    }
+    if suffix.is_empty() && dir.is_none() {
+        return refused("without a suffix or --backup-dir, a backup has the name of the entry itself");
+    }
+    Ok(Some(Backup { dir, suffix }))
 }
 
 /// Changes of modes, owners and groups.

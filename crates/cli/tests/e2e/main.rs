@@ -58,6 +58,7 @@ mod moves;
 mod no_haul;
 mod not_stores;
 mod objtrees;
+mod old_versions;
 mod other_haul;
 mod output;
 mod packages;
@@ -235,6 +236,7 @@ fn main() -> ExitCode {
         descriptors::cases(),
         modes::cases(),
         moves::cases(),
+        old_versions::cases(),
         trust::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

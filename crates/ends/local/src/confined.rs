@@ -12,6 +12,7 @@ use haul_core::{
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::backups::Backups;
 use crate::path::place::{Above, Base};
 use crate::path::root::Root;
 use crate::sink::state::LocalSink;
@@ -65,8 +66,12 @@ impl Confined {
         pool: &BufferPool,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Sink>> {
-        let base = self.base(place, !options.dry_run)?;
-        let root = Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
+        let base = |place: &Place| self.base(place, !options.dry_run);
+        let open = |base| Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
+        let mut root = open(base(place)?);
+        if let Some(backup) = &options.backup {
+            Backups::new(backup, place, base, open)?.serve(&mut root);
+        }
         Ok(Arc::new(LocalSink::new(root, options.clone(), pool.clone())?))
     }
 

@@ -7,6 +7,7 @@
 //! `network_fs` is done on network file systems only. `source` and `sink` serve the engine. The metadata of directories
 //! comes last (`haul_ends::dirs`).
 
+mod backups;
 mod commit;
 mod confined;
 mod delta;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
+use backups::Backups;
 pub use confined::Confined;
 use haul_index::Index;
 pub use meta::ids::id_of;
@@ -79,7 +81,11 @@ pub fn open_sink(
     pool: &BufferPool,
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
-    let root = Root::new(place::resolve(place, remote)?, Side::Destination, Arc::clone(ops));
+    let open = |base| Root::new(base, Side::Destination, Arc::clone(ops));
+    let mut root = open(place::resolve(place, remote)?);
+    if let Some(backup) = &options.backup {
+        Backups::new(backup, place, |place| place::resolve(place, remote), open)?.serve(&mut root);
+    }
     Ok(Arc::new(sink::state::LocalSink::new(root, options.clone(), pool.clone())?))
 }
 

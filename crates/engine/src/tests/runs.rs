@@ -131,6 +131,7 @@ pub(super) fn options() -> CopyOptions {
         in_place: false,
         trust: Trust::default(),
         changes: MetadataChanges::default(),
+        backups: None,
         ignore_existing: false,
         is_only: true,
         on_full: OnFull::Fail,

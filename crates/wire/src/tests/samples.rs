@@ -12,9 +12,9 @@ use haul_core::probe::{
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
-    Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer, Outcome, OwnerNames,
-    Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry, ScanOptions, Side,
+    Answer, Backup, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind,
+    Extent, Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer, Outcome,
+    OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry, ScanOptions, Side,
     SinkOptions, Slice, SliceData, Timestamp,
 };
 
@@ -139,6 +139,7 @@ pub(super) fn requests() -> Vec<Request> {
                 compare: Compare::Checksum,
                 update: true,
                 preserve: Preserve { owner: false, times: false, ..Preserve::default() },
+                backup: Some(Backup { dir: Some(b"old".to_vec()), suffix: b"~".to_vec() }),
                 ..SinkOptions::default()
             },
         },

@@ -10,7 +10,6 @@ const FOUND: &str =
     "haul adapts compression itself: omit it (--compress takes auto, none, lz4, zstd and zstd:LEVEL)";
 const NO_SETTING: &str = "haul has no such setting, because it does not use rsync's protocol: omit it";
 const JSON: &str = "use --json for machine-readable output";
-const BACKUPS: &str = "haul keeps no backups of replaced or deleted files: snapshot DST, or copy it first";
 const LINKS: &str =
     "haul copies symbolic links as links; it can neither follow nor skip them all (give the target as SRC)";
 const SAME: &str = "haul skips files of the same size and time; -c compares their content";
@@ -113,8 +112,6 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word(&["--out-format", "--log-format", "--log-file-format"], &[Rsync], REPORTS, Hint(JSON)),
     word(&["--debug"], &[Rsync, Aws, Mc], REPORTS, Hint(JSON)),
-    word(&["--backup"], &[Rsync], TREES, Hint(BACKUPS)),
-    word(&["--backup-dir", "--suffix"], &[Rsync, Rclone], TREES, Hint(BACKUPS)),
     word(&["--copy-links"], &[Rsync, Rclone], READS, Hint(LINKS)),
     word(&["--copy-unsafe-links", "-k", "--copy-dirlinks", "--munge-links"], &[Rsync], READS, Hint(LINKS)),
     word(&["--follow-symlinks"], &[Aws], READS, Hint(LINKS)),

@@ -56,12 +56,6 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul reads symbolic links as links; it cannot follow them"),
     ),
     word(
-        &["-b"],
-        &[Rsync, Mscp],
-        TREES,
-        Hint("haul keeps no backups of replaced files (the buffers of mscp: haul adapts them itself)"),
-    ),
-    word(
         &["-m"],
         &[Rsync, Mscp],
         TREES,

@@ -29,6 +29,8 @@ pub(crate) fn is_allowed(tree: &LocalTree, options: &SinkOptions) -> bool {
         && options.compare != Compare::SizeOnly
         && !options.ignore_existing
         && !options.update
+        // An unfinished file is no older version.
+        && options.backup.is_none()
         // The times mark complete files.
         && options.preserve.times
         && options.modify_window.is_none_or(|window| window < 1)

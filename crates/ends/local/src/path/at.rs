@@ -14,6 +14,8 @@ use super::descriptors;
 /// The error for a name that stands for another inode than the one that this run made or looked at. No file system
 /// returns this number for a path.
 pub(crate) const REPLACED: Errno = Errno::NOTUNIQ;
+/// The error for backups of a tree in the tree itself, under another name. No file system returns this number either.
+pub(crate) const IN_ITSELF: Errno = Errno::REMCHG;
 
 /// A directory that is held open.
 pub(crate) struct Dir {

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::ancestors::Ancestor;
-use super::at::{At, Dir, REPLACED};
+use super::at::{At, Dir, IN_ITSELF, REPLACED};
 use super::descriptors;
 use super::held_dirs::HeldDirs;
 use super::place::{Above, Base};
@@ -34,6 +34,8 @@ const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 /// Called with each directory that is opened below the root.
 type OnOpen = Box<dyn Fn(BorrowedFd<'_>) + Send + Sync>;
+/// Called with each name below the root whose entry is to be replaced or removed, its path and the hash of that.
+type BeforeReplacing = Box<dyn Fn(&Root, &At, &[u8], u128) -> rustix::io::Result<()> + Send + Sync>;
 
 /// The root of an end.
 pub(crate) struct Root {
@@ -51,6 +53,7 @@ pub(crate) struct Root {
     /// Directories that were made because an entry below came first, by the hashes of their paths.
     made: Mutex<HashSet<u128>>,
     on_open: Option<OnOpen>,
+    before_replacing: Option<BeforeReplacing>,
 }
 
 impl Root {
@@ -65,6 +68,7 @@ impl Root {
             lock_stripes: [const { Mutex::new(()) }; LOCK_STRIPES],
             made: Mutex::default(),
             on_open: None,
+            before_replacing: None,
         }
     }
 
@@ -76,6 +80,28 @@ impl Root {
     /// Calls `on_open` with each directory that is opened from now on.
     pub(crate) fn watch(&mut self, on_open: impl Fn(BorrowedFd<'_>) + Send + Sync + 'static) {
         self.on_open = Some(Box::new(on_open));
+    }
+
+    /// Calls `keep` with each entry before [`Root::give_up`] gives it up.
+    pub(crate) fn before_replacing(
+        &mut self,
+        keep: impl Fn(&Self, &At, &[u8], u128) -> rustix::io::Result<()> + Send + Sync + 'static,
+    ) {
+        self.before_replacing = Some(Box::new(keep));
+    }
+
+    /// Has to be called before the entry at `at`, whose path is `path`, is replaced or removed.
+    ///
+    /// # Errors
+    /// The entry must stay.
+    pub(crate) fn give_up(&self, at: &At, path: &RelPath) -> rustix::io::Result<()> {
+        self.give_up_at(at, path.as_bytes())
+    }
+
+    fn give_up_at(&self, at: &At, path: &[u8]) -> rustix::io::Result<()> {
+        let Some(keep) = &self.before_replacing else { return Ok(()) };
+        let hash = self.lock_dirs().hash(path);
+        keep(self, at, path, hash)
     }
 
     /// Keeps more directories open, as on a network file system.
@@ -114,7 +140,16 @@ impl Root {
             let cause = "something else was put in its place during the run";
             return self.fault(ErrorKind::Io, operation, path, cause);
         }
+        if errno == IN_ITSELF {
+            let cause = "the folder for backups is in the destination under another name";
+            let error = self.fault(ErrorKind::Unsupported, operation, path, cause);
+            return error
+                .with_hint("give --backup-dir relative to the destination, or a folder outside of it");
+        }
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
+        if errno == Errno::XDEV {
+            return error.with_hint("give a --backup-dir on the file system of the entry");
+        }
         if errno == Errno::LOOP || errno == Errno::NOTDIR {
             return error.with_hint(
                 "a folder on the way to it is a symbolic link or no folder; haul follows none below the root",
@@ -225,6 +260,7 @@ impl Root {
         let (opened, fresh) = match open() {
             Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
                 if errno != Errno::NOENT {
+                    self.give_up_at(at, &path[..step.end])?;
                     at.unlink(AtFlags::empty())?;
                 }
                 let fresh = make_dir(at)?;

@@ -55,6 +55,11 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         let _ = part.remove();
         return Err(error);
     }
+    let kept = sink.root().give_up(&at, &entry.path);
+    if let Err(error) = kept.map_err(|errno| sink.root().error("back up", &entry.path, errno)) {
+        let _ = part.remove();
+        return Err(error);
+    }
     part.rename(&at).map_err(failed)?;
     Ok(Answer::Made)
 }

@@ -80,7 +80,13 @@ fn publish(
         let now = stat::statx(part).map_err(failed)?;
         sink.tree().reserve_name(part, &now, &entry.path)
     };
-    let published = reserve().and_then(|()| set()).and_then(|()| part.rename(at).map_err(failed));
+    let rename = || {
+        sink.root()
+            .give_up(at, &entry.path)
+            .map_err(|errno| sink.root().error("back up", &entry.path, errno))?;
+        part.rename(at).map_err(failed)
+    };
+    let published = reserve().and_then(|()| set()).and_then(|()| rename());
     if published.is_err() {
         let _ = part.remove();
     }

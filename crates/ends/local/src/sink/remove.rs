@@ -43,6 +43,13 @@ impl LocalSink {
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         if is_dir {
             self.root().forget(path);
+        } else {
+            match self.root().give_up(&at, path) {
+                Err(Errno::ACCESS) if self.tree().unlocked.unlock_parent(path, &at) => {
+                    self.root().give_up(&at, path)?;
+                }
+                kept => kept?,
+            }
         }
         match at.unlink(flags) {
             Err(Errno::ACCESS) if self.tree().unlocked.unlock_parent(path, &at) => at.unlink(flags),
@@ -58,7 +65,7 @@ impl LocalSink {
             // If the directory ignores case, the name may belong to an entry of this run.
             match stat::statx(&at) {
                 Ok(now) if self.tree().is_other_case(&at, &now, path) => Err(Errno::EXIST),
-                _ => at.remove(),
+                _ => self.root().give_up(&at, path).and_then(|()| at.remove()),
             }
         });
         matches!(unlinked, Ok(()) | Err(Errno::NOENT))
