@@ -62,13 +62,7 @@ impl Backup {
     /// Where the backups of a tree at this place go, if they have a directory.
     #[must_use]
     pub fn place(&self, of: &Place) -> Option<Place> {
-        let dir = below(&of.path, self.dir.as_deref()?);
-        Some(match &of.root {
-            PlaceRoot::Exactly => Place { path: [&dir[..], b"/"].concat(), root: PlaceRoot::Exactly },
-            PlaceRoot::Inside(name) | PlaceRoot::InsideIfDir(name) => {
-                Place { path: dir, root: PlaceRoot::Inside(name.clone()) }
-            }
-        })
+        Some(twin_place(of, self.dir.as_deref()?))
     }
 
     /// Where the backup goes if the root at this place is a single file. `None` if it is a directory by its name.
@@ -84,6 +78,19 @@ impl Backup {
             return None;
         }
         Some(Place { path: below(above, dir), root: PlaceRoot::Inside(name.to_vec()) })
+    }
+}
+
+/// The place of a tree with the paths of the tree at `of`, in the directory `dir`, which is relative to the destination
+/// of that tree unless it is absolute.
+#[must_use]
+pub fn twin_place(of: &Place, dir: &[u8]) -> Place {
+    let dir = below(&of.path, dir);
+    match &of.root {
+        PlaceRoot::Exactly => Place { path: [&dir[..], b"/"].concat(), root: PlaceRoot::Exactly },
+        PlaceRoot::Inside(name) | PlaceRoot::InsideIfDir(name) => {
+            Place { path: dir, root: PlaceRoot::Inside(name.clone()) }
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub mod staging;
 pub mod sync;
 pub mod text;
 
-pub use backup::{Backup, BackupNames};
+pub use backup::{Backup, BackupNames, twin_place};
 pub use buffer::{Buffer, BufferPool};
 pub use caps::{SinkCaps, SourceCaps};
 pub use chmod::ModeChange;
@@ -53,7 +53,7 @@ pub use file_tree::FileTree;
 pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};
 pub use ops::Ops;
-pub use options::{Compare, ScanOptions, SinkOptions};
+pub use options::{Compare, MAX_REFERENCES, ScanOptions, SinkOptions};
 pub use owner_map::{IdRule, OwnerMap};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;

@@ -133,7 +133,13 @@ pub struct SinkOptions {
     pub preserve: Preserve,
     /// Keep the entries that are replaced or removed (`--backup`).
     pub backup: Option<Backup>,
+    /// Directories whose files become hard links instead of copies (`--link-dest`), at most [`MAX_REFERENCES`]. Relative
+    /// ones are relative to the destination.
+    pub link_dest: Vec<Vec<u8>>,
 }
+
+/// The most directories of [`SinkOptions::link_dest`].
+pub const MAX_REFERENCES: usize = 20;
 
 impl SinkOptions {
     /// Whether two modification times count as equal, on a destination that keeps both exactly.
@@ -169,6 +175,7 @@ impl Default for SinkOptions {
             in_place: false,
             preserve: Preserve::default(),
             backup: None,
+            link_dest: Vec::new(),
         }
     }
 }

@@ -379,12 +379,13 @@ impl Runner<'_> {
         Ok(view.root()?.map(|_| view))
     }
 
-    /// Refuses `--inplace` and `--backup` where haul is missing: over SFTP and in stores files can only be replaced.
+    /// Refuses `--inplace`, `--backup` and `--link-dest` where haul is missing: over SFTP and in stores files can only be replaced.
     fn check_replacing(&mut self) -> Result<()> {
         let destination = &self.request.destination;
         let (operation, option) = match &self.sink {
             sink if sink.in_place => ("change in place", "--inplace"),
             sink if sink.backup.is_some() => ("keep backups", "--backup"),
+            sink if !sink.link_dest.is_empty() => ("link to earlier copies", "--link-dest"),
             _ => return Ok(()),
         };
         if matches!(destination, Location::Local(_)) || self.ends.is_peer(destination)? {

@@ -3,7 +3,6 @@
 
 mod accepted;
 mod agent;
-mod backup;
 mod cli;
 mod compress;
 mod copy;
@@ -22,6 +21,7 @@ mod link;
 mod ls;
 mod missing;
 mod object;
+mod older;
 mod output;
 mod parse;
 mod plan;
@@ -45,7 +45,6 @@ mod tests;
 
 pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
-pub(crate) use backup::BackupArgs;
 pub(crate) use cli::Command;
 pub(crate) use compress::CompressArgs;
 pub(crate) use copy::{CopyArgs, SyncArgs};
@@ -63,6 +62,7 @@ pub(crate) use link::LinkArgs;
 pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
 pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
+pub(crate) use older::OlderArgs;
 pub(crate) use output::OutputArgs;
 pub(crate) use parse::{command, parse};
 pub(crate) use plan::PlanArgs;

@@ -314,7 +314,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("--zl=3", "zstd:LEVEL"),
         ("--delete", "haul sync"),
         ("--delete-after", "haul sync"),
-        ("--link-dest=x", "earlier copy"),
+        ("--copy-dest=x", "earlier copy"),
         ("--trust-sender", "checks all that another host sends"),
         ("--delay-updates", "renames each file"),
         ("--no-links", "always keeps"),

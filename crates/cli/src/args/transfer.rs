@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    AcceptedArgs, BackupArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs,
+    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OlderArgs,
     OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::parse_window;
@@ -105,9 +105,9 @@ pub(crate) struct TransferArgs {
     /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
-    /// Backups.
+    /// Older versions at DST.
     #[command(flatten)]
-    pub(crate) backup: BackupArgs,
+    pub(crate) older: OlderArgs,
     /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

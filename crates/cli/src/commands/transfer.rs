@@ -116,6 +116,7 @@ fn refuse_unproved(args: &TransferArgs) -> Result<()> {
         (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
         (args.size_only, "--size-only", "it removes only files whose content was compared"),
         (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
+        (!args.older.link_dest.is_empty(), "--link-dest", "it removes only files whose content was compared"),
     ];
     match refused.into_iter().find(|(given, ..)| *given) {
         Some((_, option, why)) => Err(usage("move with", format!("{why}: omit {option}")).on(option)),

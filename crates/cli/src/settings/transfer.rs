@@ -3,13 +3,15 @@
 use std::os::unix::ffi::OsStrExt;
 
 use haul_core::owner_map::To;
-use haul_core::{Backup, Compare, Delta, IdRule, OwnerMap, Preserve, Result, ScanOptions, SinkOptions};
+use haul_core::{
+    Backup, Compare, Delta, IdRule, MAX_REFERENCES, OwnerMap, Preserve, Result, ScanOptions, SinkOptions,
+};
 use haul_engine::MetadataChanges;
 use haul_job::TrustRequest;
 
 use super::errors::usage;
 use super::rules::read_rules;
-use crate::args::{BackupArgs, DeltaMode, FilterArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
+use crate::args::{DeltaMode, FilterArgs, OlderArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
 use crate::values::Chown;
 
 /// The settings of a copy.
@@ -59,7 +61,8 @@ impl TransferSettings {
             },
             in_place: args.delta.inplace,
             preserve: preserve(args)?,
-            backup: backup(&args.backup)?,
+            link_dest: link_dest(&args.older)?,
+            backup: backup(&args.older)?,
         };
         Ok(Self { scan, sink, trust: trust(&args.trust), changes })
     }
@@ -82,8 +85,20 @@ fn preserve(args: &TransferArgs) -> Result<Preserve> {
     })
 }
 
+/// The trees of earlier runs.
+fn link_dest(args: &OlderArgs) -> Result<Vec<Vec<u8>>> {
+    let refused = |why: &str| Err(usage("use --link-dest", why));
+    if args.link_dest.len() > MAX_REFERENCES {
+        return refused("it was given more than 20 times");
+    }
+    if args.link_dest.iter().any(|dir| dir.is_empty()) {
+        return refused("the name of the folder is empty");
+    }
+    Ok(args.link_dest.iter().map(|dir| dir.as_bytes().to_vec()).collect())
+}
+
 /// Where old versions go.
-fn backup(args: &BackupArgs) -> Result<Option<Backup>> {
+fn backup(args: &OlderArgs) -> Result<Option<Backup>> {
     let refused = |why: &str| Err(usage("use --suffix", why));
     let dir = args.backup_dir.as_ref().map(|dir| dir.as_bytes().to_vec());
     let suffix = args.suffix.as_ref().map(|suffix| suffix.as_bytes().to_vec());

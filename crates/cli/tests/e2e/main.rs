@@ -44,6 +44,7 @@ mod iops;
 mod kills;
 mod kit;
 mod limits;
+mod link_dest;
 mod localstate;
 mod lying_answers;
 mod lying_haul;
@@ -197,6 +198,7 @@ fn main() -> ExitCode {
         databases::cases(),
         filesystems::cases(),
         limits::cases(),
+        link_dest::cases(),
         iops::cases(),
         memory::cases(),
         digests::cases(),

@@ -190,7 +190,7 @@ impl BackupDir {
 ///
 /// # Errors
 /// Those of `base`.
-fn decided(of: &Place, base: impl Fn(&Place) -> Result<Base>) -> Result<Place> {
+pub(crate) fn decided(of: &Place, base: impl Fn(&Place) -> Result<Base>) -> Result<Place> {
     let PlaceRoot::InsideIfDir(name) = &of.root else { return Ok(of.clone()) };
     let exactly = Place { root: PlaceRoot::Exactly, ..of.clone() };
     let is_inside = base(of)?.dir != base(&exactly)?.dir;

@@ -12,10 +12,9 @@ use haul_core::{
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::backups::Backups;
 use crate::path::place::{Above, Base};
 use crate::path::root::Root;
-use crate::sink::state::LocalSink;
+use crate::sink::open::open_at;
 use crate::source::LocalSource;
 
 const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -66,13 +65,9 @@ impl Confined {
         pool: &BufferPool,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Sink>> {
-        let base = |place: &Place| self.base(place, !options.dry_run);
+        let base = |place: &Place, make| self.base(place, make);
         let open = |base| Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
-        let mut root = open(base(place)?);
-        if let Some(backup) = &options.backup {
-            Backups::new(backup, place, base, open)?.serve(&mut root);
-        }
-        Ok(Arc::new(LocalSink::new(root, options.clone(), pool.clone())?))
+        Ok(Arc::new(open_at(place, options, pool, base, open)?))
     }
 
     /// The components of a path below the directory, and whether the path names a directory itself.

@@ -31,7 +31,6 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
-use backups::Backups;
 pub use confined::Confined;
 use haul_index::Index;
 pub use meta::ids::id_of;
@@ -81,12 +80,9 @@ pub fn open_sink(
     pool: &BufferPool,
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
+    let base = |place: &Place, _| place::resolve(place, remote);
     let open = |base| Root::new(base, Side::Destination, Arc::clone(ops));
-    let mut root = open(place::resolve(place, remote)?);
-    if let Some(backup) = &options.backup {
-        Backups::new(backup, place, |place| place::resolve(place, remote), open)?.serve(&mut root);
-    }
-    Ok(Arc::new(sink::state::LocalSink::new(root, options.clone(), pool.clone())?))
+    Ok(Arc::new(sink::open::open_at(place, options, pool, base, open)?))
 }
 
 /// The path of the root of an end. `remote` as for [`open_source`].

@@ -140,6 +140,7 @@ pub(super) fn requests() -> Vec<Request> {
                 update: true,
                 preserve: Preserve { owner: false, times: false, ..Preserve::default() },
                 backup: Some(Backup { dir: Some(b"old".to_vec()), suffix: b"~".to_vec() }),
+                link_dest: vec![b"../1".to_vec()],
                 ..SinkOptions::default()
             },
         },

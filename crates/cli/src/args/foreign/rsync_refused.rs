@@ -15,7 +15,7 @@ const LINKS: &str =
 const SAME: &str = "haul skips files of the same size and time; -c compares their content";
 const TEMPORARY: &str =
     "haul writes a temporary file in the same directory and renames each file when it is complete: omit it";
-const EARLIER: &str = "haul cannot hard-link to or compare with files of an earlier copy";
+const EARLIER: &str = "use --link-dest, which links to the files of an earlier copy";
 const FILTERS: &str =
     "use --exclude, --include, --exclude-from and --include-from; the first matching rule wins";
 const END_TIME: &str = "use --max-duration TIME, as in --max-duration 30m, or --stop-at TIME";
@@ -170,7 +170,6 @@ pub(super) const WORDS: &[Word] = &[
     word(&["-T", "--temp-dir", "--partial-dir", "--delay-updates"], &[Rsync], TREES, Hint(TEMPORARY)),
     word(&["--partial-suffix"], &[Rclone], TREES, Hint(TEMPORARY)),
     word(&["--compare-dest", "--copy-dest"], &[Rsync, Rclone], TREES, Hint(EARLIER)),
-    word(&["--link-dest"], &[Rsync], TREES, Hint(EARLIER)),
     word(
         &["--remove-source-files", "--remove-sent-files"],
         &[Rsync],

@@ -307,7 +307,7 @@ fn aliases_do_no_more_than_the_commands_of_other_tools() {
     for delete in ["--delete", "--remove", "-n", "--delete-after"] {
         assert!(line(&["mirror", delete, "a", "b"]).is_ok(), "{delete}");
     }
-    assert!(line(&["cp", "--link-dest=x", "a", "b"]).is_err_and(|line| line.contains("`haul cp`")));
+    assert!(line(&["cp", "--copy-dest=x", "a", "b"]).is_err_and(|line| line.contains("`haul cp`")));
 }
 
 /// A value of the shape.

@@ -9,7 +9,9 @@ use rustix::io::Errno;
 
 use super::compare::compare;
 use super::directory::clear_dir;
+use super::look::look;
 use super::make::make;
+use super::references::link_to_reference;
 use super::state::LocalSink;
 use crate::meta::metadata::Expected;
 use crate::path::at::At;
@@ -35,6 +37,13 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             // It is one file with another entry here, and a file of its own at the source.
             verdict = Verdict::Differs;
         }
+    }
+    if entry.is_file()
+        && matches!(verdict, Verdict::Missing | Verdict::Differs)
+        && !now.as_ref().is_some_and(|(_, now)| stat::is_dir(now))
+        && link_to_reference(sink, offer)?
+    {
+        return Ok(Answer::Same);
     }
     match (verdict, now) {
         (Verdict::Left(why), _) => Ok(Answer::Left(why)),
@@ -87,23 +96,6 @@ fn is_new(sink: &LocalSink, path: &RelPath) -> bool {
     // A missing directory will be made for the entry anyway, unless the options forbid that.
     let make = !sink.options.dry_run && !sink.options.existing;
     sink.root().dir(&parent, make).is_ok_and(|dir| dir.fresh)
-}
-
-/// Looks up `path`. `None` if it is missing, or an ancestor is missing or no directory.
-pub(super) fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
-    let root = sink.root();
-    let find = || root.at(path).and_then(|at| stat::statx_without_atime(&at).map(|now| (at, now)));
-    let found = match find() {
-        Err(Errno::ACCESS) if !sink.options.dry_run && sink.tree().unlocked.unlock_ancestors(root, path) => {
-            find()
-        }
-        found => found,
-    };
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(errno),
-    }
 }
 
 /// Updates the metadata of an entry whose content is up to date.

@@ -11,11 +11,11 @@ use crate::path::stat;
 use crate::read::digest;
 
 /// The entry at the place of an offered one.
-struct LocalEntry<'a> {
-    sink: &'a LocalSink,
-    offered: &'a Entry,
-    at: &'a At,
-    now: &'a Statx,
+pub(super) struct LocalEntry<'a> {
+    pub(super) sink: &'a LocalSink,
+    pub(super) offered: &'a Entry,
+    pub(super) at: &'a At,
+    pub(super) now: &'a Statx,
 }
 
 impl Existing for LocalEntry<'_> {

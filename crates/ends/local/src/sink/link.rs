@@ -1,12 +1,13 @@
 //! Making further names of files.
 
 use haul_core::{Answer, Entry, Error, HardLink, Left, Result};
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
-use super::answer::look;
 use super::directory::clear_dir;
+use super::look::look;
 use super::state::LocalSink;
+use crate::path::at::{At, REPLACED};
 use crate::path::stat;
 use crate::stage::names::part_of;
 
@@ -37,9 +38,25 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     if sink.options.dry_run {
         return Ok(Answer::Made);
     }
-    let at = sink.root().at_made(&entry.path).map_err(failed)?;
+    make_name(sink, entry, &to, None).map_err(|(_, error)| error)?;
+    Ok(Answer::Made)
+}
+
+/// Makes the entry's path another name of the file at `to`, in place of what has that name. With `expected`, only if
+/// that still is the file there.
+///
+/// # Errors
+/// Also the number of the system if no link could be made at all; then nothing has changed.
+pub(super) fn make_name(
+    sink: &LocalSink,
+    entry: &Entry,
+    to: &At,
+    expected: Option<&Statx>,
+) -> std::result::Result<(), (Option<Errno>, Error)> {
+    let failed = |errno| sink.root().error("link", &entry.path, errno);
+    let at = sink.root().at_made(&entry.path).map_err(|errno| (None, failed(errno)))?;
     let part = part_of(&at);
-    part.remove().map_err(failed)?;
+    part.remove().map_err(|errno| (None, failed(errno)))?;
     let link_to = || {
         part.dir.ops.one();
         rustix::fs::linkat(&to.dir, &to.name[..], &part.dir, &part.name[..], AtFlags::empty())
@@ -48,20 +65,21 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         Err(Errno::ACCESS) if sink.tree().unlocked.unlock_parent(&entry.path, &at) => link_to(),
         other => other,
     }
-    .map_err(failed)?;
-    let reserved =
-        stat::statx(&part).map_err(failed).and_then(|now| sink.tree().reserve_name(&part, &now, &entry.path));
-    if let Err(error) = reserved {
+    .map_err(|errno| (Some(errno), failed(errno)))?;
+    let publish = || {
+        let now = stat::statx(&part).map_err(failed)?;
+        if expected.is_some_and(|expected| stat::inode(expected) != stat::inode(&now)) {
+            return Err(failed(REPLACED));
+        }
+        sink.tree().reserve_name(&part, &now, &entry.path)?;
+        let kept = sink.root().give_up(&at, &entry.path);
+        kept.map_err(|errno| sink.root().error("back up", &entry.path, errno))?;
+        part.rename(&at).map_err(failed)
+    };
+    publish().map_err(|error| {
         let _ = part.remove();
-        return Err(error);
-    }
-    let kept = sink.root().give_up(&at, &entry.path);
-    if let Err(error) = kept.map_err(|errno| sink.root().error("back up", &entry.path, errno)) {
-        let _ = part.remove();
-        return Err(error);
-    }
-    part.rename(&at).map_err(failed)?;
-    Ok(Answer::Made)
+        (None, error)
+    })
 }
 
 fn no_first_name(sink: &LocalSink, entry: &Entry) -> Error {

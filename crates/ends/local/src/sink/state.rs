@@ -41,6 +41,8 @@ pub(crate) struct LocalSink {
     pub(super) prefetch: DirPrefetch,
     /// Small files are made under their final names.
     pub(super) direct: bool,
+    /// Trees whose files may be linked.
+    pub(super) references: Vec<Root>,
     /// The entries that files with several names belong to.
     pub(super) claims: Claims,
     /// Why the destination takes no entry; examined when the first one is needed.
@@ -87,12 +89,19 @@ impl LocalSink {
             threads,
             prefetch: DirPrefetch::default(),
             direct,
+            references: Vec::new(),
             claims: Claims::default(),
             writability: Writability::default(),
             unclean: Mutex::default(),
             finished: RwLock::new(false),
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// The same sink, which links files that these trees have.
+    pub(crate) fn linking_to(mut self, references: Vec<Root>) -> Self {
+        self.references = references;
+        self
     }
 
     pub(super) fn tree(&self) -> &LocalTree {

@@ -1,12 +1,12 @@
-//! Options for backups of what is replaced or deleted at DST.
+//! Options for older versions at DST: backups of what is replaced or deleted, and links to earlier copies.
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
-/// Options for backups of what is replaced or deleted at DST.
+/// Options for older versions at DST.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct BackupArgs {
+pub(crate) struct OlderArgs {
     /// Keep the old version of each entry that is replaced or deleted, as NAME~
     ///
     /// haul makes the backup before it replaces or deletes the entry: files, links and special files, but not
@@ -22,4 +22,13 @@ pub(crate) struct BackupArgs {
     /// The end of the names of backups [default: ~; none with --backup-dir]
     #[arg(long, value_name = "SUFFIX", help_heading = "Safety")]
     pub(crate) suffix: Option<OsString>,
+    /// Instead of copying a file, link it to DIR's file of the same path if that has the same metadata
+    ///
+    /// DIR is the copy of an earlier run on the destination host, relative to DST unless it is absolute. haul compares
+    /// size, times, mode, owner and attributes, as they are preserved, and makes a hard link if all are equal. So each
+    /// of many copies looks complete, and an unchanged file takes space once. Give it up to 20 times; the first DIR
+    /// that has the file counts.
+    #[arg(long, value_name = "DIR", action = ArgAction::Append, conflicts_with_all = ["inplace", "checksum", "manifest",
+          "ignore_times"], help_heading = "Transfer")]
+    pub(crate) link_dest: Vec<OsString>,
 }
