@@ -27,9 +27,10 @@ struct FromProcess {
 }
 
 impl Profile {
-    /// The profile in `AWS_PROFILE`, or the default one. A missing file counts as empty.
-    pub(crate) fn load() -> Self {
-        Self::of(&env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned()))
+    /// The profile with this name, or that in `AWS_PROFILE`, or the default one. A missing file counts as empty.
+    pub(crate) fn load(name: Option<&str>) -> Self {
+        let name = name.map(str::to_owned).or_else(|| env::var("AWS_PROFILE").ok());
+        Self::of(&name.unwrap_or_else(|| "default".to_owned()))
     }
 
     /// The profile with this name.

@@ -9,10 +9,30 @@ pub struct StoreSettings {
     pub endpoint: Option<String>,
     /// The region; detected where the store reports it.
     pub region: Option<String>,
+    /// The profile of `s3://` in place of the environment.
+    pub profile: Option<String>,
+    /// Requests carry no credentials, as for public buckets.
+    pub anonymous: bool,
+    /// A file of certificates to trust besides those of the system.
+    pub ca_bundle: Option<String>,
     /// Whether tokens may be sent to another host over `http://`, where they can be intercepted.
     pub insecure_http: bool,
     /// A command fails if no request to or from a store has made progress for so long.
     pub timeout: Duration,
+}
+
+impl StoreSettings {
+    /// Refuses settings that another kind of store has.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn check_s3_only(&self) -> Result<(), String> {
+        if self.profile.is_some() {
+            Err("only s3:// has profiles: omit --profile".to_owned())
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// An environment variable, unless it is unset or empty.

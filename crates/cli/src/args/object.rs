@@ -18,6 +18,15 @@ pub(crate) struct AddressArgs {
     /// Region [default: AWS_REGION, AWS_DEFAULT_REGION, ~/.aws/config, or as the store reports]
     #[arg(long, value_name = "NAME", help_heading = "Object stores")]
     pub(crate) region: Option<String>,
+    /// Profile of ~/.aws/config and ~/.aws/credentials [default: AWS_PROFILE]; only its credentials count then
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Object stores")]
+    pub(crate) profile: Option<String>,
+    /// Send requests without credentials, to public buckets
+    #[arg(long, conflicts_with = "profile", help_heading = "Object stores")]
+    pub(crate) no_sign_request: bool,
+    /// Also trust the certificates in FILE (PEM) [default: AWS_CA_BUNDLE for s3://]
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Object stores")]
+    pub(crate) ca_cert: Option<String>,
     /// Send bearer tokens to other hosts over http://
     ///
     /// Anyone on the network path can read them. By default haul sends Google's and Azure's tokens and shared access

@@ -322,7 +322,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("-i", "-e 'ssh -i KEY'"),
         ("--parallel=8", "--streams"),
         ("--transfers", "--streams"),
-        ("--profile", "AWS_PROFILE"),
+        ("--s3-session-token", "never from the command line"),
         ("-avL", "symbolic links"),
     ] {
         let text = line(&["copy", word, "a", "b"]);

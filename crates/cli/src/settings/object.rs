@@ -59,6 +59,9 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
     StoreSettings {
         endpoint: address.endpoint.clone(),
         region: address.region.clone(),
+        profile: address.profile.clone(),
+        anonymous: address.no_sign_request,
+        ca_bundle: address.ca_cert.clone(),
         insecure_http: address.insecure_http,
         timeout: Duration::from_secs(timeout.into()),
     }

@@ -3,10 +3,13 @@
 //! supports is tested with it.
 
 use std::collections::HashSet;
-use std::process::Command;
+use std::ffi::OsStr;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use haul_testkit::needs::tool;
-use haul_testkit::process::kill;
+use haul_testkit::process::{kill, wait_until};
 use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, endpoint, fake_gcs};
 use haul_testkit::{Need, Trouble};
 use serde_json::Value;
@@ -28,6 +31,9 @@ pub(crate) fn cases() -> Vec<Case> {
         azure_is_asked_by_key_signature_or_connection_string,
         google_is_asked_with_a_token,
         a_profile_gets_its_credentials_by_sso_and_by_a_role,
+        a_named_profile_counts_alone,
+        public_objects_need_no_credentials,
+        certificates_are_read_from_a_file,
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("fake-gcs-server");
@@ -262,6 +268,99 @@ fn answering(content: String) -> (String, std::sync::Arc<std::sync::Mutex<Vec<St
         }
     });
     (address, asked)
+}
+
+fn a_named_profile_counts_alone() {
+    let bucket = Bucket::new();
+    let (key, secret) = (haul_testkit::store::ACCESS_KEY, haul_testkit::store::SECRET_KEY);
+    let home = bucket.scene.join("login");
+    std::fs::create_dir_all(home.join(".aws")).unwrap();
+    let config =
+        format!("[good]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n[empty]\nx = y\n");
+    std::fs::write(home.join(".aws/credentials"), config).unwrap();
+    let put = |profile: &str| {
+        let run = bucket
+            .scene
+            .haul("put")
+            .env("HOME", &home)
+            .env("AWS_ENDPOINT_URL", format!("http://{}", endpoint()));
+        // The keys in the environment are wrong.
+        let run = run.env("AWS_ACCESS_KEY_ID", "wrong").env("AWS_SECRET_ACCESS_KEY", "wrong");
+        run.args(["--profile", profile]).arg(bucket.at("x")).input("x").finish()
+    };
+    let _ = put("good").expect_success();
+    for (profile, why) in [("empty", "has no credentials"), ("none", "there is no profile `none`")] {
+        let run = put(profile).expect_code(4);
+        assert!(run.err().contains(why), "{run}");
+    }
+    let run = bucket.scene.haul("ls").args(["--profile", "p", "gs://b/"]).finish().expect_code(2);
+    assert!(run.err().contains("only s3:// has profiles"), "{run}");
+}
+
+fn public_objects_need_no_credentials() {
+    let bucket = Bucket::new();
+    bucket.haul("put").arg(bucket.at("public")).input("content").finish().expect_success();
+    let home = bucket.scene.join("login");
+    let get = |words: &[&str], at: &str| {
+        let run = bucket.scene.haul("get").env("HOME", &home).env("AWS_EC2_METADATA_DISABLED", "true");
+        let run = run.env("AWS_ENDPOINT_URL", format!("http://{}", endpoint()));
+        run.args(words).arg(bucket.at(at)).finish()
+    };
+    let run = get(&["--no-sign-request"], "public").expect_success();
+    assert_eq!(run.out(), "content");
+    for url in ["s3://b/k", "gs://b/k", "az://b/k"] {
+        let (fake, asked) = answering("content".to_owned());
+        for (words, is_signed) in [(&["--no-sign-request"][..], false), (&[], true)] {
+            let run = bucket.scene.haul("get").args(words).args(["--endpoint", &fake, "--timeout=3s", url]);
+            let run = run.env("AWS_ACCESS_KEY_ID", "k").env("AWS_SECRET_ACCESS_KEY", "s");
+            let run = run.env("CLOUDSDK_AUTH_ACCESS_TOKEN", "t").env("AZURE_STORAGE_ACCOUNT", "a");
+            let _ = run.env("AZURE_STORAGE_KEY", "c2VjcmV0").finish();
+            let asked = std::mem::take(&mut *asked.lock().unwrap());
+            assert!(!asked.is_empty(), "{url}");
+            for head in asked {
+                assert_eq!(head.to_lowercase().contains("\nauthorization:"), is_signed, "{url} {head}");
+            }
+        }
+    }
+}
+
+fn certificates_are_read_from_a_file() {
+    let bucket = Bucket::new();
+    let broken = bucket.scene.join("broken.pem");
+    std::fs::write(&broken, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
+    for url in ["s3://b/k", "gs://b/k", "az://b/k"] {
+        for file in [&broken, &bucket.scene.join("missing.pem")] {
+            let run = bucket.scene.haul("get").env("AZURE_STORAGE_ACCOUNT", "a").arg("--ca-cert").arg(file);
+            let run = run.arg(url).finish().expect_code(2);
+            assert!(run.err().contains(&file.display().to_string()), "{run}");
+        }
+    }
+    // A server that never answers, behind a certificate that no system trusts.
+    let (key, certificate) = (bucket.scene.join("key.pem"), bucket.scene.join("certificate.pem"));
+    let names =
+        ["-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"];
+    let mut make = Command::new("openssl");
+    make.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", "-keyout"]).arg(&key);
+    tool(make.arg("-out").arg(&certificate).args(names));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = Command::new("openssl");
+    server
+        .args(["s_server", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
+        .arg(&key)
+        .arg("-cert");
+    let mut server = server.arg(&certificate).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("openssl listens", Duration::from_secs(20), || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let get = |words: &[&OsStr]| {
+        let run = bucket.scene.haul("get").env("AWS_ACCESS_KEY_ID", "k").env("AWS_SECRET_ACCESS_KEY", "s");
+        let run = run.args(words).arg(format!("--endpoint=https://127.0.0.1:{port}"));
+        run.args(["--timeout=2s", "s3://b/k"]).finish().expect_code(4)
+    };
+    let (refused, trusted) = (get(&[]), get(&[OsStr::new("--ca-cert"), certificate.as_os_str()]));
+    server.kill().and_then(|()| server.wait()).unwrap();
+    assert!(refused.err().contains("invalid peer certificate"), "{refused}");
+    assert!(!trusted.err().contains("certificate") && trusted.err().contains("nothing"), "{trusted}");
 }
 
 fn a_profile_gets_its_credentials_by_sso_and_by_a_role() {

@@ -25,6 +25,7 @@ fn client(store: &SmallStore, side: Side) -> Arc<Client> {
         region: Some("us-east-1".to_owned()),
         insecure_http: true,
         timeout: Duration::from_secs(20),
+        ..StoreSettings::default()
     };
     let bucket = ObjectPlace { kind: ObjectKind::S3, bucket: "bucket".to_owned(), key: String::new() };
     let cancel = Arc::new(AtomicBool::new(false));

@@ -44,9 +44,10 @@ impl Azure {
             |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(container);
         let place = ContainerAddress::find(container, settings.endpoint.as_deref(), &variable);
         let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
+        settings.check_s3_only().map_err(bad)?;
         Ok(Self {
-            http: Http::new(requests, None).map_err(bad)?,
-            login: Login::new(place, settings.insecure_http),
+            http: Http::new(requests, settings.ca_bundle.as_deref()).map_err(bad)?,
+            login: Login::new(place, settings),
         })
     }
 

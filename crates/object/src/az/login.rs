@@ -13,14 +13,20 @@ use super::address::ContainerAddress;
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Signed, Signer};
 use crate::login::CachedLogin;
-use crate::settings::variable;
+use crate::settings::{StoreSettings, variable};
 use crate::store::Answer;
 use crate::url::keep_secret;
+
+/// The version of the protocol that requests without credentials ask for; the library sets that of the others
+/// (<https://learn.microsoft.com/rest/api/storageservices/versioning-for-the-azure-storage-services>).
+const VERSION: &str = "2023-11-03";
 
 /// Signs the requests for a container.
 pub(super) struct Login {
     pub(super) address: ContainerAddress,
     insecure_http: bool,
+    /// Requests carry no credentials.
+    anonymous: bool,
     found: CachedLogin<AzureCredentialSource>,
 }
 
@@ -34,8 +40,9 @@ enum AzureCredentialSource {
 
 impl Login {
     /// A login whose credentials were not looked up yet.
-    pub(super) fn new(address: ContainerAddress, insecure_http: bool) -> Self {
-        Self { address, insecure_http, found: CachedLogin::default() }
+    pub(super) fn new(address: ContainerAddress, settings: &StoreSettings) -> Self {
+        let (insecure_http, anonymous) = (settings.insecure_http, settings.anonymous);
+        Self { address, insecure_http, anonymous, found: CachedLogin::default() }
     }
 
     async fn credential(&self) -> Result<Arc<AzureCredential>, Fault> {
@@ -102,6 +109,11 @@ impl Signer for Login {
     const PREFIX: &'static str = "x-ms-";
 
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+        if self.anonymous {
+            let mut headers = call.header_map()?;
+            headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
+            return Ok(Signed { url: self.address.url(call.key, &call.query), headers });
+        }
         let credential = self.credential().await?;
         // A key only signs; anything else gives access to whoever intercepts it.
         if !self.insecure_http && !matches!(*credential, AzureCredential::AccessKey(_)) {

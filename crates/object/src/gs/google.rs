@@ -38,7 +38,8 @@ const ENDPOINT: &str = "https://storage.googleapis.com";
 pub(crate) struct Google {
     address: Address,
     insecure_http: bool,
-    credentials: TokenChain,
+    /// `None`: requests carry no token.
+    credentials: Option<TokenChain>,
 }
 
 /// Opens a bucket, without a request.
@@ -53,9 +54,11 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let endpoint = settings.endpoint.clone().or(emulator);
     let elsewhere = endpoint.is_some();
     let address = Address::new(bucket, Some(endpoint.as_deref().unwrap_or(ENDPOINT))).map_err(bad)?;
-    let http = Http::new(requests, None).map_err(bad)?;
+    settings.check_s3_only().map_err(bad)?;
+    let http = Http::new(requests, settings.ca_bundle.as_deref()).map_err(bad)?;
     let insecure_http = settings.insecure_http;
-    let dialect = Google { insecure_http, address, credentials: TokenChain::new(bucket, elsewhere) };
+    let credentials = (!settings.anonymous).then(|| TokenChain::new(bucket, elsewhere));
+    let dialect = Google { insecure_http, address, credentials };
     Ok(S3 { http, dialect, bucket: bucket.to_owned() })
 }
 
@@ -69,7 +72,11 @@ impl Signer for Google {
         // (https://cloud.google.com/storage/docs/transcoding#decompressive_transcoding).
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         let url = self.address.url("", call.key, &call.query);
-        if let Some(token) = self.credentials.get().await? {
+        let token = match &self.credentials {
+            Some(credentials) => credentials.get().await?,
+            None => None,
+        };
+        if let Some(token) = token {
             if !self.insecure_http {
                 keep_secret(&url, "the token")?;
             }
@@ -82,7 +89,7 @@ impl Signer for Google {
     fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
         let fault = crate::xml::refusal(status, content);
         if matches!(fault.class, Class::Expired | Class::Login) {
-            self.credentials.forget();
+            self.credentials.iter().for_each(TokenChain::forget);
         }
         fault
     }

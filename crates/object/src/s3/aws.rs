@@ -36,7 +36,8 @@ const CRC64: &str = "CRC64NVME";
 
 /// A bucket at AWS or at a compatible store.
 pub(crate) struct Aws {
-    pub(super) credentials: AwsCredentialChain,
+    /// `None`: requests are not signed.
+    pub(super) credentials: Option<AwsCredentialChain>,
     pub(super) address: Address,
     pub(super) region: RwLock<String>,
     /// The host that receives a session token in plain text.
@@ -50,7 +51,10 @@ impl Signer for Aws {
     async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
         let region = self.region.read().clone();
         let url = self.address.url(&region, call.key, &call.query);
-        let credential = self.credentials.get().await?;
+        let Some(credentials) = &self.credentials else {
+            return Ok(Signed { url, headers: call.header_map()? });
+        };
+        let credential = credentials.get().await?;
         if credential.token.is_some()
             && self.plain_text_host.get().is_none()
             && let Some(host) = in_clear(&url)
@@ -83,7 +87,7 @@ impl Signer for Aws {
             return Fault { class: Class::Again, ..fault };
         }
         if matches!(fault.class, Class::Expired | Class::Login) {
-            self.credentials.forget();
+            self.credentials.iter().for_each(AwsCredentialChain::forget);
         }
         fault
     }

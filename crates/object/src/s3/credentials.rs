@@ -18,6 +18,8 @@ use crate::settings::variable;
 pub(super) struct AwsCredentialChain {
     bucket: String,
     region: String,
+    /// The profile that the user named. Then nothing else gives credentials.
+    profile: Option<String>,
     found: CachedLogin<AwsCredentialSource>,
     /// Held by the thread that looks for credentials on behalf of all.
     asking: tokio::sync::Mutex<()>,
@@ -33,10 +35,11 @@ enum AwsCredentialSource {
 
 impl AwsCredentialChain {
     /// A chain that has not been searched yet.
-    pub(super) fn new(bucket: &str, region: &str) -> Self {
+    pub(super) fn new(bucket: &str, region: &str, profile: Option<&str>) -> Self {
         Self {
             bucket: bucket.to_owned(),
             region: region.to_owned(),
+            profile: profile.map(str::to_owned),
             found: CachedLogin::default(),
             asking: tokio::sync::Mutex::default(),
         }
@@ -82,8 +85,9 @@ impl AwsCredentialChain {
 
     async fn find(&self) -> Result<AwsCredentialSource, Fault> {
         let login = |message: String| Fault::new(Class::Login, message);
-        if let (Some(key_id), Some(secret_key)) =
-            (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
+        if self.profile.is_none()
+            && let (Some(key_id), Some(secret_key)) =
+                (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
         {
             let token = variable("AWS_SESSION_TOKEN");
             return Ok(AwsCredentialSource::Fixed(
@@ -91,8 +95,13 @@ impl AwsCredentialChain {
                 None,
             ));
         }
-        if let Some(found) = roles::credential(&Profile::load()).await.map_err(login)? {
+        if let Some(found) =
+            roles::credential(&Profile::load(self.profile.as_deref())).await.map_err(login)?
+        {
             return Ok(AwsCredentialSource::Fixed(Arc::new(found.credential), found.until.map(Into::into)));
+        }
+        if let Some(profile) = &self.profile {
+            return Err(login(format!("the profile `{profile}` has no credentials")));
         }
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)

@@ -15,7 +15,6 @@ const HEADERS: &[&str] = &[
     "--website-redirect",
 ];
 const SECRETS: &str = "haul reads credentials from the environment or the configuration files of the provider's tools, never from the command line";
-const PROFILE: &str = "set AWS_PROFILE";
 const RIGHTS: &str = "haul has no such request: it uses the rights and the keys of the bucket";
 const DIRECTIVE: &str = "haul has no such choice: it always keeps the metadata of files";
 const DIGEST: &str = "haul always verifies with BLAKE3, and with a checksum of the store: omit it";
@@ -44,15 +43,8 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--force", "-f"], &[Mc], &["rm"], Default),
     word(&["--humanize"], &[S5cmd], &["ls"], Same("--human-readable")),
     // Refused.
-    word(&["--profile"], &[Aws, S5cmd], STORES, Hint(PROFILE)),
-    word(&["--s3-profile"], &[Rclone], STORES, Hint(PROFILE)),
+    word(&["--s3-profile"], &[Rclone], STORES, Same("--profile")),
     word(&["--credentials-file"], &[S5cmd], STORES, Hint("set AWS_SHARED_CREDENTIALS_FILE")),
-    word(
-        &["--no-sign-request"],
-        &[Aws, S5cmd],
-        STORES,
-        Hint("haul has no anonymous access: it signs every request, so credentials are required"),
-    ),
     word(&["--s3-access-key-id", "--s3-secret-access-key"], &[Rclone], STORES, Hint(SECRETS)),
     word(&["--s3-session-token"], &[Rclone, Xbcloud], STORES, Hint(SECRETS)),
     word(

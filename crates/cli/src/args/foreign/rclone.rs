@@ -5,13 +5,12 @@ use super::word::Verdict::{Default, Hint, Same};
 use super::word::{ALL, COMPARES, HOSTS, REPORTS, STORES, TREES, Word, word};
 
 const LOGS: &str = "haul writes no log file: redirect standard error, or use --json";
-const CERTIFICATES: &str = "haul always checks certificates: set AWS_CA_BUNDLE to your own authority";
+const CERTIFICATES: &str = "haul always checks certificates: use --ca-cert FILE for your own authority";
 const RATE: &str = "use --bwlimit RATE, which limits the total";
 const NO_FILE: &str = "haul has no configuration file: give locations as s3://BUCKET/KEY or host:PATH, credentials as in the tools of the provider";
 const ASKS: &str = "haul never asks: list the objects with -n first";
 const FAILURES: &str =
     "haul copies what it can and exits with 1 if an entry failed: omit it (--json has the counts)";
-const BUNDLE: &str = "set AWS_CA_BUNDLE";
 
 pub(super) const WORDS: &[Word] = &[
     // Accepted.
@@ -132,9 +131,8 @@ pub(super) const WORDS: &[Word] = &[
         Hint("`haul verify` prints each difference on standard output; --json has one line each"),
     ),
     word(&["--checkfile"], &[Rclone], &["verify"], Hint("use --manifest FILE, the output of `haul hash`")),
-    word(&["--ca-cert"], &[Rclone], STORES, Hint(BUNDLE)),
-    word(&["--ca-bundle"], &[Aws], STORES, Hint(BUNDLE)),
-    word(&["--cacert"], &[Xbcloud], STORES, Hint(BUNDLE)),
+    word(&["--ca-bundle"], &[Aws], STORES, Same("--ca-cert")),
+    word(&["--cacert"], &[Xbcloud], STORES, Same("--ca-cert")),
     word(
         &["--client-cert", "--client-key", "--client-pass"],
         &[Rclone],

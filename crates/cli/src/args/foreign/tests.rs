@@ -22,13 +22,15 @@ fn ends(command: &str) -> &'static [&'static str] {
 }
 
 /// A value that each option of haul that has other names accepts, with the options that it requires.
-const SAMPLES: [(&str, &str, &[&str]); 8] = [
+const SAMPLES: [(&str, &str, &[&str]); 10] = [
     ("--endpoint", "http://h:1", &[]),
     ("--region", "r", &[]),
     ("--storage-class", "c", &[]),
     ("--sse", "AES256", &[]),
     ("--sse-kms-key-id", "k", &["--sse=aws:kms"]),
     ("--compress", "zstd:3", &[]),
+    ("--profile", "p", &[]),
+    ("--ca-cert", "f", &[]),
     ("--min-age", "2024-05-01", &[]),
     ("--max-age", "2024-05-01", &[]),
 ];
