@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops, Place,
-    RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
+    Answer, BatchData, BufferPool, Changes, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Ops,
+    Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
 };
 use haul_local::Confined;
 
@@ -152,8 +152,11 @@ impl Sink for Adding {
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let seen = self.there.offer(offers)?;
-        let is_new =
-            |answer: &Result<Answer>| matches!(answer, Ok(Answer::Made | Answer::Need { new: true, .. }));
+        let is_new = |answer: &Result<Answer>| match answer {
+            Ok(Answer::Made(_)) => true,
+            Ok(Answer::Need { changes, .. }) => changes.has(Changes::NEW),
+            _ => false,
+        };
         let new: Vec<Offer> = offers
             .iter()
             .zip(&seen)
@@ -168,8 +171,8 @@ impl Sink for Adding {
                 Some(answer) => answer,
             },
             // Adding entries changes the times of a directory.
-            Ok(Answer::Updated) if offer.entry.is_dir() => Ok(Answer::Left(Left::Exists)),
-            Ok(Answer::Updated | Answer::Need { .. }) => Err(self.exists(&offer.entry.path)),
+            Ok(Answer::Updated(_)) if offer.entry.is_dir() => Ok(Answer::Left(Left::Exists)),
+            Ok(Answer::Updated(_) | Answer::Need { .. }) => Err(self.exists(&offer.entry.path)),
             other => other,
         };
         Ok(offers.iter().zip(seen).map(answer).collect())

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::changes::Changes;
 use crate::digest::Digest;
+use crate::entry::{Entry, EntryKind};
 use crate::packing::{Method, Tcp};
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
@@ -126,6 +128,29 @@ pub enum Content<'a> {
     OfName(&'a [u8]),
 }
 
+/// What was done about one entry, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Done<'a> {
+    /// The action.
+    pub action: Action,
+    /// The kind of the entry; `None` if only its name is known, and that it is no directory.
+    pub kind: Option<&'a EntryKind>,
+    /// The reason: how the destination differed, as far as its end tells that.
+    pub changes: Changes,
+    /// The length of its content in bytes.
+    pub len: u64,
+    /// Its content.
+    pub content: Content<'a>,
+}
+
+impl<'a> Done<'a> {
+    /// An action on `entry` whose content the run has not verified.
+    #[must_use]
+    pub fn new(action: Action, changes: Changes, entry: &'a Entry) -> Self {
+        Self { action, kind: Some(&entry.kind), changes, len: entry.len, content: Content::Unknown }
+    }
+}
+
 /// An event.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
@@ -135,14 +160,10 @@ pub enum Event<'a> {
     InFlight(&'a RelPath),
     /// An entry is done. Up-to-date entries are not reported, except as [`Action::Same`].
     Entry {
-        /// The action.
-        action: Action,
         /// The entry.
         path: &'a RelPath,
-        /// Its length in bytes.
-        len: u64,
-        /// Its content.
-        content: Content<'a>,
+        /// What was done about it.
+        done: Done<'a>,
     },
     /// An entry failed.
     Failed(&'a Failure),

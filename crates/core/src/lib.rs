@@ -9,6 +9,7 @@
 pub mod backup;
 pub mod buffer;
 pub mod caps;
+pub mod changes;
 pub mod chmod;
 pub mod delta;
 pub mod digest;
@@ -43,6 +44,7 @@ pub mod text;
 pub use backup::{Backup, BackupNames, twin_place};
 pub use buffer::{Buffer, BufferPool};
 pub use caps::{SinkCaps, SourceCaps};
+pub use changes::Changes;
 pub use chmod::ModeChange;
 pub use delta::{Delta, PageHashes};
 pub use digest::{ChainingValue, Digest, SLICE_LEN};

@@ -136,6 +136,8 @@ pub struct SinkOptions {
     /// Directories whose files become hard links instead of copies (`--link-dest`), at most [`MAX_REFERENCES`]. Relative
     /// ones are relative to the destination.
     pub link_dest: Vec<Vec<u8>>,
+    /// Tell which attributes differ (`-i`), also where that takes further operations at a local destination.
+    pub itemize: bool,
 }
 
 /// The most directories of [`SinkOptions::link_dest`].
@@ -176,6 +178,7 @@ impl Default for SinkOptions {
             preserve: Preserve::default(),
             backup: None,
             link_dest: Vec::new(),
+            itemize: false,
         }
     }
 }

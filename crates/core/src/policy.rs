@@ -3,8 +3,9 @@
 //! [`decide`] is the only place with these rules. It asks the end through [`Existing`], in the order in which the rules
 //! need the answers, so that an end computes an answer that costs a system call only where a rule depends on it.
 
+use crate::changes::Changes;
 use crate::digest::Digest;
-use crate::entry::{EntryKind, Timestamp};
+use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::options::{Compare, SinkOptions};
 use crate::sink::{Left, Offer};
 
@@ -146,6 +147,27 @@ pub fn decide<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: 
     }
 }
 
+/// How the content and the kind of an offered entry differ from those of `seen`; ends add the metadata. `verdict` is the
+/// result of the comparison. Without [`SinkOptions::itemize`] only whether the entry is new.
+pub fn changes<S: Existing + ?Sized>(
+    options: &SinkOptions,
+    entry: &Entry,
+    seen: Option<&S>,
+    verdict: &Verdict,
+) -> Changes {
+    let Some(seen) = seen else { return Changes::NEW };
+    if !options.itemize {
+        return Changes::NONE;
+    }
+    if seen.kind() != Some(Kind::from(&entry.kind)) {
+        return Changes::KIND;
+    }
+    let differs = *verdict == Verdict::Differs;
+    let (is_file, by_digest) = (entry.is_file(), options.compare == Compare::Checksum);
+    let size = Changes::SIZE.when(is_file && seen.size() != Some(entry.len));
+    size | Changes::CONTENT.when(differs && (!is_file || by_digest))
+}
+
 fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) -> Verdict {
     let entry = &*offer.entry;
     if options.update && seen.is_newer_than(entry.mtime) {
@@ -168,7 +190,6 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use crate::entry::Entry;
     use crate::path::RelPath;
 
     const DIGEST: Digest = Digest([7; 32]);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::changes::Changes;
 use crate::entry::{Entry, Xattr};
 
 /// Set-user-ID and set-group-ID.
@@ -39,7 +40,7 @@ impl Preserve {
     /// Whether the attribute is taken over, by its name.
     #[must_use]
     pub fn has_xattr(&self, name: &[u8]) -> bool {
-        if name.starts_with(b"system.posix_acl_") { self.acls && self.perms } else { self.xattrs }
+        if is_acl(name) { self.acls && self.perms } else { self.xattrs }
     }
 
     /// Owner and group of an entry whose own are `wanted`, where the destination has or gives `there`.
@@ -80,11 +81,26 @@ impl Preserve {
         self.xattrs || self.acls && self.perms
     }
 
+    /// Whether the ACLs and the other attributes `there` differ from the `wanted` ones, as far as they are taken over.
+    /// Both lists have the same order.
+    #[must_use]
+    pub fn xattr_changes(&self, there: &[Xattr], wanted: &[&Xattr]) -> Changes {
+        let differ = |acls: bool| {
+            let wanted = wanted.iter().copied().filter(|(name, _)| is_acl(name) == acls);
+            !self.xattrs_of(there).filter(|(name, _)| is_acl(name) == acls).eq(wanted)
+        };
+        Changes::ACL.when(differ(true)) | Changes::XATTR.when(differ(false))
+    }
+
     /// Those of the attributes that are taken over.
     pub fn xattrs_of<'a>(&self, all: &'a [Xattr]) -> impl Iterator<Item = &'a Xattr> {
         let preserve = *self;
         all.iter().filter(move |(name, _)| preserve.has_xattr(name))
     }
+}
+
+fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
 }
 
 #[cfg(test)]
@@ -119,6 +135,18 @@ mod tests {
         assert_eq!(all.mode(&dir, (5, 6), (0, 0)), 0o6755);
         let kept = Preserve { perms: false, ..all };
         assert_eq!(kept.mode(&file, (5, 6), (0, 0)), 0o6755, "it is the mode of the existing file");
+    }
+
+    #[test]
+    fn acls_and_other_attributes_differ_for_themselves() {
+        let pair = |name: &[u8]| (serde_bytes::ByteBuf::from(name), serde_bytes::ByteBuf::new());
+        let (acl, user) = (pair(b"system.posix_acl_access"), pair(b"user.x"));
+        let all = Preserve::default();
+        let there = [acl.clone(), user.clone()];
+        assert_eq!(all.xattr_changes(&there, &[&acl, &user]), Changes::NONE);
+        assert_eq!(all.xattr_changes(&there, &[&acl]), Changes::XATTR);
+        assert_eq!(all.xattr_changes(&there, &[&user]), Changes::ACL);
+        assert_eq!(Preserve { acls: false, ..all }.xattr_changes(&there, &[&user]), Changes::NONE);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::caps::SinkCaps;
+use crate::changes::Changes;
 use crate::delta::PageHashes;
 use crate::digest::Digest;
 use crate::entry::Entry;
@@ -39,19 +40,21 @@ pub enum Left {
     Unsupported,
 }
 
-/// The answer of a sink to an offer.
+/// The answer of a sink to an offer. [`Changes::NEW`] is always told; other changes only with [`SinkOptions::itemize`].
+///
+/// [`SinkOptions::itemize`]: crate::SinkOptions::itemize
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The destination is up to date: content and metadata.
     Same,
     /// Only the metadata differed, and has been set.
-    Updated,
+    Updated(Changes),
     /// The entry has been created, or has replaced another kind of entry (directories, symbolic links, special files).
-    Made,
+    Made(Changes),
     /// The content has to be sent.
     Need {
-        /// Whether the destination had no entry of that name.
-        new: bool,
+        /// [`Changes::NEW`], or how the entry that it replaces differs.
+        changes: Changes,
         /// Slices that an interrupted run has stored, verified and durable.
         have: Vec<Range<u32>>,
     },

@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use haul_core::event::{Action, Content};
+use haul_core::event::{Content, Done};
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
 
 use crate::confirmed::Proof;
 use crate::flusher::Recheck;
 use crate::hung::HungWatch;
+use crate::offer::copy_action;
 use crate::queue::is_large;
 use crate::run::{PROGRESS, Run};
 use crate::worker::Settled;
@@ -173,9 +174,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
         run.meter.totals().copied(entry.len);
         run.confirm(entry, Proof::Sent);
-        let action = if run.open.take_replacing(&entry.path) { Action::Replaced } else { Action::Copied };
+        let changes = run.open.take_changes(&entry.path);
         let content = digest.map_or(Content::Unknown, Content::Digest);
-        run.meter.file(action, &entry.path, entry.len, content);
+        let done = Done::new(copy_action(changes), changes, entry);
+        run.meter.done(&entry.path, Done { content, ..done });
         run.open.remove();
     }
 

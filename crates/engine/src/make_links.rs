@@ -1,7 +1,7 @@
 //! Makes the hard links, after all content is at the destination.
 
-use haul_core::event::{Action, Content};
-use haul_core::{Answer, Error, HardLink, Result, Side};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Answer, Changes, Error, HardLink, Result, Side};
 
 use crate::chunks::chunks;
 use crate::confirmed::Proof;
@@ -49,6 +49,7 @@ fn follows_deferred(run: &Run<'_>, link: &HardLink) -> bool {
 fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
     let (path, len) = (&link.entry.path, link.entry.len);
     let content = Content::OfName(link.to.as_bytes());
+    let done = |action, changes| Done { content, ..Done::new(action, changes, &link.entry) };
     match answer {
         Err(error) => match run.deferred_for(&error) {
             Some(deferred) => deferred.add_link(link, &error).unwrap_or_else(|error| run.abort(error)),
@@ -57,18 +58,22 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
         Ok(Answer::Same) => {
             run.meter.totals().same(len);
             if run.digests {
-                run.meter.file(Action::Same, path, len, content);
+                run.meter.done(path, done(Action::Same, Changes::NONE));
             }
             run.confirm_link(&link.entry, &link.to, Proof::Claimed);
         }
         Ok(Answer::Left(_)) => {
             run.meter.totals().left += 1;
-            run.meter.entry(Action::Left, path, len);
+            run.meter.left(&link.entry);
         }
-        Ok(_) => {
+        Ok(answer) => {
+            let changes = match answer {
+                Answer::Made(changes) => changes,
+                _ => Changes::NONE,
+            };
             run.meter.totals().linked += 1;
             run.confirm_link(&link.entry, &link.to, Proof::Sent);
-            run.meter.file(Action::Linked, path, len, content);
+            run.meter.done(path, done(Action::Linked, changes));
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::event::{Action, Content};
+use haul_core::event::{Action, Done};
 use haul_core::{
-    Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath, Reporter, ScanBatch,
-    Tcp, Totals,
+    Changes, Entry, Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath,
+    Reporter, ScanBatch, Tcp, Totals,
 };
 
 use crate::bottleneck::{Bottleneck, Moment, Spent};
@@ -175,14 +175,14 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Failed(&Failure { path: path.clone(), error }));
     }
 
-    /// Reports a changed entry whose content the run has not verified.
-    pub(crate) fn entry(&self, action: Action, path: &RelPath, len: u64) {
-        self.file(action, path, len, Content::Unknown);
+    /// Reports an entry that is done.
+    pub(crate) fn done(&self, path: &RelPath, done: Done<'_>) {
+        self.reporter.event(&Event::Entry { path, done });
     }
 
-    /// Reports a file.
-    pub(crate) fn file(&self, action: Action, path: &RelPath, len: u64, content: Content<'_>) {
-        self.reporter.event(&Event::Entry { action, path, len, content });
+    /// Reports an entry that an option excludes.
+    pub(crate) fn left(&self, entry: &Entry) {
+        self.done(&entry.path, Done::new(Action::Left, Changes::NONE, entry));
     }
 
     pub(crate) fn note(&self, text: &str) {

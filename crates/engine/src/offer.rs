@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haul_core::event::{Action, Content};
-use haul_core::{Answer, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Answer, Changes, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
 use crate::answers::one_each;
 use crate::confirmed::Proof;
@@ -15,10 +15,17 @@ use crate::run::Run;
 /// A file whose content the sink needs.
 struct Needed {
     entry: Arc<Entry>,
-    /// It replaces nothing.
-    new: bool,
+    /// Why it is needed.
+    changes: Changes,
     /// The slices that the destination has from an interrupted run.
     have: Vec<Range<u32>>,
+}
+
+impl Needed {
+    /// Whether it replaces nothing.
+    fn is_new(&self) -> bool {
+        self.changes.has(Changes::NEW)
+    }
 }
 
 /// Offers entries as an earlier run saw them. An entry that the sink finds unchanged is done; every other entry is
@@ -76,15 +83,18 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
     for (offer, answer) in offers.into_iter().zip(answers) {
         match answer {
             Err(error) if sends_before_deletion(run, &offer.entry, &error) => {
-                needed.push(Needed { entry: offer.entry, new: false, have: Vec::new() });
+                let changes = Changes::KIND;
+                needed.push(Needed { entry: offer.entry, changes, have: Vec::new() });
             }
             // A new file needs no digest; an existing file may be unchanged.
-            Ok(Answer::Need { new: false, .. }) if run.checksum => undecided.push(offer),
-            // Not on the word of the sink alone.
-            Ok(Answer::Same | Answer::Updated) if run.confirmed.is_some() && offer.entry.is_file() => {
+            Ok(Answer::Need { changes, .. }) if run.checksum && !changes.has(Changes::NEW) => {
                 undecided.push(offer);
             }
-            Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
+            // Not on the word of the sink alone.
+            Ok(Answer::Same | Answer::Updated(_)) if run.confirmed.is_some() && offer.entry.is_file() => {
+                undecided.push(offer);
+            }
+            Ok(Answer::Need { changes, have }) => needed.push(Needed { entry: offer.entry, changes, have }),
             other => settle(run, &offer, other),
         }
     }
@@ -135,7 +145,7 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
     let mut needed = Vec::new();
     for (offer, answer) in offers.into_iter().zip(answers) {
         match answer {
-            Ok(Answer::Need { new, have }) => needed.push(Needed { entry: offer.entry, new, have }),
+            Ok(Answer::Need { changes, have }) => needed.push(Needed { entry: offer.entry, changes, have }),
             other => settle(run, &offer, other),
         }
     }
@@ -145,9 +155,10 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
 /// Begins the copy of a file: clones it if the file system can, otherwise queues it. A small file is returned, so that
 /// the caller can queue many at once.
 fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
-    run.guard.count_sent(file.new);
+    let is_new = file.is_new();
+    run.guard.count_sent(is_new);
     if run.dry_run {
-        would_copy(run, &file.entry, file.new);
+        would_copy(run, &file.entry, file.changes);
         return None;
     }
     if may_clone(run, &file) {
@@ -164,14 +175,14 @@ fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
     let resumed = if is_large(&file.entry) { resumed_bytes(&file) } else { 0 };
     run.meter.outlook.count_needed(file.entry.len, resumed);
     run.open.add();
-    if !file.new {
-        run.open.set_replacing(&file.entry.path);
+    if !is_new {
+        run.open.set_changes(&file.entry.path, file.changes);
     }
     if !is_large(&file.entry) {
         return Some(file.entry);
     }
     run.meter.totals().resumed_bytes += resumed;
-    let compare = run.delta.load(Ordering::Relaxed) && !file.new;
+    let compare = run.delta.load(Ordering::Relaxed) && !is_new;
     run.queue.add_large(file.entry, file.have, compare);
     None
 }
@@ -183,34 +194,34 @@ fn resumed_bytes(file: &Needed) -> u64 {
 }
 
 /// Reports a file that a dry run would copy, or another entry that it would make.
-pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, new: bool) {
+pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, changes: Changes) {
     let mut totals = run.meter.totals();
     let action = if entry.is_file() {
         totals.copied(entry.len);
-        copy_action(new)
+        copy_action(changes)
     } else {
         totals.made += 1;
         Action::Made
     };
     drop(totals);
     run.confirm(entry, Proof::Sent);
-    run.meter.entry(action, &entry.path, entry.len);
+    run.meter.done(&entry.path, Done::new(action, changes, entry));
 }
 
-fn copy_action(new: bool) -> Action {
-    if new { Action::Copied } else { Action::Replaced }
+pub(crate) fn copy_action(changes: Changes) -> Action {
+    if changes.has(Changes::NEW) { Action::Copied } else { Action::Replaced }
 }
 
 /// Counts an entry of which no content is sent.
 fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     let entry = &*offer.entry;
     match &answer {
-        Ok(Answer::Same | Answer::Updated) => run.confirm(entry, Proof::Compared),
-        Ok(Answer::Made) => run.confirm(entry, Proof::Sent),
+        Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, Proof::Compared),
+        Ok(Answer::Made(_)) => run.confirm(entry, Proof::Sent),
         Ok(Answer::Left(_) | Answer::Need { .. }) | Err(_) => {}
     }
     let mut totals = run.meter.totals();
-    let action = match answer {
+    let (action, changes) = match answer {
         Err(error) => {
             drop(totals);
             if !run.defer(entry, &error) {
@@ -223,33 +234,33 @@ fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
             if !run.digests || !entry.is_file() {
                 return;
             }
-            Action::Same
+            (Action::Same, Changes::NONE)
         }
-        Ok(Answer::Updated) => {
+        Ok(Answer::Updated(changes)) => {
             totals.updated += 1;
             totals.same_bytes = totals.same_bytes.saturating_add(entry.len);
-            Action::Updated
+            (Action::Updated, changes)
         }
-        Ok(Answer::Made) => {
+        Ok(Answer::Made(changes)) => {
             totals.made += 1;
-            Action::Made
+            (Action::Made, changes)
         }
         Ok(Answer::Left(_)) => {
             totals.left += 1;
-            Action::Left
+            (Action::Left, Changes::NONE)
         }
         Ok(Answer::Need { .. }) => return,
     };
     drop(totals);
     // With a digest, the destination compared the content.
     let content = offer.digest.filter(|_| action != Action::Left).map_or(Content::Unknown, Content::Digest);
-    run.meter.file(action, &entry.path, entry.len, content);
+    run.meter.done(&entry.path, Done { content, ..Done::new(action, changes, entry) });
 }
 
 /// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a
 /// file that is written in place keeps its inode.
 fn may_clone(run: &Run<'_>, file: &Needed) -> bool {
-    let stays_in_place = run.in_place && !file.new && is_large(&file.entry);
+    let stays_in_place = run.in_place && !file.is_new() && is_large(&file.entry);
     file.entry.len > 0 && file.have.is_empty() && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
 }
 
@@ -269,7 +280,8 @@ fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
         Ok(Some(_)) => {
             run.meter.totals().copied(entry.len);
             run.confirm(entry, Proof::Sent);
-            run.meter.entry(copy_action(file.new), &entry.path, entry.len);
+            let action = copy_action(file.changes);
+            run.meter.done(&entry.path, Done::new(action, file.changes, entry));
             true
         }
         Ok(None) => {

@@ -1,18 +1,18 @@
 //! The files that were queued and are neither committed nor failed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_core::RelPath;
 use haul_core::sync::Mutex;
+use haul_core::{Changes, RelPath};
 
 /// Counts open files. Large files are also known by name, because several outcomes can end one.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     count: AtomicU64,
     large: Mutex<HashSet<RelPath>>,
-    /// Open files that replace a file.
-    replacing: Mutex<HashSet<RelPath>>,
+    /// Open files that replace an entry, and how it differs.
+    replacing: Mutex<HashMap<RelPath, Changes>>,
 }
 
 impl OpenFiles {
@@ -46,13 +46,13 @@ impl OpenFiles {
         self.large.lock().iter().cloned().collect()
     }
 
-    /// Remembers that the file replaces a file, for the event of its commit.
-    pub(crate) fn set_replacing(&self, path: &RelPath) {
-        self.replacing.lock().insert(path.clone());
+    /// Remembers how the file differs from the entry that it replaces, for the event of its commit.
+    pub(crate) fn set_changes(&self, path: &RelPath, changes: Changes) {
+        self.replacing.lock().insert(path.clone(), changes);
     }
 
-    /// Whether the file replaced a file; forgets it.
-    pub(crate) fn take_replacing(&self, path: &RelPath) -> bool {
-        self.replacing.lock().remove(path)
+    /// How the file differed from the entry that it replaced; forgets it.
+    pub(crate) fn take_changes(&self, path: &RelPath) -> Changes {
+        self.replacing.lock().remove(path).unwrap_or(Changes::NEW)
     }
 }

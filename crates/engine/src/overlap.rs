@@ -3,7 +3,6 @@
 //! As with rsync, the first source that has the entry wins, but a directory wins over any other kind, because another
 //! source may have entries in it. A directory of several sources gets the metadata of the first one.
 
-use haul_core::event::Action;
 use haul_core::{Entry, RelPath, Result, filter};
 
 use crate::run::Run;
@@ -52,7 +51,7 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
             Verdict::As(first) => kept.push(*first),
             Verdict::Skip => {
                 run.meter.totals().left += 1;
-                run.meter.entry(Action::Left, &entry.path, entry.len);
+                run.meter.left(&entry);
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use haul_core::event::Action;
-use haul_core::{ErrorKind, RelPath, ScanOptions, Source};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Changes, EntryKind, ErrorKind, RelPath, ScanOptions, Source};
 use haul_spool::Spool;
 
 use crate::chunks::chunks;
@@ -52,8 +52,8 @@ pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete
     let count = extra.files.len() + extra.dirs.len();
     run.meter.outlook.set_removals(run.meter.totals().removed + count, run.meter.seconds());
     let mut kept = extra.kept_dirs;
-    let removed =
-        remove_all(run, &extra.files, &mut kept).and_then(|()| remove_all(run, &extra.dirs, &mut kept));
+    let removed = remove_all(run, &extra.files, None, &mut kept)
+        .and_then(|()| remove_all(run, &extra.dirs, Some(&EntryKind::Dir), &mut kept));
     if let Err(e) = removed {
         run.abort(list_error(&e));
     }
@@ -78,15 +78,23 @@ fn refuse(run: &Run<'_>, extra: &Extra, delete: Delete) -> Option<String> {
     run.guard.refuse(&totals, run.dry_run, count)
 }
 
-fn remove_all(run: &Run<'_>, list: &Spool<RelPath>, kept: &mut u64) -> std::io::Result<()> {
+fn remove_all(
+    run: &Run<'_>,
+    list: &Spool<RelPath>,
+    kind: Option<&EntryKind>,
+    kept: &mut u64,
+) -> std::io::Result<()> {
     list.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
-        chunks(&paths, PER_REQUEST, |path| path.as_bytes().len()).for_each(|paths| remove(run, paths, kept));
+        chunks(&paths, PER_REQUEST, |path| path.as_bytes().len())
+            .for_each(|paths| remove(run, paths, kind, kept));
         Ok(())
     })
 }
 
-/// Deletes some paths. Counts the directories that are not empty in `kept`.
-fn remove(run: &Run<'_>, paths: &[RelPath], kept: &mut u64) {
+/// Deletes some paths, all of one kind (`None`: no directories). Counts the directories that are not empty in `kept`.
+fn remove(run: &Run<'_>, paths: &[RelPath], kind: Option<&EntryKind>, kept: &mut u64) {
+    let (changes, content) = (Changes::NONE, Content::Unknown);
+    let done = Done { action: Action::Removed, kind, changes, len: 0, content };
     if run.stopped() {
         return;
     }
@@ -97,7 +105,7 @@ fn remove(run: &Run<'_>, paths: &[RelPath], kept: &mut u64) {
                 match removed {
                     Ok(()) => {
                         run.meter.totals().removed += 1;
-                        run.meter.entry(Action::Removed, path, 0);
+                        run.meter.done(path, done);
                     }
                     Err(error) if error.kind() == ErrorKind::InUse => {}
                     Err(error) if error.kind() == ErrorKind::NotEmpty => *kept += 1,

@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Done};
 use haul_core::source::REMOVE;
-use haul_core::{Entry, Error, ErrorKind, RelPath, Report, Reporter, Result, Side, Source};
+use haul_core::{Changes, Entry, Error, ErrorKind, RelPath, Report, Reporter, Result, Side, Source};
 
 use crate::answers::one_each;
 use crate::cancel::Cancel;
@@ -147,7 +147,8 @@ impl Removal<'_> {
 
     fn count(&self, entry: &Entry) {
         self.meter.totals().removed_at_source += 1;
-        self.meter.entry(Action::RemovedAtSource, &entry.path, entry.len);
+        let done = Done::new(Action::RemovedAtSource, Changes::NONE, entry);
+        self.meter.done(&entry.path, done);
     }
 
     /// The entry stays, which is an error.

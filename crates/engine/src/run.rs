@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content, Done};
 use haul_core::filter::Rule;
 use haul_core::{
-    BackupNames, Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps,
+    BackupNames, Changes, Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps,
 };
 use haul_threads::caught;
 
@@ -247,7 +247,8 @@ impl<'a> Run<'a> {
         let admitted = self.trust.admit(entry);
         if admitted.is_none() {
             self.meter.totals().left += 1;
-            self.meter.entry(Action::Left, &path, len);
+            let (kind, changes, content) = (None, Changes::NONE, Content::Unknown);
+            self.meter.done(&path, Done { action: Action::Left, kind, changes, len, content });
         }
         admitted
     }

@@ -1,7 +1,7 @@
 //! The second pass of a run that deletes: it copies the entries that had to wait for a directory to be emptied.
 
-use haul_core::event::Action;
-use haul_core::{Entry, Error, HardLink, RelPath, ScanBatch};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Changes, Entry, Error, HardLink, RelPath, ScanBatch};
 
 use crate::deferred::{Deferred, Waiting, list_error};
 use crate::make_links::make_links;
@@ -50,7 +50,7 @@ fn report_deferred(run: &Run<'_>, waiting: &Waiting, pruned: &Pruned) -> std::io
             if dir_stays(&entry.path) {
                 run.meter.fail(&entry.path, error);
             } else {
-                would_copy(run, &entry, false);
+                would_copy(run, &entry, Changes::KIND);
             }
         }
         Ok(())
@@ -62,7 +62,9 @@ fn report_deferred(run: &Run<'_>, waiting: &Waiting, pruned: &Pruned) -> std::io
                 run.meter.fail(path, error);
             } else {
                 run.meter.totals().linked += 1;
-                run.meter.entry(Action::Linked, path, link.entry.len);
+                let content = Content::OfName(link.to.as_bytes());
+                let done = Done::new(Action::Linked, Changes::KIND, &link.entry);
+                run.meter.done(path, Done { content, ..done });
             }
         }
         Ok(())

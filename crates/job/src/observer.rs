@@ -1,6 +1,6 @@
 //! What a job reports while it runs.
 
-use haul_core::event::{Action, Content};
+use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
 /// Receives the events of a job, from several threads. Names are those in the transfer.
@@ -10,7 +10,7 @@ pub trait Observer: Send + Sync {
     /// The file that is being copied, whenever it is another one.
     fn in_flight(&self, name: &[u8]);
     /// An entry was handled; in a dry run, would be.
-    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
+    fn entry(&self, name: &[u8], done: Done<'_>);
     /// An entry failed.
     fn failed(&self, name: &[u8], error: &Error);
     /// A message for the user.

@@ -1,7 +1,7 @@
 //! The events of one part of a job as events of the whole: names as in the transfer, counts added to those of the parts
 //! before.
 
-use haul_core::event::Content;
+use haul_core::event::{Content, Done};
 use haul_core::{Event, Progress, RelPath, Reporter, Totals};
 use haul_store::Bill;
 
@@ -52,17 +52,17 @@ impl Reporter for PartReporter<'_> {
                 self.observer.progress(&progress);
             }
             Event::InFlight(path) => self.observer.in_flight(&self.name(path)),
-            Event::Entry { action, path, len, content } => {
-                self.bill.iter().for_each(|bill| bill.entry(*action, *len));
+            Event::Entry { path, done } => {
+                self.bill.iter().for_each(|bill| bill.entry(done.action, done.len));
                 let first_name;
-                let content = match content {
+                let content = match done.content {
                     Content::OfName(path) => {
                         first_name = self.name_of(path);
                         Content::OfName(&first_name)
                     }
-                    content => *content,
+                    content => content,
                 };
-                self.observer.entry(*action, &self.name(path), *len, content);
+                self.observer.entry(&self.name(path), Done { content, ..*done });
             }
             Event::Failed(failure) if self.listed && failure.path.is_root() || failure.has_no_path() => {
                 self.observer.failed(failure.error.subject(), &failure.error);
@@ -79,7 +79,7 @@ mod tests {
     use std::sync::Mutex;
 
     use haul_core::event::Action;
-    use haul_core::{Digest, Error, ErrorKind, Failure, Side};
+    use haul_core::{Changes, Digest, Error, ErrorKind, Failure, Side};
 
     use super::*;
 
@@ -102,9 +102,9 @@ mod tests {
             self.add(format!("in flight {}", String::from_utf8_lossy(name)));
         }
 
-        fn entry(&self, _: Action, name: &[u8], _: u64, content: Content<'_>) {
+        fn entry(&self, name: &[u8], done: Done<'_>) {
             let name = String::from_utf8_lossy(name);
-            self.add(match content {
+            self.add(match done.content {
                 Content::Unknown => name.into_owned(),
                 Content::Digest(digest) => format!("{name} {digest}"),
                 Content::OfName(first) => format!("{name} is {}", String::from_utf8_lossy(first)),
@@ -136,7 +136,9 @@ mod tests {
         let path = RelPath::new(b"a").unwrap();
         let digest = Digest([0xab; 32]);
         for content in [Content::Unknown, Content::Digest(digest), Content::OfName(b"b")] {
-            reporter.event(&Event::Entry { action: Action::Copied, path: &path, len: 1, content });
+            let (action, changes) = (Action::Copied, Changes::NEW);
+            let done = Done { action, kind: None, changes, len: 1, content };
+            reporter.event(&Event::Entry { path: &path, done });
         }
         reporter.event(&Event::InFlight(&path));
         let totals = Totals { found: 2, ..Totals::default() };

@@ -76,7 +76,7 @@ pub(crate) fn refuse_one_tree(
     // Another sink, as this one may have kept a listing from before.
     let removed = open()?.remove(&paths)?.pop();
     match made {
-        Some(Ok(Answer::Made)) => {}
+        Some(Ok(Answer::Made(_))) => {}
         Some(Err(error)) => return Err(error),
         _ => {
             let cause = "no directory can be created at the destination, so haul cannot tell whether it is the source";

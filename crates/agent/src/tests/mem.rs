@@ -13,9 +13,9 @@ use haul_core::entry::Xattr;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::{ScanBatch, ScanVisit};
 use haul_core::{
-    Answer, Batch, BatchData, BufferPool, Digest, Entry, EntryKind, Error, ErrorKind, Extent, FileTree,
-    FinishReport, HardLink, MetaNote, Offer, Outcome, Place, RelPath, Result, SLICE_LEN, ScanOptions, Side,
-    Sink, SinkCaps, SinkOptions, SliceData, Source, SourceCaps, Timestamp, WriteDone,
+    Answer, Batch, BatchData, BufferPool, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
+    FileTree, FinishReport, HardLink, MetaNote, Offer, Outcome, Place, RelPath, Result, SLICE_LEN,
+    ScanOptions, Side, Sink, SinkCaps, SinkOptions, SliceData, Source, SourceCaps, Timestamp, WriteDone,
 };
 
 use crate::Ends;
@@ -190,11 +190,11 @@ impl Sink for MemSink {
         let files = self.world.files.lock();
         let answer = |offer: &Offer| {
             if offer.entry.is_dir() {
-                Answer::Made
+                Answer::Made(Changes::NEW)
             } else if files.contains_key(&offer.entry.path) {
                 Answer::Same
             } else {
-                Answer::Need { new: true, have: Vec::new() }
+                Answer::Need { changes: Changes::NEW, have: Vec::new() }
             }
         };
         Ok(offers.iter().map(|offer| Ok(answer(offer))).collect())
@@ -235,7 +235,7 @@ impl Sink for MemSink {
     }
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
-        Ok(links.iter().map(|_| Ok(Answer::Made)).collect())
+        Ok(links.iter().map(|_| Ok(Answer::Made(Changes::NEW))).collect())
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {

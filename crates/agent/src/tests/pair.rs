@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use haul_core::{
-    Answer, Batch, BufferPool, Digest, ErrorKind, HardLink, Offer, Outcome, ScanOptions, SinkOptions, Slice,
+    Answer, Batch, BufferPool, Changes, Digest, ErrorKind, HardLink, Offer, Outcome, ScanOptions,
+    SinkOptions, Slice,
 };
 
 use super::cable::Cables;
@@ -59,8 +60,8 @@ fn every_call() {
         .map(|name| Offer { entry: Arc::new(entry(name, 13)), digest: None })
         .to_vec();
     let answers = sink.offer(&offers).unwrap();
-    assert_eq!(answers[0], Ok(Answer::Need { new: true, have: Vec::new() }));
-    assert_eq!((&answers[1], &answers[2]), (&Ok(Answer::Same), &Ok(Answer::Made)));
+    assert_eq!(answers[0], Ok(Answer::Need { changes: Changes::NEW, have: Vec::new() }));
+    assert_eq!((&answers[1], &answers[2]), (&Ok(Answer::Same), &Ok(Answer::Made(Changes::NEW))));
 
     let pool = BufferPool::new(16 * MIB);
     let bytes = bytes_of(9_000_000, 3);
@@ -76,7 +77,7 @@ fn every_call() {
 
     sink.discard(&[path("a")]).unwrap();
     let link = HardLink { entry: Arc::new(entry("b", 1)), to: path("huge") };
-    assert_eq!(sink.link(&[link]).unwrap(), [Ok(Answer::Made)]);
+    assert_eq!(sink.link(&[link]).unwrap(), [Ok(Answer::Made(Changes::NEW))]);
     assert_eq!(sink.remove(&[path("c"), path("d")]).unwrap(), [Ok(()), Ok(())]);
     assert_eq!(*remote.world.discarded.lock(), [path("a")]);
     assert_eq!(*remote.world.removed.lock(), [path("c"), path("d")]);

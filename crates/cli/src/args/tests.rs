@@ -319,7 +319,6 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("--delay-updates", "renames each file"),
         ("--no-links", "always keeps"),
         ("--contimeout=3", "--timeout"),
-        ("-i", "-e 'ssh -i KEY'"),
         ("--parallel=8", "--streams"),
         ("--transfers", "--streams"),
         ("--s3-session-token", "never from the command line"),

@@ -136,6 +136,15 @@ pub(crate) struct TransferArgs {
     /// List each entry
     #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
+    /// Print a line for each change, with its reason, in the format of rsync
+    ///
+    /// The first letter is `<` (sent to another host), `>` (copied to this host), `c` (created), `h` (hard link) or `.`
+    /// (only metadata is set), the second the kind of the entry (`f`, `d`, `L`, `D`, `S`). `+++++++++` is a new entry. Any
+    /// other letter is an attribute that differed: `c` content, `s` size, `t` time (`T`: set to the time of the copy),
+    /// `p` permissions, `o` owner, `g` group, `a` ACL, `x` extended attributes. `*deleting` is an entry that `sync`
+    /// deletes. With --json, haul reports these reasons with each entry instead.
+    #[arg(short = 'i', long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(crate) itemize_changes: bool,
     /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -29,6 +29,7 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
         manifest: args.manifest.clone().map(|file| ManifestRequest { file, key: args.sign.clone() }),
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
         verbose: args.verbose,
+        itemize: args.itemize_changes,
         dry_run: args.dry_run,
         strict: args.strict,
         ..asked_for_progress(settings(&args.output), args.accepted)

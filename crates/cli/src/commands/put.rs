@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use haul_core::event::{Action, Content};
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
@@ -24,7 +23,7 @@ use haul_streams::put::{
 
 use super::estimate;
 use super::output::settings;
-use super::stream::{StreamProgress, open, stored_as, watched};
+use super::stream::{StreamProgress, copied_object, open, stored_as, watched};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
@@ -260,7 +259,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.len;
-                    console.entry(Action::Copied, name.as_bytes(), stored.len, Content::Unknown);
+                    console.entry(name.as_bytes(), copied_object(stored.len));
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

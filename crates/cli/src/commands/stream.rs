@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
-use haul_core::event::{Action, Content};
-use haul_core::{Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Changes, EntryKind, Limit, ObjectPlace, Progress, Result, Side, Totals};
 use haul_engine::least_eta;
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
@@ -59,7 +59,7 @@ pub(super) fn open(
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
-    console.entry(Action::Copied, object.key.as_bytes(), got.len, Content::Unknown);
+    console.entry(object.key.as_bytes(), copied_object(got.len));
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }
@@ -106,4 +106,10 @@ pub(super) fn watched<T>(
         drop(done);
         result
     })
+}
+
+/// The event of an object of `len` bytes that was copied. Whether it replaced one is not known.
+pub(super) fn copied_object(len: u64) -> Done<'static> {
+    let (kind, changes) = (Some(&EntryKind::File), Changes::NONE);
+    Done { action: Action::Copied, kind, changes, len, content: Content::Unknown }
 }

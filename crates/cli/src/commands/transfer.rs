@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use haul_core::{Compare, Result};
+use haul_core::{Compare, Location, Result};
 use haul_engine::{Cancel, Delete};
 use haul_job::{CopyJob, IndexRequest, Observer, Outcome, RemoveSources, Request};
 
@@ -14,7 +14,7 @@ use crate::args::TransferArgs;
 use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::locations::parse_location;
-use crate::render::{Command, Console, OutputSettings, Start, Summary};
+use crate::render::{Command, Console, Items, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::signals;
 use crate::stop_time;
@@ -44,8 +44,12 @@ pub(super) struct Transfer<'a> {
 /// [`haul_core::ErrorKind::Usage`] if the request is invalid, and errors of starting threads.
 pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let Transfer { command, files_from, args, .. } = transfer;
-    let output = transfer_settings(args);
     let request = request(transfer)?;
+    let items = Items {
+        sends: !matches!(request.destination, Location::Local(_)),
+        keeps_times: request.sink.preserve.times,
+    };
+    let output = OutputSettings { items, ..transfer_settings(args) };
     let mut link = LinkSettings::resolve(&args.link)?
         .explaining(output.verbose || output.json)
         .compressed(&args.compress)

@@ -6,13 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_core::event::{Action, Content};
+use haul_core::event::{Action, Done};
 use haul_core::text::{one_line, without_errno};
 use haul_core::{Error, Progress, Result, Side};
 use haul_job::Observer;
 
 use super::failures::Failures;
 use super::gauge::{Gauge, NoGauge, status_line};
+use super::itemize::Items;
 use super::json::{self, Json};
 use super::lines::Lines;
 use super::people::People;
@@ -47,6 +48,10 @@ pub(crate) struct OutputSettings {
     pub(crate) quiet: bool,
     /// List each entry.
     pub(crate) verbose: bool,
+    /// List each change as rsync does.
+    pub(crate) itemize: bool,
+    /// What these lines have in common.
+    pub(crate) items: Items,
     /// JSON on standard output.
     pub(crate) json: bool,
     /// When progress is shown.
@@ -59,6 +64,13 @@ pub(crate) struct OutputSettings {
     pub(crate) dry_run: bool,
     /// Metadata errors are failures.
     pub(crate) strict: bool,
+}
+
+impl OutputSettings {
+    /// Whether entries are listed.
+    pub(crate) fn lists_entries(&self) -> bool {
+        self.verbose || self.itemize || self.dry_run && !self.quiet
+    }
 }
 
 /// Shows a run, and collects the data for its summary.
@@ -92,7 +104,8 @@ impl Console {
         let view: Box<dyn View> = if settings.json {
             Box::new(Json::new(Arc::clone(&lines), settings.dry_run, settings.progress != Showing::Never))
         } else {
-            Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run))
+            let items = settings.itemize.then_some(settings.items);
+            Box::new(People::new(Arc::clone(&lines), gauge(&settings), settings.dry_run, items))
         };
         let console = Self {
             view,
@@ -207,13 +220,12 @@ impl Observer for Console {
         *self.in_flight.lock() = Some(name.to_vec());
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>) {
+    fn entry(&self, name: &[u8], done: Done<'_>) {
         if let Some(manifest) = &self.manifest {
-            manifest.add(action, name, content);
+            manifest.add(done.action, name, done.content);
         }
-        let listed = self.settings.verbose || self.settings.dry_run && !self.settings.quiet;
-        if listed && action != Action::Same {
-            self.view.entry(action, name, len, content);
+        if self.settings.lists_entries() && done.action != Action::Same {
+            self.view.entry(name, done);
         }
     }
 
@@ -242,7 +254,7 @@ fn write(manifest: &Manifest, summary: &Summary) -> std::result::Result<Written,
 }
 
 fn gauge(settings: &OutputSettings) -> Box<dyn Gauge> {
-    let names_on_terminal = (settings.verbose || settings.dry_run) && std::io::stdout().is_terminal();
+    let names_on_terminal = settings.lists_entries() && std::io::stdout().is_terminal();
     let shown = match settings.progress {
         Showing::Always => true,
         Showing::Never => false,

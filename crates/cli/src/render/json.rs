@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use line::line;
 
-use haul_core::event::{Action, Content};
+use haul_core::event::{Action, Content, Done};
 use haul_core::{Error, ErrorKind, Limit, MetaNote, Phase, Progress, Side, Tcp, Totals};
 use haul_job::RequestCounts;
 use serde::Serialize;
@@ -93,6 +93,7 @@ enum Line<'a> {
         action: Action,
         #[serde(flatten)]
         name: Name,
+        changes: Vec<&'static str>,
         len: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         blake3: Option<String>,
@@ -242,12 +243,14 @@ impl View for Json {
         });
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>) {
-        let blake3 = match content {
+    fn entry(&self, name: &[u8], done: Done<'_>) {
+        let blake3 = match done.content {
             Content::Digest(digest) => Some(digest.to_string()),
             Content::OfName(_) | Content::Unknown => None,
         };
-        self.write(&Line::Entry { action, name: Name::new(name), len, blake3 });
+        let Done { action, len, .. } = done;
+        let changes = done.changes.words().collect();
+        self.write(&Line::Entry { action, name: Name::new(name), changes, len, blake3 });
     }
 
     fn failed(&self, name: &[u8], error: &Error, _live: bool) {
@@ -357,14 +360,18 @@ mod tests {
     #[test]
     fn names_have_bytes_if_they_are_not_text() {
         let entry = |name: &[u8]| {
-            text(&Line::Entry { action: Action::Copied, name: Name::new(name), len: 3, blake3: None })
+            let (name, changes) = (Name::new(name), vec!["size"]);
+            text(&Line::Entry { action: Action::Copied, name, changes, len: 3, blake3: None })
         };
-        assert_eq!(entry(b"a\nb"), r#"{"type":"entry","action":"copied","path":"a\nb","len":3}"#);
+        assert_eq!(
+            entry(b"a\nb"),
+            r#"{"type":"entry","action":"copied","path":"a\nb","changes":["size"],"len":3}"#
+        );
         assert_eq!(
             entry(b"a\xff"),
-            r#"{"type":"entry","action":"copied","path":"a\\xff","path_bytes":[97,255],"len":3}"#
+            r#"{"type":"entry","action":"copied","path":"a\\xff","path_bytes":[97,255],"changes":["size"],"len":3}"#
         );
-        assert_eq!(entry(b""), r#"{"type":"entry","action":"copied","path":".","len":3}"#);
+        assert_eq!(entry(b""), r#"{"type":"entry","action":"copied","path":".","changes":["size"],"len":3}"#);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod cut;
 mod estimates;
 mod failures;
 mod gauge;
+mod itemize;
 mod jobs;
 mod json;
 mod lines;
@@ -24,6 +25,7 @@ mod wording;
 
 pub(crate) use console::{Console, OutputSettings, Showing};
 pub(crate) use estimates::{estimate_json, estimate_line};
+pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use objects::{object_json, object_line, prefix_json, prefix_line, removed_line, upload_line};

@@ -4,10 +4,11 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use haul_core::event::{Action, Content};
+use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
 use super::gauge::Gauge;
+use super::itemize::Items;
 use super::lines::Lines;
 use super::plan::Planned;
 use super::print::say;
@@ -15,21 +16,23 @@ use super::probe::{Diagnosis, Measurement};
 use super::summary::Summary;
 use super::summary::shown;
 use super::view::{Difference, Start, View};
-use super::wording::{bytes, done, planned};
+use super::wording::{bytes, past, planned};
 
 /// Shows a run as text.
 pub(super) struct People {
     lines: Arc<Lines>,
     gauge: Box<dyn Gauge>,
     dry_run: bool,
+    /// Changes are listed as rsync does.
+    items: Option<Items>,
     /// Standard output is a terminal, which progress shares.
     terminal: bool,
 }
 
 impl People {
-    /// Shows progress on `gauge`.
-    pub(super) fn new(lines: Arc<Lines>, gauge: Box<dyn Gauge>, dry_run: bool) -> Self {
-        Self { lines, gauge, dry_run, terminal: io::stdout().is_terminal() }
+    /// Shows progress on `gauge`; with `items`, lists changes as rsync does.
+    pub(super) fn new(lines: Arc<Lines>, gauge: Box<dyn Gauge>, dry_run: bool, items: Option<Items>) -> Self {
+        Self { lines, gauge, dry_run, items, terminal: io::stdout().is_terminal() }
     }
 
     fn line(&self, text: &str) {
@@ -54,9 +57,13 @@ impl View for People {
         self.lines.flush();
     }
 
-    fn entry(&self, action: Action, name: &[u8], len: u64, _: Content<'_>) {
-        let verb = if self.dry_run { planned(action) } else { done(action) };
-        let size = if len > 0 { bytes(len) } else { String::new() };
+    fn entry(&self, name: &[u8], done: Done<'_>) {
+        if let Some(items) = self.items {
+            items.line(name, done).iter().for_each(|line| self.line(&format!("{line}\n")));
+            return;
+        }
+        let verb = if self.dry_run { planned(done.action) } else { past(done.action) };
+        let size = if done.len > 0 { bytes(done.len) } else { String::new() };
         self.line(&format!("{verb:<8} {size:>10}  {}\n", shown(name)));
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::event::{Action, Content};
+use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
 use super::plan::Planned;
@@ -41,7 +41,7 @@ pub(super) trait View: Send + Sync {
     /// The progress, and the file that is being copied.
     fn progress(&self, progress: &Progress, file: Option<&[u8]>);
     /// An entry was handled; in a dry run, would be.
-    fn entry(&self, action: Action, name: &[u8], len: u64, content: Content<'_>);
+    fn entry(&self, name: &[u8], done: Done<'_>);
     /// An entry failed; `live`: show it at once.
     fn failed(&self, name: &[u8], error: &Error, live: bool);
     /// Shows a difference between source and destination.

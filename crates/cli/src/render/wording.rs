@@ -35,7 +35,7 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// The past tense of an action.
-pub(super) fn done(action: Action) -> &'static str {
+pub(super) fn past(action: Action) -> &'static str {
     match action {
         Action::Copied => "copied",
         Action::Replaced => "replaced",

@@ -1,6 +1,6 @@
 //! Owners, modes and times, as far as SFTP supports them.
 
-use haul_core::{Entry, EntryKind, Preserve, RelPath, Result, SinkOptions, Timestamp};
+use haul_core::{Changes, Entry, EntryKind, Preserve, RelPath, Result, SinkOptions, Timestamp};
 
 use super::conn::Conn;
 use super::packet::{Attrs, Request};
@@ -90,12 +90,23 @@ impl Wish {
         self.mode.is_some_and(|mode| mode & SET_ID != 0)
     }
 
+    /// How the metadata of the existing entry differs, as far as the server reports it.
+    pub(super) fn changes(&self, now: &Attrs, entry: &Entry) -> Changes {
+        fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        }
+        let (uid, gid) = (|ids: (u32, u32)| ids.0, |ids: (u32, u32)| ids.1);
+        let modified = |times: (u32, u32)| times.1;
+        let mode = now.mode.map(|mode| mode & 0o7777).filter(|_| !is_link(entry));
+        Changes::OWNER.when(differ(self.owner.map(uid), now.owner.map(uid)))
+            | Changes::GROUP.when(differ(self.owner.map(gid), now.owner.map(gid)))
+            | Changes::MODE.when(differ(self.mode, mode))
+            | Changes::TIME.when(differ(self.times.map(modified), now.times.map(modified)))
+    }
+
     /// Whether the existing entry has this metadata, as far as the server reports it.
     pub(super) fn is_met_by(&self, now: &Attrs, entry: &Entry) -> bool {
-        let same_mode = |wanted: u32| now.mode.is_none_or(|mode| mode & 0o7777 == wanted);
-        self.owner.is_none_or(|wanted| now.owner.is_none_or(|owner| owner == wanted))
-            && (is_link(entry) || self.mode.is_none_or(same_mode))
-            && self.times.is_none_or(|(_, wanted)| now.times.is_none_or(|(_, modified)| modified == wanted))
+        self.changes(now, entry).is_empty()
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use haul_core::policy::{Verdict, decide};
-use haul_core::{Answer, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_core::policy::{self, Verdict, decide};
+use haul_core::{
+    Answer, Changes, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN, SinkOptions,
+};
 
 use super::compare::SftpEntry;
 use super::listing::have_entries;
@@ -30,6 +32,11 @@ struct Case<'a> {
 impl Case<'_> {
     fn entry(&self) -> &Entry {
         &self.offer.entry
+    }
+
+    /// How the existing entry differs.
+    fn changes(&self, options: &SinkOptions) -> Changes {
+        changes(options, self.entry(), self.now.as_ref(), &self.verdict)
     }
 
     fn is_open(&self) -> bool {
@@ -82,6 +89,23 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
     need(sink, &mut cases)?;
     let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
     Ok(cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect())
+}
+
+/// How the entry at the place of `entry` differs from it.
+pub(super) fn changes(
+    options: &SinkOptions,
+    entry: &Entry,
+    now: Option<&Attrs>,
+    verdict: &Verdict,
+) -> Changes {
+    let existing = now.map(|attrs| SftpEntry { options, attrs });
+    let changes = policy::changes(options, entry, existing.as_ref(), verdict);
+    match now {
+        Some(now) if options.itemize && !changes.has(Changes::KIND) => {
+            changes | Wish::of(&options.preserve, entry).changes(now, entry)
+        }
+        _ => changes,
+    }
 }
 
 fn can_hold(entry: &Entry) -> bool {
@@ -145,7 +169,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             let is_made = sink.was_made(&entry.path);
             sink.add_dir(entry, case.now.as_ref().filter(|_| !is_made))?;
             if is_made {
-                case.answer = Some(Ok(Answer::Made));
+                case.answer = Some(Ok(Answer::Made(Changes::NEW)));
                 continue;
             }
             listed.push(sink.tree.remote(&entry.path));
@@ -155,7 +179,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         if same || !can_hold(entry) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || sink.options.dry_run {
-            case.answer = Some(Ok(Answer::Updated));
+            case.answer = Some(Ok(Answer::Updated(case.changes(&sink.options))));
         } else {
             differing.push(at);
         }
@@ -168,7 +192,8 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
     for (at, changed) in differing.into_iter().zip(changed) {
         // Metadata that cannot be set became a warning.
-        let answer = if changed == Some(true) { Answer::Updated } else { Answer::Same };
+        let updated = Answer::Updated(cases[at].changes(&sink.options));
+        let answer = if changed == Some(true) { updated } else { Answer::Same };
         cases[at].answer = Some(Ok(answer));
     }
     if !sink.options.dry_run {
@@ -282,7 +307,7 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
                 None => {
                     let _ = sink.was_made(&entry.path);
                     sink.add_dir(entry, None)?;
-                    Ok(Answer::Made)
+                    Ok(Answer::Made(case.changes(&sink.options)))
                 }
             });
             continue;
@@ -331,7 +356,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
                 Err(Fault::Lost(error)) => return Err(error),
                 Ok(()) => {
                     part.done();
-                    made.push(Ok(Answer::Made));
+                    made.push(Ok(Answer::Made(case.changes(&sink.options))));
                 }
                 Err(fault) => made.push(Err(sink.tree.error("make", &entry.path, fault))),
             }
@@ -362,12 +387,12 @@ fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let mut have: HashMap<usize, Vec<Range<u32>>> = large_files.into_iter().collect();
     let mut needed = false;
     for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.answer.is_none()) {
+        let changes = case.changes(&sink.options);
         case.answer = Some(Ok(if case.offer.entry.is_file() {
             needed = true;
-            let new = case.verdict == Verdict::Missing;
-            Answer::Need { new, have: have.remove(&at).unwrap_or_default() }
+            Answer::Need { changes, have: have.remove(&at).unwrap_or_default() }
         } else {
-            Answer::Made
+            Answer::Made(changes)
         }));
     }
     if needed && !sink.options.dry_run {

@@ -1,8 +1,9 @@
 //! The contract of a sink, carried out at an SFTP server.
 
+use haul_core::policy::Verdict;
 use haul_core::{
-    Answer, BatchData, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath, Result, Sink,
-    SinkCaps, WriteDone,
+    Answer, BatchData, Changes, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath,
+    Result, Sink, SinkCaps, WriteDone,
 };
 
 use super::compare::may_be_one_file;
@@ -77,7 +78,7 @@ impl SftpSink {
         }
         let mut pipeline = Pipeline::new(conn);
         let mut parts = Vec::with_capacity(links.len());
-        for PendingLink { link, replaces_dir } in links {
+        for PendingLink { link, replaces_dir, .. } in links {
             let path = &link.entry.path;
             let part = self.stage(path);
             if *replaces_dir {
@@ -90,7 +91,7 @@ impl SftpSink {
             parts.push(part);
         }
         let mut made = Vec::with_capacity(links.len());
-        for (PendingLink { link, replaces_dir }, part) in links.iter().zip(parts) {
+        for (PendingLink { link, replaces_dir, changes }, part) in links.iter().zip(parts) {
             if *replaces_dir {
                 let _removed = pipeline.next_reply();
             }
@@ -101,13 +102,18 @@ impl SftpSink {
                 Err(Fault::Lost(error)) => return Err(error),
                 Ok(()) => {
                     part.done();
-                    made.push(Ok(Answer::Made));
+                    made.push(Ok(Answer::Made(*changes)));
                 }
                 Err(_) if *replaces_dir => made.push(Err(self.tree.not_empty(&link.entry.path))),
                 Err(fault) => made.push(Err(self.tree.error("link", &link.entry.path, fault))),
             }
         }
         Ok(made)
+    }
+
+    /// How the entry that has the name of `link` differs.
+    fn link_changes(&self, link: &HardLink, now: Option<&packet::Attrs>) -> Changes {
+        offer::changes(&self.options, &link.entry, now, &Verdict::Differs)
     }
 
     /// Compares a further name of a file. `None`: the link has to be created.
@@ -124,7 +130,7 @@ impl SftpSink {
             || Some(Err(Error::no_first_name(self.tree.side).on(self.tree.remote(&entry.path))));
         let Ok(Some(target)) = target else {
             if self.options.dry_run {
-                return Some(Ok(Answer::Made));
+                return Some(Ok(Answer::Made(self.link_changes(link, found.as_ref()))));
             }
             return no_first_name();
         };
@@ -137,7 +143,7 @@ impl SftpSink {
             }
             Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(Left::Exists))),
             None if self.options.existing => Some(Ok(Answer::Left(Left::Missing))),
-            _ if self.options.dry_run => Some(Ok(Answer::Made)),
+            now if self.options.dry_run => Some(Ok(Answer::Made(self.link_changes(link, now.as_ref())))),
             _ => None,
         }
     }
@@ -148,6 +154,8 @@ struct PendingLink<'a> {
     link: &'a HardLink,
     /// Whether a directory has its name.
     replaces_dir: bool,
+    /// How the entry that has its name differs.
+    changes: Changes,
 }
 
 type Found = Result<Option<packet::Attrs>, Fault>;
@@ -209,6 +217,8 @@ impl Sink for SftpSink {
                 .map(|at| PendingLink {
                     link: &links[*at],
                     replaces_dir: matches!(&looked.found[*at], Ok(Some(now)) if is_dir(now)),
+                    changes: self
+                        .link_changes(&links[*at], looked.found[*at].as_ref().ok().and_then(Option::as_ref)),
                 })
                 .collect();
             self.make_links(conn, &pending)

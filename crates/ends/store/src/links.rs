@@ -1,6 +1,7 @@
 //! Hard links. A store has none: each further name is a copy of the object.
 
-use haul_core::{Answer, Error, HardLink, Left, Result};
+use haul_core::policy::Verdict;
+use haul_core::{Answer, Changes, Error, HardLink, Left, Result};
 
 use super::listing::NotListed;
 use super::metadata;
@@ -12,7 +13,7 @@ use super::sink_state::SinkState;
 pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
     let (client, entry) = (&sink.tree.client, &*link.entry);
     sink.check(entry)?;
-    match client.look(&sink.tree.key(&entry.path))? {
+    let changes = match client.look(&sink.tree.key(&entry.path))? {
         None => {
             let folder = match entry.path.parent() {
                 Some(parent) => sink.listings.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder,
@@ -21,6 +22,7 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
             if let Some(left) = offer::no_object(sink, &entry.path, folder)? {
                 return Ok(Answer::Left(left));
             }
+            Changes::NEW
         }
         Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
         Some(object) => {
@@ -35,15 +37,16 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
             {
                 return Ok(Answer::Same);
             }
+            offer::changes(options, entry, &object, &there, &Verdict::Differs)
         }
-    }
+    };
     if sink.options.dry_run {
-        return Ok(Answer::Made);
+        return Ok(Answer::Made(changes));
     }
     let first = client
         .look(&sink.tree.key(&link.to))?
         .ok_or_else(|| Error::no_first_name(sink.tree.side).on(sink.tree.shown(&entry.path)))?;
     let digest = sink.tree.recorded(&first)?;
     write(sink, entry, &first, &sink.tree.key(&entry.path), (digest.as_ref(), None))?;
-    Ok(Answer::Made)
+    Ok(Answer::Made(changes))
 }

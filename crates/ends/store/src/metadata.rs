@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haul_core::entry::Xattr;
-use haul_core::{Digest, Entry, EntryKind, ObjectKind, Preserve, RelPath, Timestamp};
+use haul_core::{Changes, Digest, Entry, EntryKind, ObjectKind, Preserve, RelPath, Timestamp};
 use haul_object::Object;
 use haul_streams::sidecar::DIGEST_KEY as BLAKE3;
 use serde_bytes::ByteBuf;
@@ -205,6 +205,29 @@ fn identity(object: &Object, kind: &EntryKind, digest: Option<&Digest>) -> (u64,
 
 /// Whether the metadata of `object` matches `entry`, as far as it is taken over. Access times and holes do not count.
 pub(super) fn is_same(object: &Object, entry: &Entry, preserve: &Preserve) -> bool {
+    differing(object, entry, preserve).is_empty()
+}
+
+/// How the metadata of `object` differs from that of `entry`, as far as it is taken over and has a name in [`Changes`].
+pub(super) fn changes(object: &Object, entry: &Entry, preserve: &Preserve) -> Changes {
+    differing(object, entry, preserve).into_iter().fold(Changes::NONE, |changes, name| {
+        changes
+            | match name {
+                "mtime" => Changes::TIME,
+                "mode" => Changes::MODE,
+                "uid" => Changes::OWNER,
+                "gid" => Changes::GROUP,
+                XATTRS => {
+                    let there = object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
+                    preserve.xattr_changes(&there, &preserve.xattrs_of(&entry.xattrs).collect::<Vec<_>>())
+                }
+                _ => Changes::NONE,
+            }
+    })
+}
+
+/// The names of the metadata of `object` that do not match `entry`.
+fn differing(object: &Object, entry: &Entry, preserve: &Preserve) -> Vec<&'static str> {
     let own = ObjectMetadata { kind: ObjectKind::S3, entry, digest: None, preserve, there: Some(object) };
     let wanted = own.write(true);
     let same = |name: &str, wanted: Option<&str>| {
@@ -217,7 +240,7 @@ pub(super) fn is_same(object: &Object, entry: &Entry, preserve: &Preserve) -> bo
     };
     let value = |name: &str| wanted.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..]);
     let counts = ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS];
-    counts.into_iter().all(|name| same(name, value(name)))
+    counts.into_iter().filter(|name| !same(name, value(name))).collect()
 }
 
 /// Whether the object was one of several names of a file.

@@ -1,8 +1,9 @@
 //! Compares an entry with the destination, and creates entries without content at once.
 
-use haul_core::policy::{Existing, Kind, Verdict, decide};
+use haul_core::policy::{self, Existing, Kind, Verdict, decide};
 use haul_core::{
-    Answer, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions, Timestamp,
+    Answer, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
+    Timestamp,
 };
 use haul_object::{Object, Payload};
 use haul_streams::sidecar;
@@ -90,7 +91,14 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         }
         write_folder(sink, entry, &key, own.as_ref())?;
     }
-    Ok(if is_new || in_the_way { Answer::Made } else { Answer::Updated })
+    let differing = |object| metadata::changes(object, entry, &sink.options.preserve);
+    Ok(if in_the_way {
+        Answer::Made(Changes::KIND.when(sink.options.itemize))
+    } else if is_new {
+        Answer::Made(Changes::NEW)
+    } else {
+        Answer::Updated(own.as_ref().map_or(Changes::NONE, differing).when(sink.options.itemize))
+    })
 }
 
 /// `with_metadata` is the existing object, if the listing includes its metadata.
@@ -108,12 +116,12 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
         Ok(Some(_)) if with_metadata.is_some() => with_metadata,
         Ok(Some(_)) | Err(NotListed) => sink.tree.client.look(&key)?,
     };
-    let is_new = now.is_none();
-    match now {
+    let changes = match now {
         None => {
             if let Some(left) = no_object(sink, &entry.path, seen.folder)? {
                 return Ok(Answer::Left(left));
             }
+            Changes::NEW
         }
         Some(now) => {
             let there = metadata::read(&entry.path, &now, false, None);
@@ -126,21 +134,22 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
                     if !options.dry_run {
                         server_side_copy::restate(sink, entry, &now)?;
                     }
-                    return Ok(Answer::Updated);
+                    let changes = metadata::changes(&now, entry, &options.preserve);
+                    return Ok(Answer::Updated(changes.when(options.itemize)));
                 }
-                _ => {}
+                verdict => changes(options, entry, &now, &there, &verdict),
             }
         }
-    }
+    };
     let content = match &entry.kind {
-        EntryKind::File => return Ok(Answer::Need { new: is_new, have: Vec::new() }),
+        EntryKind::File => return Ok(Answer::Need { changes, have: Vec::new() }),
         EntryKind::Symlink(target) => target.clone(),
         _ => Vec::new(),
     };
     if !options.dry_run {
         write(sink, entry, &key, &Payload::from_bytes(content), None)?;
     }
-    Ok(Answer::Made)
+    Ok(Answer::Made(changes))
 }
 
 /// Clears the way where there is no object: a directory of this name has to be empty. `folder` says whether there is
@@ -223,6 +232,23 @@ fn compare(sink: &SinkState, offer: &Offer, now: &Object, there: &Entry) -> Resu
         }
         verdict => verdict,
     })
+}
+
+/// How `now`, the object at the place of `entry`, which stands for `there`, differs from it. Of an object whose length
+/// differs, only the listing may be known.
+pub(super) fn changes(
+    options: &SinkOptions,
+    entry: &Entry,
+    now: &Object,
+    there: &Entry,
+    verdict: &Verdict,
+) -> Changes {
+    let existing = ObjectEntry { options, entry: there, has_mtime: false };
+    let changes = policy::changes(options, entry, Some(&existing), verdict);
+    if !options.itemize || changes.has(Changes::KIND) || now.metadata.is_empty() {
+        return changes;
+    }
+    changes | metadata::changes(now, entry, &options.preserve)
 }
 
 /// Whether there are objects below the name; with `inside`, not counting the directory's own.

@@ -12,8 +12,8 @@ use haul_core::digest::slice_count;
 use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Failure,
-    FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath, Result, ScanBatch,
+    Answer, Batch, BatchData, Buffer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind,
+    Failure, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath, Result, ScanBatch,
     ScanOptions, Side, Sink, SinkCaps, SliceData, Source, SourceCaps, WriteDone,
 };
 
@@ -204,7 +204,7 @@ impl MemorySink {
             if !self.dry_run {
                 tree.insert(entry.path.clone(), Entry::clone(entry));
             }
-            return Ok(if is_same { Answer::Same } else { Answer::Updated });
+            return Ok(if is_same { Answer::Same } else { Answer::Updated(Changes::NONE) });
         }
         if !entry.is_dir() && has_children(&tree, &entry.path) {
             return Err(Error::not_empty(Side::Destination));
@@ -213,12 +213,12 @@ impl MemorySink {
             let have = if entry.len > haul_core::SLICE_LEN { self.have.lock().clone() } else { Vec::new() };
             let mut staged = self.staged.lock();
             staged.entry(entry.path.clone()).or_default().extend(have.iter().cloned().flatten());
-            return Ok(Answer::Need { new: old.is_none(), have });
+            return Ok(Answer::Need { changes: Changes::of_new(old.is_none()), have });
         }
         if !self.dry_run {
             tree.insert(entry.path.clone(), Entry::clone(entry));
         }
-        Ok(Answer::Made)
+        Ok(Answer::Made(Changes::NEW))
     }
 
     fn write_slice(&self, entry: &Entry, index: u32, data: Result<SliceData>) -> Result<Outcome> {
@@ -302,7 +302,7 @@ impl Sink for MemorySink {
                 return Err(Error::no_first_name(Side::Destination));
             }
             let old = if self.dry_run { None } else { tree.insert(path.clone(), Entry::clone(&link.entry)) };
-            Ok(if old.as_ref() == Some(&*link.entry) { Answer::Same } else { Answer::Made })
+            Ok(if old.as_ref() == Some(&*link.entry) { Answer::Same } else { Answer::Made(Changes::NEW) })
         };
         Ok(links.iter().map(link).collect())
     }

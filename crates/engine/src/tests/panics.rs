@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Answer, Batch, BatchData, Buffer, ChainingValue, Digest, Entry, EntryKind, FinishReport, HardLink, Offer,
-    Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SinkCaps, SliceData, Source, SourceCaps,
-    WriteDone,
+    Answer, Batch, BatchData, Buffer, ChainingValue, Changes, Digest, Entry, EntryKind, FinishReport,
+    HardLink, Offer, Outcome, RelPath, Report, Result, ScanBatch, ScanOptions, Sink, SinkCaps, SliceData,
+    Source, SourceCaps, WriteDone,
 };
 
 use super::runs::{Events, options};
@@ -78,7 +78,7 @@ impl Sink for Fake {
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         self.panic_at(Fault::Offer);
-        Ok(offers.iter().map(|_| Ok(Answer::Need { new: true, have: Vec::new() })).collect())
+        Ok(offers.iter().map(|_| Ok(Answer::Need { changes: Changes::NEW, have: Vec::new() })).collect())
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {

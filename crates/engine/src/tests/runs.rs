@@ -25,7 +25,7 @@ pub(super) struct Events {
 impl Reporter for Events {
     fn event(&self, event: &Event<'_>) {
         match event {
-            Event::Entry { action, path, .. } => self.actions.lock().push((*action, path.to_string())),
+            Event::Entry { path, done } => self.actions.lock().push((done.action, path.to_string())),
             Event::Failed(failure) => {
                 self.failures.lock().push((failure.path.to_string(), failure.error.kind()));
             }

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, BufferPool, Entry, EntryKind, Offer, RelPath, Result, Sink, SinkOptions, Source, Timestamp,
+    Answer, BufferPool, Changes, Entry, EntryKind, Offer, RelPath, Result, Sink, SinkOptions, Source,
+    Timestamp,
 };
 use serde_bytes::ByteBuf;
 
@@ -143,5 +144,5 @@ pub(super) fn offer(sink: &dyn Sink, entry: &Arc<Entry>) -> Result<Answer> {
 
 /// The answer of a sink that has nothing of a file yet.
 pub(super) fn need(new: bool) -> Result<Answer> {
-    Ok(Answer::Need { new, have: Vec::new() })
+    Ok(Answer::Need { changes: Changes::of_new(new), have: Vec::new() })
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::bench::{Bench, Subject};
 use super::case::Case;
 use super::keeps::Keeps;
-use super::{capabilities, sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan};
+use super::{
+    capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan,
+};
 
 /// A case that runs for longer is reported as hung.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -54,6 +56,7 @@ impl End {
     pub fn sink_cases() -> Vec<&'static Case> {
         all([
             sink_offers::CASES,
+            sink_changes::CASES,
             sink_content::CASES,
             sink_resume::CASES,
             sink_names::CASES,

@@ -10,6 +10,7 @@ mod case;
 mod content;
 mod end;
 mod keeps;
+mod sink_changes;
 mod sink_content;
 mod sink_names;
 mod sink_offers;

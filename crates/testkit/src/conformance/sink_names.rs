@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{Answer, Entry, ErrorKind, HardLink, RelPath, Result, Sink, SinkOptions};
+use haul_core::{Answer, Changes, Entry, ErrorKind, HardLink, RelPath, Result, Sink, SinkOptions};
 
 use super::bench::{Bench, offer};
 use super::case::{Case, cases};
@@ -50,8 +50,8 @@ fn assert_one_file(bench: &Bench, name: &str) {
 fn a_further_name_is_made(bench: &Bench) {
     bench.put_root();
     let sink = first_name(bench);
-    assert_eq!(link_one(&*sink, &bench.file("second", 100), "first"), Ok(Answer::Made));
-    assert_eq!(link_one(&*sink, &bench.file("dir/third", 100), "first"), Ok(Answer::Made));
+    assert_eq!(link_one(&*sink, &bench.file("second", 100), "first"), Ok(Answer::Made(Changes::NEW)));
+    assert_eq!(link_one(&*sink, &bench.file("dir/third", 100), "first"), Ok(Answer::Made(Changes::NEW)));
     assert_one_file(bench, "second");
     assert_one_file(bench, "dir/third");
     assert_eq!(bench.there("first").nlink, 3);
@@ -61,7 +61,7 @@ fn a_further_name_replaces_another_file(bench: &Bench) {
     bench.put_files(&[("second", 50)]);
     let sink = first_name(bench);
     let answer = link_one(&*sink, &bench.file("second", 100), "first");
-    assert_eq!(answer, Ok(Answer::Made));
+    assert_eq!(answer, Ok(Answer::Made(Changes::NONE)));
     assert_one_file(bench, "second");
 }
 
@@ -69,7 +69,7 @@ fn a_further_name_that_is_there_is_the_same(bench: &Bench) {
     bench.put_root();
     let sink = first_name(bench);
     let entry = bench.file("second", 100);
-    assert_eq!(link_one(&*sink, &entry, "first"), Ok(Answer::Made));
+    assert_eq!(link_one(&*sink, &entry, "first"), Ok(Answer::Made(Changes::NEW)));
     assert_eq!(link_one(&*sink, &entry, "first"), Ok(Answer::Same));
     assert_one_file(bench, "second");
 }

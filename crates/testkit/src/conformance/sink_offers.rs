@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use haul_core::digest::MAX_FILE_LEN;
 use haul_core::{
-    Answer, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, Preserve, RelPath, Result, SinkOptions,
+    Answer, Changes, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, Preserve, RelPath, Result,
+    SinkOptions,
 };
 
 use super::bench::{Bench, need, offer};
@@ -98,7 +99,7 @@ fn another_time_is_needed(bench: &Bench) {
 fn sets_the_mode(bench: &Bench, len: usize) {
     let there = bench.file("file", len);
     let entry = Arc::new(Entry { mode: 0o600, ..(*there).clone() });
-    assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated));
+    assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!((bench.there("file").mode, bench.there("file").mtime), (0o600, there.mtime));
     assert!(bench.content("file") == bytes("file", len), "the content stays");
 }
@@ -114,7 +115,7 @@ fn another_mode_is_set_on_a_file_of_some_slices(bench: &Bench) {
 fn another_xattr_is_set(bench: &Bench) {
     let there = bench.file("file", 5);
     let entry = bench.with_xattr(&there);
-    assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated));
+    assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(bench.there("file").xattrs, entry.xattrs);
 }
 
@@ -188,7 +189,7 @@ fn ignore_existing_creates_missing_entries(bench: &Bench) {
     bench.put_root();
     let sink = bench.sink_with(&options(|options| options.ignore_existing = true));
     assert_eq!(offer(&*sink, &bench.file("file", 5)), need(true));
-    assert_eq!(offer(&*sink, &bench.dir("dir")), Ok(Answer::Made));
+    assert_eq!(offer(&*sink, &bench.dir("dir")), Ok(Answer::Made(Changes::NEW)));
 }
 
 fn update_skips_newer_files(bench: &Bench) {
@@ -211,7 +212,7 @@ fn size_only_takes_no_notice_of_times(bench: &Bench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.compare = Compare::SizeOnly);
     let entry = later(bench, &there, 1);
-    assert_eq!(after(bench, &there, &options, &entry), Ok(Answer::Updated));
+    assert_eq!(after(bench, &there, &options, &entry), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(bench.there("file").mtime, entry.mtime, "the time is set");
     assert_eq!(after(bench, &there, &options, &bench.file("file", 6)), need(false));
 }
@@ -238,7 +239,7 @@ fn a_checksum_that_matches_beats_the_time(bench: &Bench) {
     bench.put(&there);
     assert_eq!(by_checksum(bench, &there, &bytes("file", 500)), Ok(Answer::Same));
     let entry = later(bench, &there, 1);
-    assert_eq!(by_checksum(bench, &entry, &bytes("file", 500)), Ok(Answer::Updated));
+    assert_eq!(by_checksum(bench, &entry, &bytes("file", 500)), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(bench.there("file").mtime, entry.mtime);
 }
 
@@ -257,7 +258,7 @@ fn a_time_in_the_modify_window_is_the_same(bench: &Bench) {
     };
     let options = options(|options| options.modify_window = Some(2));
     let answer = after(bench, &there, &options, &near(2));
-    assert!(matches!(answer, Ok(Answer::Same | Answer::Updated)), "{answer:?}");
+    assert!(matches!(answer, Ok(Answer::Same | Answer::Updated(Changes::NONE))), "{answer:?}");
     assert_eq!(after(bench, &there, &options, &near(3)), need(false));
 }
 
@@ -311,7 +312,7 @@ fn a_directory_is_made_once(bench: &Bench) {
     bench.put_root();
     let dir = bench.dir("dir");
     let sink = bench.sink();
-    assert_eq!(offer(&*sink, &dir), Ok(Answer::Made));
+    assert_eq!(offer(&*sink, &dir), Ok(Answer::Made(Changes::NEW)));
     assert!(bench.there("dir").is_dir());
     sink.finish().unwrap();
     drop(sink);
@@ -334,7 +335,7 @@ fn a_symlink_is_made(bench: &Bench) {
     let sink = bench.sink();
     for (name, to) in [("one", "nowhere"), ("two", "/etc/passwd"), ("three", "..")] {
         let entry = bench.symlink(name, to);
-        assert_eq!(offer(&*sink, &entry), Ok(Answer::Made), "{name}");
+        assert_eq!(offer(&*sink, &entry), Ok(Answer::Made(Changes::NEW)), "{name}");
         assert_eq!(bench.there(name).kind, entry.kind);
         assert!(!bench.keeps.symlink_times || bench.there(name).mtime == entry.mtime, "its time is set");
         assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Same), "{name}");
@@ -345,21 +346,21 @@ fn a_symlink_with_another_target_is_replaced(bench: &Bench) {
     bench.put_root();
     bench.put(&bench.symlink("link", "old"));
     let entry = bench.symlink("link", "new");
-    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made));
+    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made(Changes::NONE)));
     assert_eq!(bench.there("link").kind, entry.kind);
 }
 
 fn a_fifo_is_made(bench: &Bench) {
     bench.put_root();
     let entry = Arc::new(bench.entry("pipe", EntryKind::Fifo, 0));
-    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made));
+    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made(Changes::NEW)));
     assert_eq!(bench.there("pipe").kind, EntryKind::Fifo);
     assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Same));
 }
 
 fn a_directory_replaces_a_file(bench: &Bench) {
     bench.put_files(&[("name", 5)]);
-    assert_eq!(offer(&*bench.sink(), &bench.dir("name")), Ok(Answer::Made));
+    assert_eq!(offer(&*bench.sink(), &bench.dir("name")), Ok(Answer::Made(Changes::NONE)));
     assert!(bench.there("name").is_dir());
 }
 
@@ -386,7 +387,7 @@ fn a_file_replaces_a_symlink_and_not_its_target(bench: &Bench) {
 fn a_symlink_replaces_a_file(bench: &Bench) {
     bench.put_files(&[("name", 9)]);
     let entry = bench.symlink("name", "target");
-    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made));
+    assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made(Changes::NONE)));
     assert_eq!(bench.there("name").kind, entry.kind);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{Answer, Digest, Entry, Outcome, SLICE_LEN};
+use haul_core::{Answer, Changes, Digest, Entry, Outcome, SLICE_LEN};
 
 use super::bench::{Bench, need, offer};
 use super::case::{Case, cases};
@@ -32,7 +32,7 @@ fn interrupted(bench: &Bench) -> (Arc<Entry>, Vec<u8>) {
 fn a_later_sink_has_the_slices_of_an_earlier_one(bench: &Bench) {
     let (entry, content) = interrupted(bench);
     let sink = bench.sink();
-    assert_eq!(offer(&*sink, &entry), Ok(Answer::Need { new: true, have: vec![0..2, 3..4] }));
+    assert_eq!(offer(&*sink, &entry), Ok(Answer::Need { changes: Changes::NEW, have: vec![0..2, 3..4] }));
     assert_eq!(write_one(&*sink, slice_of(&bench.pool, &entry, 4, &content)), Ok(Outcome::Stored));
     let last = write_one(&*sink, slice_of(&bench.pool, &entry, 2, &content));
     assert_eq!(last, Ok(Outcome::Committed(Some(Digest::of(&content)))));

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use haul_core::probe::{ProbeResult, Work};
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, ChainingValue, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure, FinishReport,
-    HungOperation, Left, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes, Pressure, RelPath,
-    Retry, Side, SliceData, Timestamp,
+    Answer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
+    FinishReport, HungOperation, Left, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes, Pressure,
+    RelPath, Retry, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -159,9 +159,9 @@ fn pages() -> PageHashes {
 fn answers() -> Response {
     Response::Answers(vec![
         Ok(Answer::Same),
-        Ok(Answer::Updated),
-        Ok(Answer::Made),
-        Ok(Answer::Need { new: true, have: vec![0..1, 5..6] }),
+        Ok(Answer::Updated(Changes::SIZE | Changes::MODE)),
+        Ok(Answer::Made(Changes::NEW)),
+        Ok(Answer::Need { changes: Changes::NEW, have: vec![0..1, 5..6] }),
         Ok(Answer::Left(Left::Newer)),
         Err(error(Retry::Again)),
     ])

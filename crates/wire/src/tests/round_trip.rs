@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, Batch, ChainingValue, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Method,
-    Offer, Outcome, Packing, PageHashes, RelPath, Retry, Side, Slice, SliceData, Timestamp,
+    Answer, Batch, ChainingValue, Changes, Compress, Digest, Entry, EntryKind, Error, ErrorKind, Extent,
+    Method, Offer, Outcome, Packing, PageHashes, RelPath, Retry, Side, Slice, SliceData, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -139,8 +139,8 @@ fn request() -> impl Strategy<Value = Request> {
 fn response() -> impl Strategy<Value = Response> {
     let answer = prop_oneof![
         Just(Answer::Same),
-        (any::<bool>(), vec(any::<std::ops::Range<u32>>(), 0..5))
-            .prop_map(|(new, have)| Answer::Need { new, have }),
+        (any::<u16>(), vec(any::<std::ops::Range<u32>>(), 0..5))
+            .prop_map(|(bits, have)| Answer::Need { changes: Changes::from(bits), have }),
     ];
     let outcome = prop_oneof![
         Just(Outcome::Stored),

@@ -12,10 +12,10 @@ use haul_core::probe::{
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Backup, Batch, ChainingValue, Compare, Compress, Digest, Entry, EntryKind, Error, ErrorKind,
-    Extent, Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer, Outcome,
-    OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry, ScanOptions, Side,
-    SinkOptions, Slice, SliceData, Timestamp,
+    Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
+    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer,
+    Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry,
+    ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -265,9 +265,9 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Digest(vec![Ok(Digest([9; 32])), Err(error())]),
         Response::Answers(vec![
             Ok(Answer::Same),
-            Ok(Answer::Updated),
-            Ok(Answer::Made),
-            Ok(Answer::Need { new: false, have: vec![0..2, 5..6] }),
+            Ok(Answer::Updated(Changes::SIZE | Changes::MODE)),
+            Ok(Answer::Made(Changes::NEW)),
+            Ok(Answer::Need { changes: Changes::NONE, have: vec![0..2, 5..6] }),
             Ok(Answer::Left(Left::Newer)),
             Err(error()),
         ]),

@@ -99,12 +99,6 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul lists each entry only in `haul copy` and `haul sync`: omit it"),
     ),
     word(
-        &["-i", "--itemize-changes"],
-        &[Rsync],
-        TREES,
-        Hint("use -v, or -n to show what would be done (for a key of ssh, use -e 'ssh -i KEY')"),
-    ),
-    word(
         &["-i"],
         &[Rsync],
         &["verify", "hash", "plan", "probe"],

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use haul_core::entry::Xattr;
 use haul_core::owner_map::OwnerName;
 use haul_core::path::printable;
-use haul_core::{Entry, EntryKind, MetaNote, Ops, Preserve, RelPath, SinkOptions};
+use haul_core::{Changes, Entry, EntryKind, MetaNote, Ops, Preserve, RelPath, SinkOptions};
 use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -35,6 +35,8 @@ pub(crate) struct Metadata {
     /// Which metadata is compared and set.
     pub(crate) preserve: Preserve,
     by_name: bool,
+    /// All differences are told.
+    itemize: bool,
     ids: Mutex<Ids>,
     warnings: MetadataWarnings,
 }
@@ -107,6 +109,7 @@ impl Metadata {
             times: Times::new(options),
             preserve: options.preserve,
             by_name: options.owner_by_name,
+            itemize: options.itemize,
             ids: Mutex::default(),
             warnings: MetadataWarnings::default(),
         }
@@ -309,26 +312,30 @@ impl Metadata {
         self.warnings.all()
     }
 
-    /// Whether the file at `at`, whose plain metadata is `now`, has the metadata of `entry`.
-    pub(crate) fn is_same(
+    /// How the metadata of the file at `at`, whose plain metadata is `now`, differs from that of `entry`: all of it with
+    /// `itemize`, else at least one attribute if any differs.
+    pub(crate) fn changes(
         &self,
         tree: &LocalTree,
         at: &At,
         now: &Statx,
         entry: &Entry,
-    ) -> rustix::io::Result<bool> {
+    ) -> rustix::io::Result<Changes> {
         let preserve = &self.preserve;
-        let is_link = matches!(entry.kind, EntryKind::Symlink(_));
+        let has_mode = !matches!(entry.kind, EntryKind::Symlink(_)) && preserve.perms;
         let (uid, gid, mode) = self.owner_and_mode(now, entry);
-        let is_plain_same = (now.stx_uid, now.stx_gid) == (uid, gid)
-            && (is_link || !preserve.perms || stat::mode(now) == mode)
-            && (!preserve.times || self.times.is_same(entry.mtime, at, now));
-        if !is_plain_same || !preserve.has_any_xattr() {
-            return Ok(is_plain_same);
+        let mut changes = Changes::OWNER.when(now.stx_uid != uid)
+            | Changes::GROUP.when(now.stx_gid != gid)
+            | Changes::MODE.when(has_mode && stat::mode(now) != mode);
+        if changes.is_empty() || self.itemize {
+            changes |= Changes::TIME.when(preserve.times && !self.times.is_same(entry.mtime, at, now));
         }
-        let there = tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?;
-        let wanted = preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| is_carried(name));
-        Ok(preserve.xattrs_of(&there).eq(wanted))
+        if preserve.has_any_xattr() && (changes.is_empty() || self.itemize) {
+            let there = tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?;
+            let wanted = preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| is_carried(name));
+            changes |= preserve.xattr_changes(&there, &wanted.collect::<Vec<_>>());
+        }
+        Ok(changes)
     }
 
     /// The metadata that is set of a directory at the end. `is_made`: this run has made it, and until the end it is

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use haul_core::{OwnerNames, Side, Timestamp};
+use haul_core::{Changes, OwnerNames, Side, Timestamp};
 
 use super::*;
 use crate::path::place::Base;
@@ -50,7 +50,7 @@ fn metadata_is_set_once_and_is_the_same_then() {
     rustix::fs::setxattr(&file, "user.old", b"x", rustix::fs::XattrFlags::empty()).unwrap();
     let entry = Entry { xattrs: vec![xattr("user.new", "y")], ..entry(EntryKind::File) };
     let at = tree.root.at(&entry.path).unwrap();
-    let is_same = || metadata.is_same(&tree, &at, &stat::statx(&at).unwrap(), &entry).unwrap();
+    let is_same = || metadata.changes(&tree, &at, &stat::statx(&at).unwrap(), &entry).unwrap().is_empty();
     assert!(!is_same());
     assert_eq!(metadata.set_named(&at, expected(&file), &entry), Ok(true));
     assert!(is_same());
@@ -148,7 +148,7 @@ fn what_is_not_preserved_is_neither_compared_nor_set() {
     let at = tree.root.at(&other.path).unwrap();
     let now = || stat::statx(&at).unwrap();
     let before = now();
-    assert_eq!(metadata.is_same(&tree, &at, &before, &other), Ok(true));
+    assert_eq!(metadata.changes(&tree, &at, &before, &other), Ok(Changes::NONE));
     let opened = fs::File::options().write(true).open(&file).unwrap();
     let replaces = Replaces::Itself;
     let written = WrittenFile { file: &opened, now: &before, has_no_xattrs: false, replaces };
@@ -183,7 +183,7 @@ fn a_file_without_its_owner_has_no_set_id_bits() {
     let at = tree.root.at(&entry.path).unwrap();
     assert_eq!(metadata.set_named(&at, expected(&file), &entry), Ok(true));
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o755);
-    assert_eq!(metadata.is_same(&tree, &at, &stat::statx(&at).unwrap(), &entry), Ok(true));
+    assert_eq!(metadata.changes(&tree, &at, &stat::statx(&at).unwrap(), &entry), Ok(Changes::NONE));
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_core::{Answer, Changes, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
-use super::compare::compare;
+use super::compare::{changes, compare};
 use super::directory::clear_dir;
 use super::look::look;
 use super::make::make;
@@ -45,14 +45,17 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     {
         return Ok(Answer::Same);
     }
-    match (verdict, now) {
-        (Verdict::Left(why), _) => Ok(Answer::Left(why)),
+    match (&verdict, now) {
+        (Verdict::Left(why), _) => Ok(Answer::Left(*why)),
         (Verdict::Same, Some((at, now))) => up_to_date(sink, entry, &at, &now),
-        (verdict, now) if entry.is_file() => {
-            let new = verdict == Verdict::Missing;
-            Ok(Answer::Need { new, have: completed_slices(sink, entry, now)? })
+        (verdict, now) => {
+            let changes = changes(sink, entry, now.as_ref().map(|(at, now)| (at, now)), verdict);
+            if entry.is_file() {
+                return Ok(Answer::Need { changes, have: completed_slices(sink, entry, now)? });
+            }
+            make(sink, entry, now.map(|(_, now)| now))?;
+            Ok(Answer::Made(changes))
         }
-        (_, now) => make(sink, entry, now.map(|(_, now)| now)),
     }
 }
 
@@ -116,7 +119,7 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
             sink.tree().unlocked.unlock_dir(&entry.path, at);
         }
         if is_made {
-            return Ok(Answer::Made);
+            return Ok(Answer::Made(Changes::NEW));
         }
     }
     if entry.len > SLICE_LEN && !sink.options.dry_run {
@@ -125,7 +128,8 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
             sink.clean_later(entry);
         }
     }
-    if sink.metadata().is_same(sink.tree(), at, now, entry).map_err(failed)? {
+    let changes = sink.metadata().changes(sink.tree(), at, now, entry).map_err(failed)?;
+    if changes.is_empty() {
         return Ok(Answer::Same);
     }
     if !entry.is_dir()
@@ -135,5 +139,5 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
         // It differs in metadata that cannot be set here; a warning says so.
         return Ok(Answer::Same);
     }
-    Ok(Answer::Updated)
+    Ok(Answer::Updated(changes.when(sink.options.itemize)))
 }

@@ -1,7 +1,7 @@
 //! Compares an offered entry with the entry at its place.
 
-use haul_core::policy::{Existing, Kind, Verdict, decide};
-use haul_core::{Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
+use haul_core::policy::{self, Existing, Kind, Verdict, decide};
+use haul_core::{Changes, Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
 use rustix::fs::{FileType, Statx};
 
 use super::state::LocalSink;
@@ -58,6 +58,24 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)
         }
         verdict => verdict,
     })
+}
+
+/// How `now`, the entry at the place of `entry`, differs from it.
+pub(super) fn changes(
+    sink: &LocalSink,
+    entry: &Entry,
+    now: Option<(&At, &Statx)>,
+    verdict: &Verdict,
+) -> Changes {
+    let existing = now.map(|(at, now)| LocalEntry { sink, offered: entry, at, now });
+    let changes = policy::changes(&sink.options, entry, existing.as_ref(), verdict);
+    match now {
+        Some((at, now)) if sink.options.itemize && !changes.has(Changes::KIND) => {
+            // It is replaced whether its metadata can be read or not.
+            changes | sink.metadata().changes(sink.tree(), at, now, entry).unwrap_or_default()
+        }
+        _ => changes,
+    }
 }
 
 /// Whether the symbolic link at the place of `entry` has the same target.

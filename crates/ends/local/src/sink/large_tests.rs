@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use haul_core::{Compare, Delta, Digest, ErrorKind, Retry, SLICE_LEN, SinkOptions};
+use haul_core::{Changes, Compare, Delta, Digest, ErrorKind, Retry, SLICE_LEN, SinkOptions};
 
 use super::*;
 use crate::scene::{Scene, batch, names, offer, write};
@@ -127,7 +127,7 @@ fn files_are_read_back_from_the_disk_if_the_options_say_so() {
 /// Sends all slices, those pages alone that differ from the destination.
 fn send_changed(scene: &Scene, sink: &LocalSink) -> (Result<Outcome>, u64) {
     let entry = scene.entry("f");
-    assert_eq!(offer(sink, entry.clone()), Ok(Answer::Need { new: false, have: Vec::new() }));
+    assert_eq!(offer(sink, entry.clone()), Ok(Answer::Need { changes: Changes::NONE, have: Vec::new() }));
     let pages = sink.pages(&entry, 0..3).unwrap();
     assert_eq!(pages.len(), 3);
     let (mut outcome, mut sent) = (Ok(Outcome::Stored), 0);

@@ -1,9 +1,11 @@
 //! Making further names of files.
 
+use haul_core::policy::Verdict;
 use haul_core::{Answer, Entry, Error, HardLink, Left, Result};
 use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
+use super::compare::changes;
 use super::directory::clear_dir;
 use super::look::look;
 use super::state::LocalSink;
@@ -17,9 +19,11 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let failed = |errno| sink.root().error("link", &entry.path, errno);
     sink.check(entry)?;
     let now = look(sink, &entry.path).map_err(failed)?;
+    let seen = now.as_ref().map(|(at, now)| (at, now));
+    let made = || Answer::Made(changes(sink, entry, seen, &Verdict::Differs));
     let Some((to, target)) = look(sink, &link.to).map_err(failed)? else {
         if sink.options.dry_run {
-            return Ok(Answer::Made);
+            return Ok(made());
         }
         return Err(no_first_name(sink, entry));
     };
@@ -32,14 +36,15 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
         None if sink.options.existing => return Ok(Answer::Left(Left::Missing)),
         _ => {}
     }
-    if now.is_some_and(|(_, now)| stat::is_dir(&now)) {
+    let made = made();
+    if seen.is_some_and(|(_, now)| stat::is_dir(now)) {
         clear_dir(sink, entry)?;
     }
     if sink.options.dry_run {
-        return Ok(Answer::Made);
+        return Ok(made);
     }
     make_name(sink, entry, &to, None).map_err(|(_, error)| error)?;
-    Ok(Answer::Made)
+    Ok(made)
 }
 
 /// Makes the entry's path another name of the file at `to`, in place of what has that name. With `expected`, only if

@@ -1,6 +1,6 @@
 //! Making directories and special files.
 
-use haul_core::{Answer, Entry, EntryKind, Result};
+use haul_core::{Entry, EntryKind, Result};
 use rustix::fs::{FileType, Mode, Statx};
 use rustix::io::Errno;
 
@@ -14,13 +14,13 @@ use crate::path::stat;
 use crate::stage::names::part_of;
 
 /// Makes an entry without content, in place of the file whose metadata is `now`.
-pub(super) fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<Answer> {
+pub(super) fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Result<()> {
     let failed = |errno| sink.root().error("make", &entry.path, errno);
     if now.as_ref().is_some_and(stat::is_dir) {
         clear_dir(sink, entry)?;
     }
     if sink.options.dry_run {
-        return Ok(Answer::Made);
+        return Ok(());
     }
     let at = sink.root().at_made(&entry.path).map_err(failed)?;
     if entry.is_dir() {
@@ -35,7 +35,7 @@ pub(super) fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Resul
     })
 }
 
-fn make_dir(sink: &LocalSink, entry: &Entry, at: &At) -> Result<Answer> {
+fn make_dir(sink: &LocalSink, entry: &Entry, at: &At) -> Result<()> {
     let failed = |errno| sink.root().error("make", &entry.path, errno);
     let make = || sink.root().dir(&entry.path, true);
     let dir = match make() {
@@ -51,7 +51,7 @@ fn make_dir(sink: &LocalSink, entry: &Entry, at: &At) -> Result<Answer> {
     let (dev, ino) = stat::inode(&now);
     let entry = sink.metadata().of_dir(at, &now, entry, true).into_owned();
     sink.dirs.add(&Entry { dev, ino, ..entry })?;
-    Ok(Answer::Made)
+    Ok(())
 }
 
 /// Makes a special file under its staging name.
@@ -74,7 +74,7 @@ fn publish(
     part: &At,
     at: &At,
     set: impl FnOnce() -> Result<()>,
-) -> Result<Answer> {
+) -> Result<()> {
     let failed = |errno| sink.root().error("make", &entry.path, errno);
     let reserve = || {
         let now = stat::statx(part).map_err(failed)?;
@@ -90,7 +90,7 @@ fn publish(
     if published.is_err() {
         let _ = part.remove();
     }
-    published.map(|()| Answer::Made)
+    published
 }
 
 fn make_special(part: &At, kind: &EntryKind) -> rustix::io::Result<()> {

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use haul_core::digest::SliceHasher;
-use haul_core::{Compare, Digest, ErrorKind, Left, SinkOptions};
+use haul_core::{Changes, Compare, Digest, ErrorKind, Left, SinkOptions};
 
 use super::*;
 use crate::scene::{Scene, names, offer, path};
 
-const NEED_NEW: Answer = Answer::Need { new: true, have: Vec::new() };
-const NEED: Answer = Answer::Need { new: false, have: Vec::new() };
+const NEED_NEW: Answer = Answer::Need { changes: Changes::NEW, have: Vec::new() };
+const NEED: Answer = Answer::Need { changes: Changes::NONE, have: Vec::new() };
 
 fn options() -> SinkOptions {
     SinkOptions { compare: Compare::SizeAndTime, ..SinkOptions::default() }
@@ -29,11 +29,11 @@ fn two_files(scene: &Scene, here: &str) {
 #[test]
 fn a_file_is_needed_if_the_comparison_finds_a_difference() {
     for (compare, here, answer) in [
-        (Compare::SizeOnly, "two", Answer::Updated),
+        (Compare::SizeOnly, "two", Answer::Updated(Changes::NONE)),
         (Compare::SizeOnly, "three", NEED),
         (Compare::SizeAndTime, "one", NEED),
         (Compare::Checksum, "two", NEED),
-        (Compare::Checksum, "one", Answer::Updated),
+        (Compare::Checksum, "one", Answer::Updated(Changes::NONE)),
     ] {
         let scene = Scene::new();
         two_files(&scene, here);
@@ -93,7 +93,7 @@ fn entries_without_content_are_made_and_then_up_to_date() {
     for is_dry_run in [true, false] {
         let sink = scene.sink(SinkOptions { dry_run: is_dry_run, ..options() });
         for name in names_here {
-            assert_eq!(scene.offer(&sink, name), Ok(Answer::Made), "{name}");
+            assert_eq!(scene.offer(&sink, name), Ok(Answer::Made(Changes::NEW)), "{name}");
         }
         sink.finish().unwrap();
         assert_eq!(names(&scene.to).len(), if is_dry_run { 0 } else { 3 });
@@ -107,8 +107,8 @@ fn entries_without_content_are_made_and_then_up_to_date() {
     fs::remove_file(scene.from.join("link")).unwrap();
     symlink("other", scene.from.join("link")).unwrap();
     fs::set_permissions(scene.from.join("fifo"), fs::Permissions::from_mode(0o611)).unwrap();
-    assert_eq!(scene.offer(&sink, "link"), Ok(Answer::Made));
-    assert_eq!(scene.offer(&sink, "fifo"), Ok(Answer::Updated));
+    assert_eq!(scene.offer(&sink, "link"), Ok(Answer::Made(Changes::NONE)));
+    assert_eq!(scene.offer(&sink, "fifo"), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(fs::read_link(scene.to.join("link")).unwrap().to_str(), Some("other"));
     assert_eq!(fs::metadata(scene.to.join("fifo")).unwrap().mode() & 0o777, 0o611);
 }
@@ -126,7 +126,7 @@ fn an_empty_directory_gives_way_and_a_full_one_does_not() {
         fs::write(scene.to.join("link").join(staged), "of a killed run").unwrap();
         let sink = scene.sink(SinkOptions { dry_run, ..options() });
         assert_eq!(scene.offer(&sink, "f"), Ok(NEED));
-        assert_eq!(scene.offer(&sink, "link"), Ok(Answer::Made));
+        assert_eq!(scene.offer(&sink, "link"), Ok(Answer::Made(Changes::NONE)));
         assert_eq!(names(&scene.to).len(), if dry_run { 2 } else { 1 });
 
         let _ = fs::remove_file(scene.to.join("link"));
@@ -160,12 +160,12 @@ fn further_names_are_linked() {
         sink.link(&[HardLink { entry: Arc::new(entry), to: path(to) }]).unwrap().remove(0)
     };
     let dry = scene.sink(SinkOptions { dry_run: true, ..options() });
-    assert_eq!(link(&dry, "second", "a"), Ok(Answer::Made));
+    assert_eq!(link(&dry, "second", "a"), Ok(Answer::Made(Changes::NONE)));
     let sink = scene.sink(options());
     assert!(link(&sink, "second", "a").is_err(), "the first name is missing");
     scene.send(&sink, "a", &[0]).unwrap();
-    assert_eq!(link(&dry, "second", "a"), Ok(Answer::Made));
-    assert_eq!(link(&sink, "second", "a"), Ok(Answer::Made), "an empty directory gives way");
+    assert_eq!(link(&dry, "second", "a"), Ok(Answer::Made(Changes::NONE)));
+    assert_eq!(link(&sink, "second", "a"), Ok(Answer::Made(Changes::NONE)), "an empty directory gives way");
     assert_eq!(link(&sink, "second", "a"), Ok(Answer::Same));
     let ino = |name: &str| fs::metadata(scene.to.join(name)).unwrap().ino();
     assert_eq!(ino("a"), ino("second"));
@@ -208,7 +208,7 @@ fn small_files_are_copied_to_a_network_file_system() {
     }
     fs::write(scene.to.join("f"), "older").unwrap();
     let sink = scene.sink_on(options(), true);
-    assert_eq!(scene.offer(&sink, "d"), Ok(Answer::Made));
+    assert_eq!(scene.offer(&sink, "d"), Ok(Answer::Made(Changes::NEW)));
     assert_eq!(scene.offer(&sink, "d/f"), Ok(NEED_NEW), "the directory is new");
     assert_eq!(scene.offer(&sink, "f"), Ok(NEED));
     for name in ["f", "d/f"] {
@@ -267,7 +267,7 @@ fn a_directory_without_access_is_opened_up_and_closed_again() {
     fs::create_dir(scene.to.join("d")).unwrap();
     fs::set_permissions(scene.to.join("d"), fs::Permissions::from_mode(0o050)).unwrap();
     let sink = scene.sink(options());
-    assert_eq!(scene.offer(&sink, "d"), Ok(Answer::Updated));
+    assert_eq!(scene.offer(&sink, "d"), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(offer(&sink, scene.entry("d/f")), Ok(NEED_NEW));
     scene.send(&sink, "d/f", &[0]).unwrap();
     sink.finish().unwrap();

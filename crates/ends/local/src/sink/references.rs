@@ -42,7 +42,7 @@ fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At,
     let seen = LocalEntry { sink, offered: entry, at: &at, now: &now };
     let entry = &*sink.metadata().preserve.with_mode(entry, || stat::mode(&now));
     let is_same = decide(&options, offer, Some(&seen)) == Verdict::Same
-        && sink.metadata().is_same(sink.tree(), &at, &now, entry).map_err(failed)?
+        && sink.metadata().changes(sink.tree(), &at, &now, entry).map_err(failed)?.is_empty()
         && sink.claims.take(&now, &entry.path);
     Ok(is_same.then_some((at, now)))
 }

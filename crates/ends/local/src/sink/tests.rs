@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use haul_core::digest::SliceHasher;
 use haul_core::{
-    Batch, BufferPool, Digest, EntryKind, ErrorKind, Extent, Side, SinkOptions, Slice, SliceData, Timestamp,
+    Batch, BufferPool, Changes, Digest, EntryKind, ErrorKind, Extent, Side, SinkOptions, Slice, SliceData,
+    Timestamp,
 };
 
 use super::*;
@@ -148,7 +149,7 @@ fn folder_entry() -> Entry {
 fn a_file_that_replaced_a_directory_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let (sink, answer) = folder(dir.path(), &Arc::new(folder_entry()));
-    assert_eq!(answer, Answer::Made);
+    assert_eq!(answer, Answer::Made(Changes::NEW));
     let (made, moved) = (dir.path().join("d"), dir.path().join("moved"));
     for decoy in ["folder", "file"] {
         std::fs::rename(&made, &moved).unwrap();

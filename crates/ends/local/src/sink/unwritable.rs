@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use haul_core::{Answer, Error, ErrorKind, RelPath, Result};
+use haul_core::{Answer, Changes, Error, ErrorKind, RelPath, Result};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat};
 use rustix::io::Errno;
 
@@ -23,7 +23,7 @@ pub(super) fn refused(
     answers: &[Result<Answer>],
 ) -> Option<Error> {
     let makes = |answer: &Result<Answer>| match answer {
-        Ok(Answer::Need { new, .. }) => *new || replaces,
+        Ok(Answer::Need { changes, .. }) => changes.has(Changes::NEW) || replaces,
         Ok(_) => false,
         Err(error) => {
             let errno = error.errno().map(Errno::from_raw_os_error);

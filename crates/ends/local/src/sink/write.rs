@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haul_core::{
-    BatchData, Delta, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side,
-    Slice, SliceData, WriteDone,
+    BatchData, Changes, Delta, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN,
+    Side, Slice, SliceData, WriteDone,
 };
 
 use super::state::LocalSink;
@@ -173,7 +173,7 @@ impl LocalSink {
     fn is_complete(&self, at: &At, entry: &Entry, digest: Digest) -> bool {
         stat::statx(at).is_ok_and(|now| {
             self.has_size_and_time(at, &now, entry)
-                && self.metadata().is_same(self.tree(), at, &now, entry).unwrap_or(false)
+                && self.metadata().changes(self.tree(), at, &now, entry).is_ok_and(Changes::is_empty)
         }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
     }
 }

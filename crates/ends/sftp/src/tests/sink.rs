@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haul_core::{Answer, EntryKind, ErrorKind, HardLink, Left, Outcome, SLICE_LEN, Sink, SinkOptions};
+use haul_core::{
+    Answer, Changes, EntryKind, ErrorKind, HardLink, Left, Outcome, SLICE_LEN, Sink, SinkOptions,
+};
 
 use super::server::Server;
 use super::{bytes_of, data_of, entry, file, offer, options, path, sink, write};
@@ -44,7 +46,10 @@ fn a_small_file_is_staged_renamed_and_up_to_date_afterwards() {
         let a = file("d/a", b"hello");
         let d = entry("d", EntryKind::Dir, 0);
         let told = answers(&*sink, &[&root, &d, &a]);
-        assert!(matches!(told[..2], [Ok(Answer::Made), Ok(Answer::Made)]), "{told:?}");
+        assert!(
+            matches!(told[..2], [Ok(Answer::Made(Changes::NEW)), Ok(Answer::Made(Changes::NEW))]),
+            "{told:?}"
+        );
         assert!(is_need(&told[2]));
         assert!(committed(&write(&*sink, data_of(&a, 0, b"hello"))));
         assert_eq!(server.world().data("/home/dst/d/a"), Some(&b"hello"[..]));
@@ -97,9 +102,9 @@ fn links_are_made_replaced_and_recognised() {
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &options());
     let to = |target: &str| entry("l", EntryKind::Symlink(target.as_bytes().to_vec()), 0);
-    assert!(matches!(answers(&*sink, &[&to("x")])[..], [Ok(Answer::Made)]));
+    assert!(matches!(answers(&*sink, &[&to("x")])[..], [Ok(Answer::Made(Changes::NEW))]));
     assert!(matches!(answers(&*sink, &[&to("x")])[..], [Ok(Answer::Same)]));
-    assert!(matches!(answers(&*sink, &[&to("y")])[..], [Ok(Answer::Made)]));
+    assert!(matches!(answers(&*sink, &[&to("y")])[..], [Ok(Answer::Made(Changes::NONE))]));
     assert_eq!(server.world().data("/home/dst/l"), Some(&b"y"[..]));
 }
 
@@ -112,7 +117,7 @@ fn hard_links_are_made_where_the_server_can() {
     let link = |name: &str, to: &str| HardLink { entry: file(name, b"a"), to: path(to) };
     let links = [link("b", "a"), link("c", "none")];
     let made = first.link(&links).unwrap();
-    assert!(matches!(made[0], Ok(Answer::Made)), "{made:?}");
+    assert!(matches!(made[0], Ok(Answer::Made(Changes::NEW))), "{made:?}");
     assert!(made[1].is_err());
     assert_eq!(server.world().data("/home/dst/b"), Some(&b"a"[..]));
     assert!(matches!(first.link(&links[..1]).unwrap()[..], [Ok(Answer::Same)]));
@@ -218,7 +223,7 @@ fn a_large_file_is_renamed_with_its_last_slice() {
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
     assert!(
-        matches!(&answers(&*sink, &[&large])[..], [Ok(Answer::Need { new: true, have })] if have.is_empty())
+        matches!(&answers(&*sink, &[&large])[..], [Ok(Answer::Need { changes: Changes::NEW, have })] if have.is_empty())
     );
     for index in [2, 0] {
         assert!(matches!(write(&*sink, data_of(&large, index, &bytes))[..], [Ok(Outcome::Stored)]));

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use haul_core::policy::{Existing, Kind, Verdict, decide};
+use haul_core::entry::Xattr;
+use haul_core::policy::{self, Existing, Kind, Verdict, decide};
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, BatchData, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink, Left,
-    Offer, Outcome, Preserve, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData,
+    Answer, BatchData, Changes, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink,
+    Left, Offer, Outcome, Preserve, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData,
     Timestamp, WriteDone,
 };
 
@@ -46,9 +47,14 @@ fn taken_over(entry: &Entry, there: Option<&Entry>, preserve: &Preserve) -> Entr
     }
 }
 
-/// What a sink sets of an entry besides its content.
-fn metadata(entry: &Entry) -> impl PartialEq + '_ {
-    (entry.mtime, entry.mode, entry.uid, entry.gid, &entry.xattrs)
+/// How the metadata that a sink sets differs.
+fn metadata_changes(there: &Entry, wanted: &Entry) -> Changes {
+    let xattrs: Vec<&Xattr> = wanted.xattrs.iter().collect();
+    Changes::TIME.when(there.mtime != wanted.mtime)
+        | Changes::MODE.when(there.mode != wanted.mode)
+        | Changes::OWNER.when(there.uid != wanted.uid)
+        | Changes::GROUP.when(there.gid != wanted.gid)
+        | Preserve::default().xattr_changes(&there.xattrs, &xattrs)
 }
 
 struct MemEntry<'a> {
@@ -122,10 +128,10 @@ impl MemSink {
             return Ok(Answer::Left(Left::Exists));
         }
         let verdict = self.verdict(state, offer);
-        let is_new = match verdict {
+        let changes = match verdict {
             Verdict::Left(left) => return Ok(Answer::Left(left)),
             Verdict::Same => return Ok(self.same(state, entry)),
-            verdict => verdict == Verdict::Missing,
+            verdict => self.changes(state, entry, &verdict),
         };
         if !entry.is_dir() {
             self.clear(state, &entry.path)?;
@@ -133,14 +139,27 @@ impl MemSink {
         if entry.is_file() {
             let staged = state.staged.get(&entry.path).filter(|staged| staged.identity == entry.identity());
             let have = staged.map(|staged| staged.tree.resumable()).unwrap_or_default();
-            return Ok(Answer::Need { new: is_new, have });
+            return Ok(Answer::Need { changes, have });
         }
         if !self.options.dry_run {
             state.make_parents(&entry.path);
             state.insert(taken_over(entry, None, &self.options.preserve), Vec::new());
         }
         self.later(entry);
-        Ok(Answer::Made)
+        Ok(Answer::Made(changes))
+    }
+
+    /// How the entry at the place of `entry` differs from it.
+    fn changes(&self, state: &State, entry: &Entry, verdict: &Verdict) -> Changes {
+        let now = state.entry(&entry.path);
+        let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
+        let changes = policy::changes(&self.options, entry, there.as_ref(), verdict);
+        match now {
+            Some(now) if self.options.itemize && !changes.has(Changes::KIND) => {
+                changes | metadata_changes(&now, &taken_over(entry, Some(&now), &self.options.preserve))
+            }
+            _ => changes,
+        }
     }
 
     /// Removes an empty directory in the place of something else.
@@ -160,13 +179,14 @@ impl MemSink {
         self.later(entry);
         let Some(there) = state.get_mut(&entry.path) else { return Answer::Same };
         let wanted = taken_over(entry, Some(&there.entry), &self.options.preserve);
-        if metadata(&there.entry) == metadata(&wanted) {
+        let changes = metadata_changes(&there.entry, &wanted);
+        if changes.is_empty() {
             return Answer::Same;
         }
         if !self.options.dry_run && !entry.is_dir() {
             there.entry = Entry { allocated: there.entry.allocated, ..wanted };
         }
-        Answer::Updated
+        Answer::Updated(changes.when(self.options.itemize))
     }
 
     /// Sets the metadata of a directory at the end, when nothing in it changes any more.
@@ -249,12 +269,13 @@ impl MemSink {
             None if self.options.existing => return Ok(Answer::Left(Left::Missing)),
             _ => {}
         }
+        let changes = self.changes(state, &link.entry, &Verdict::Differs);
         self.clear(state, path)?;
         if !self.options.dry_run {
             state.make_parents(path);
             state.link(path, &link.to);
         }
-        Ok(Answer::Made)
+        Ok(Answer::Made(changes))
     }
 }
 
