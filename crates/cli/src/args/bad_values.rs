@@ -16,7 +16,7 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 41] = [
+const FREE: [&str; 42] = [
     "profile",
     "ca_cert",
     "link_dest",
@@ -27,6 +27,7 @@ const FREE: [&str; 41] = [
     "congestion",
     "index",
     "failed",
+    "log_file",
     "files_from",
     "exclude",
     "include",

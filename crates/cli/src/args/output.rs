@@ -1,5 +1,7 @@
 //! Output options.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 /// Output options.
@@ -11,6 +13,13 @@ pub(crate) struct OutputArgs {
     /// Write JSON Lines to standard output
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    /// Append a log to FILE: one line with the time for each change, failure, warning and note
+    ///
+    /// The log begins with the command line, without passwords and the command of -e, and ends with the summary and the
+    /// exit code. Changes are in the format of -i. If the log cannot be written any more, the run continues, and the exit
+    /// code is not 0.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) log_file: Option<PathBuf>,
     /// Show progress even if standard error is not a terminal
     #[arg(long, overrides_with = "no_progress", help_heading = "Output")]
     pub(crate) progress: bool,

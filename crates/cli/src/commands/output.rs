@@ -18,6 +18,7 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
     OutputSettings {
         quiet: args.quiet,
         json: args.json,
+        log_file: args.log_file.clone(),
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
     }

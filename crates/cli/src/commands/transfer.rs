@@ -82,7 +82,8 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         }
     };
     let observer: Arc<dyn Observer> = console.clone();
-    let outcome = job.run(link.config, paths, (rate, listen), &observer, &cancel)?;
+    let outcome = job.run(link.config, paths, (rate, listen), &observer, &cancel);
+    let outcome = outcome.inspect_err(|error| console.ended_by(error))?;
     Ok(console.finish(summary(*command, outcome)))
 }
 

@@ -3,7 +3,7 @@
 use haul_core::sync::{Mutex, MutexGuard};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::event::{Action, Done};
@@ -16,18 +16,19 @@ use super::gauge::{Gauge, NoGauge, status_line};
 use super::itemize::Items;
 use super::json::{self, Json};
 use super::lines::Lines;
-use super::people::People;
+use super::log::Log;
+use super::people::{People, difference_line};
 use super::plain::Ticker;
 use super::plan::Planned;
 use super::print::say;
 use super::probe::{Diagnosis, Measurement};
-use super::summary::Summary;
+use super::summary::{Summary, shown};
 use super::tty::Bottom;
 use super::view::{Difference, Start, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
 use crate::manifest::{Manifest, ManifestRequest, Written};
-use crate::settings::of_option;
+use crate::settings::{of_option, usage};
 
 /// When progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub(crate) struct OutputSettings {
     pub(crate) json: bool,
     /// When progress is shown.
     pub(crate) progress: Showing,
+    /// The log to append to.
+    pub(crate) log_file: Option<PathBuf>,
     /// The file for failed paths, and whether NUL ends each.
     pub(crate) failed: Option<(PathBuf, bool)>,
     /// The manifest to write.
@@ -79,6 +82,7 @@ pub(crate) struct Console {
     settings: OutputSettings,
     failures: Mutex<Failures>,
     manifest: Option<Manifest>,
+    log: Option<Log>,
     lines: Arc<Lines>,
     job: Option<Arc<Job>>,
     /// The last progress.
@@ -99,6 +103,7 @@ impl Console {
                 of_option(Error::io(Side::Local, "write the list", &error).on(path.as_os_str().as_bytes()))
             })?,
         };
+        let log = settings.log_file.as_deref().map(open_log).transpose()?;
         let manifest = settings.manifest.as_ref().map(Manifest::begin).transpose()?;
         let lines = Arc::new(Lines::stdout());
         let view: Box<dyn View> = if settings.json {
@@ -112,6 +117,7 @@ impl Console {
             settings,
             failures: Mutex::new(failures),
             manifest,
+            log,
             lines,
             job: start.job.clone(),
             last: Mutex::default(),
@@ -123,6 +129,7 @@ impl Console {
 
     /// Shows a difference between source and destination.
     pub(crate) fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
+        self.log(|| difference_line(difference, name, detail));
         if !self.settings.quiet || difference != Difference::Extra {
             self.view.difference(difference, name, detail);
         }
@@ -185,6 +192,11 @@ impl Console {
             circumstances.output_lost = true;
             summary.exit = Exit::of_report(&summary.report, circumstances);
         }
+        summary.log_failure = self.end_log(&mut summary);
+        if summary.log_failure.is_some() {
+            circumstances.output_lost = true;
+            summary.exit = Exit::of_report(&summary.report, circumstances);
+        }
         self.view.summary(&summary);
         if let Some(job) = &self.job {
             (summary.quiet, summary.shown_live) = (false, false);
@@ -201,6 +213,30 @@ impl Console {
         summary.exit
     }
 
+    /// Logs the whole summary. Returns the reason why the log is incomplete, if it is.
+    fn end_log(&self, summary: &mut Summary) -> Option<String> {
+        let log = self.log.as_ref()?;
+        let shown = (summary.quiet, summary.shown_live);
+        (summary.quiet, summary.shown_live) = (false, false);
+        let text = summary.text();
+        (summary.quiet, summary.shown_live) = shown;
+        log.end(&text, summary.exit as u8).err()
+    }
+
+    /// Logs the error that ends the run before it has a summary.
+    pub(crate) fn ended_by(&self, error: &Error) {
+        if let Some(log) = &self.log {
+            // The error itself is what the user is told.
+            let _ = log.end(&error.to_string(), Exit::of_error(error) as u8);
+        }
+    }
+
+    fn log(&self, text: impl FnOnce() -> String) {
+        if let Some(log) = &self.log {
+            log.line(&text());
+        }
+    }
+
     fn failures(&self) -> MutexGuard<'_, Failures> {
         self.failures.lock()
     }
@@ -211,6 +247,9 @@ impl Observer for Console {
         let file = self.in_flight.lock().clone();
         self.view.progress(progress, file.as_deref());
         *self.last.lock() = Some(*progress);
+        if let Some(log) = &self.log {
+            log.flush();
+        }
         if let Some(job) = &self.job {
             job.progress(&progress.totals);
         }
@@ -224,6 +263,9 @@ impl Observer for Console {
         if let Some(manifest) = &self.manifest {
             manifest.add(done.action, name, done.content);
         }
+        if let Some(log) = &self.log {
+            self.settings.items.logged(name, done).iter().for_each(|line| log.line(line));
+        }
         if self.settings.lists_entries() && done.action != Action::Same {
             self.view.entry(name, done);
         }
@@ -231,18 +273,32 @@ impl Observer for Console {
 
     fn failed(&self, name: &[u8], error: &Error) {
         let live = self.failures().add(name, error);
+        self.log(|| format!("failed: {}: {error}", shown(name)));
         self.view.failed(name, error, live);
     }
 
     fn note(&self, text: &str) {
+        self.log(|| format!("note: {}", without_errno(text)));
         if !self.settings.quiet {
             self.view.note(&one_line(without_errno(text)));
         }
     }
 
     fn warn(&self, text: &str) {
+        self.log(|| format!("warning: {}", without_errno(text)));
         self.view.note(&one_line(without_errno(text)));
     }
+}
+
+/// Opens the log.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if it cannot be opened.
+fn open_log(path: &Path) -> Result<Log> {
+    Log::open(path).map_err(|error| {
+        let cause = without_errno(&error.to_string());
+        usage("write the log", cause).on(path.as_os_str().as_bytes())
+    })
 }
 
 /// Writes the manifest of a run that came to its end.

@@ -46,6 +46,14 @@ impl Items {
         Some(format!("{update}{kind}{} {name}{target}", self.attributes(update, done.changes)))
     }
 
+    /// The line for the log, which also has what `mv` removes at the source.
+    pub(super) fn logged(self, name: &[u8], done: Done<'_>) -> Option<String> {
+        match done.action {
+            Action::RemovedAtSource => Some(format!("removed at the source: {}", shown(name))),
+            _ => self.line(name, done),
+        }
+    }
+
     fn attributes(self, update: char, changes: Changes) -> String {
         if changes.has(Changes::NEW) || changes.has(Changes::KIND) {
             return "+".repeat(9);

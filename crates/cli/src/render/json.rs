@@ -297,6 +297,9 @@ impl View for Json {
         if let Some(cause) = &summary.list_failure {
             say(&format!("haul: failed to write the list of --failed: {cause}\n"));
         }
+        if let Some(cause) = &summary.log_failure {
+            say(&format!("haul: failed to write the log of --log-file: {cause}\n"));
+        }
         if let Some(Err(cause)) = &summary.manifest {
             say(&format!("haul: failed to write the manifest: {cause}\n"));
         }

@@ -11,6 +11,8 @@ mod itemize;
 mod jobs;
 mod json;
 mod lines;
+mod log;
+mod log_words;
 mod objects;
 mod people;
 mod plain;

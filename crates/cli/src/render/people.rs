@@ -49,6 +49,16 @@ impl People {
     }
 }
 
+/// The line for a difference.
+pub(super) fn difference_line(difference: Difference, name: &[u8], detail: &str) -> String {
+    let name = shown(name);
+    match difference {
+        Difference::Missing => format!("missing  {name}"),
+        Difference::Differs => format!("differs  {name}: {detail}"),
+        Difference::Extra => format!("extra    {name}"),
+    }
+}
+
 impl View for People {
     fn start(&self, _start: &Start) {}
 
@@ -77,13 +87,7 @@ impl View for People {
     }
 
     fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
-        let name = shown(name);
-        let text = match difference {
-            Difference::Missing => format!("missing  {name}\n"),
-            Difference::Differs => format!("differs  {name}: {detail}\n"),
-            Difference::Extra => format!("extra    {name}\n"),
-        };
-        self.line(&text);
+        self.line(&format!("{}\n", difference_line(difference, name, detail)));
     }
 
     fn note(&self, text: &str) {

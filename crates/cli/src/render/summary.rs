@@ -75,6 +75,8 @@ pub(crate) struct Summary {
     pub(super) shown_live: bool,
     /// The reason why the file of `--failed` is incomplete.
     pub(super) list_failure: Option<String>,
+    /// The reason why the log is incomplete.
+    pub(super) log_failure: Option<String>,
     /// The manifest that was written, or the reason why it was not.
     pub(super) manifest: Option<Result<Written, String>>,
     /// The file of `--failed`.
@@ -111,6 +113,7 @@ impl Summary {
             unseen: 0,
             shown_live: false,
             list_failure: None,
+            log_failure: None,
             manifest: None,
             failed_list: None,
             job: None,
@@ -374,6 +377,9 @@ impl Summary {
     fn end(&self, lines: &mut Vec<String>) {
         if let Some(cause) = &self.list_failure {
             lines.push(format!("haul: failed to write the list of --failed: {cause}"));
+        }
+        if let Some(cause) = &self.log_failure {
+            lines.push(format!("haul: failed to write the log of --log-file: {cause}"));
         }
         if let Some(Err(cause)) = &self.manifest {
             lines.push(format!("haul: failed to write the manifest: {cause}"));

@@ -64,7 +64,9 @@ impl TransferSettings {
             link_dest: link_dest(&args.older)?,
             backup: backup(&args.older)?,
             // Only where it is printed: it may take further operations.
-            itemize: args.itemize_changes || args.output.json && (args.verbose || args.dry_run),
+            itemize: args.itemize_changes
+                || args.output.log_file.is_some()
+                || args.output.json && (args.verbose || args.dry_run),
         };
         Ok(Self { scan, sink, trust: trust(&args.trust), changes })
     }

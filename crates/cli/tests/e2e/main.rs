@@ -41,11 +41,13 @@ mod indexed;
 mod interrupts;
 mod ioerrors;
 mod iops;
+mod itemize;
 mod kills;
 mod kit;
 mod limits;
 mod link_dest;
 mod localstate;
+mod log_file;
 mod lying_answers;
 mod lying_haul;
 mod lying_sftp;
@@ -199,7 +201,9 @@ fn main() -> ExitCode {
         filesystems::cases(),
         limits::cases(),
         link_dest::cases(),
+        log_file::cases(),
         iops::cases(),
+        itemize::cases(),
         memory::cases(),
         digests::cases(),
         manifests::cases(),

@@ -17,6 +17,8 @@ pub(super) enum Shape {
     Assignment,
     /// `'-achv --delete'`.
     Options,
+    /// `id_ed25519`, `.ssh/key`, `key.pem`; also the name of a file that is a private key.
+    Key,
     /// One of these, or a longer word that begins with one.
     Begins(&'static [&'static str]),
 }
@@ -41,6 +43,10 @@ impl Shape {
                 !name.is_empty() && !value.is_empty() && name.chars().all(letters)
             }),
             Self::Options => text.starts_with('-') && text.contains(' '),
+            Self::Key => {
+                let name = text.rsplit('/').next().unwrap_or(text);
+                name.starts_with("id_") || name.ends_with(".pem") || text.contains(".ssh/")
+            }
             Self::Begins(words) => words.iter().any(|word| text.starts_with(word)),
         }
     }
@@ -68,6 +74,7 @@ const fn behind(
 
 const PORT: &str = "give the port with -e 'ssh -p PORT', or as ssh://host:PORT/PATH";
 const STREAMS: &str = "haul adapts the number of connections itself: omit it (--streams is the upper bound)";
+const KEY: &str = "for a key of ssh, use -e 'ssh -i KEY'";
 const SIZES: &str = "haul splits large files itself: omit it";
 const OTHER_SHELL: &str = "give options of ssh with -e, as in -e 'ssh -o Compression=no'";
 
@@ -80,6 +87,7 @@ pub(super) const BEHIND: &[Behind] = &[
         COMPARES,
         "haul adapts the size of parts itself: omit it (for a port, use -e 'ssh -p PORT')",
     ),
+    behind("-i", Shape::Key, &[Scp, Mscp], TREES, KEY),
     behind("-n", Shape::Number, &[Mscp, Fpsync], COMPARES, STREAMS),
     behind("-l", Shape::Number, &[Scp], TREES, "use --bwlimit RATE, as in --bwlimit 8Mbit"),
     behind("-s", Shape::Size, &[Mscp, Fpsync], COMPARES, SIZES),

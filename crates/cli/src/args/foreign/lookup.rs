@@ -1,6 +1,6 @@
 //! Finds words in the table, and words the advice.
 
-use super::behind::BEHIND;
+use super::behind::{BEHIND, Shape};
 use super::commands::{ALIASES, COMMANDS};
 use super::word::{Tool, Verdict, Word};
 use super::{aws, rclone, robocopy, rsync, rsync_refused, ssh, tuning, xbcloud};
@@ -54,9 +54,18 @@ pub(crate) fn command_advice(command: &str) -> Option<&'static str> {
 
 /// The error for a value that another tool takes behind `name`, which is an option without value in haul.
 pub(crate) fn with_value(command: &str, name: &str, value: &str) -> Option<String> {
+    behind(command, name, value, |shape| shape.fits(value))
+}
+
+/// The same for the name of a private key, whatever it looks like.
+pub(super) fn with_key(command: &str, name: &str, value: &str) -> Option<String> {
+    behind(command, name, value, |shape| shape == Shape::Key)
+}
+
+fn behind(command: &str, name: &str, value: &str, fits: impl Fn(Shape) -> bool) -> Option<String> {
     let own = canonical(command);
-    let rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
-    let row = rows.into_iter().find(|row| row.shape.fits(value))?;
+    let mut rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
+    let row = rows.find(|row| fits(row.shape))?;
     Some(format!("`{name} {value}`{} is not an option of `haul {command}`: {}", of(row.tools), row.advice))
 }
 

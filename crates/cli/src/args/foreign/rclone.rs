@@ -1,10 +1,11 @@
 //! Words of rclone.
 
-use super::word::Tool::{Aws, Mc, Rclone, Rsync, S5cmd, Xbcloud};
+use super::word::Tool::{Aws, Mc, Rclone, S5cmd, Xbcloud};
 use super::word::Verdict::{Default, Hint, Same};
-use super::word::{ALL, COMPARES, HOSTS, REPORTS, STORES, TREES, Word, word};
+use super::word::{ALL, COMPARES, HOSTS, LOGGED, STORES, TREES, Word, word};
 
-const LOGS: &str = "haul writes no log file: redirect standard error, or use --json";
+const LOGS: &str = "use --log-file FILE, which logs each change and problem, or use --json";
+const LS_LOGS: &str = "`haul ls` writes no log: redirect its output";
 const CERTIFICATES: &str = "haul always checks certificates: use --ca-cert FILE for your own authority";
 const RATE: &str = "use --bwlimit RATE, which limits the total";
 const NO_FILE: &str = "haul has no configuration file: give locations as s3://BUCKET/KEY or host:PATH, credentials as in the tools of the provider";
@@ -36,9 +37,15 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word(&["--bwlimit-file"], &[Rclone], TREES, Hint(RATE)),
     word(&["--limit-upload", "--limit-download"], &[Mc], TREES, Hint(RATE)),
-    word(&["--log-file"], &[Rsync, Rclone], REPORTS, Hint(LOGS)),
-    word(&["--log-level", "--use-json-log", "--syslog", "--log-systemd"], &[Rclone], REPORTS, Hint(LOGS)),
-    word(&["--log"], &[S5cmd], REPORTS, Hint(LOGS)),
+    word(
+        &["--log-file", "--log-level", "--use-json-log", "--syslog", "--log-systemd"],
+        &[Rclone],
+        &["ls"],
+        Hint(LS_LOGS),
+    ),
+    word(&["--log-level", "--use-json-log", "--syslog", "--log-systemd"], &[Rclone], LOGGED, Hint(LOGS)),
+    word(&["--log"], &[S5cmd], LOGGED, Hint(LOGS)),
+    word(&["--log"], &[S5cmd], &["ls"], Hint(LS_LOGS)),
     word(
         &[
             "--stats-one-line",

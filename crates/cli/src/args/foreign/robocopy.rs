@@ -96,7 +96,7 @@ pub(super) const WORDS: &[Word] = &[
         &["/LOG", "/LOG+", "/UNILOG", "/UNILOG+", "/TEE"],
         TOOL,
         TREES,
-        Hint("haul writes no log file: redirect standard error, or use --json"),
+        Hint("use --log-file FILE, which appends; -i also lists each change on standard output"),
     ),
     word(&["/NP"], TOOL, TREES, Hint("use --no-progress")),
     word(&["/V", "/TS", "/FP", "/X"], TOOL, TREES, Hint("use -v, which lists each entry")),

@@ -1,11 +1,13 @@
 //! Words of other tools that look like locations: values of options that take none in haul, and options of robocopy.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use clap::{Arg, Command};
 
-use super::lookup::{canonical, option_advice, with_value};
+use super::lookup::{canonical, option_advice, with_key, with_value};
 use super::word::{Tool, Verdict};
 
 /// A word of the command line that is no option.
@@ -27,7 +29,8 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
         let line = with_value(typed, word.after.as_deref()?, text)?;
         Some(format!("{line} (no file here is named {text})"))
     });
-    value.or_else(|| {
+    let key = || sources.iter().find_map(|word| key_of_ssh(typed, word));
+    value.or_else(key).or_else(|| {
         let switches = || found.iter().filter_map(|word| switch(typed, word.text));
         let ends = found.len() - switches().count();
         // A single letter may name a new destination; a longer name in capitals hardly does.
@@ -35,6 +38,22 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
         let advice = option_advice(typed, name)?.replacen(name, text, 1);
         Some(format!("{advice} (a directory of this name is {text}/)"))
     })
+}
+
+/// The error for a private key behind `-i`, as with scp: nobody means to copy it to another host.
+fn key_of_ssh(command: &str, word: &Found<'_>) -> Option<String> {
+    let (name, text) = (word.after.as_deref()?, word.text.to_str()?);
+    let line = with_key(command, name, text)?;
+    is_private_key(Path::new(text)).then_some(line)
+}
+
+fn is_private_key(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path)?.take(64).read_to_end(&mut start);
+    is_file && read().is_ok() && start.starts_with(b"-----BEGIN ") && {
+        start.split(|byte| *byte == b'\n').next().is_some_and(|line| line.ends_with(b"PRIVATE KEY-----"))
+    }
 }
 
 /// The text, if no file has this name.

@@ -320,6 +320,7 @@ fn sample(shape: Shape) -> &'static str {
         Shape::Duration => "10s",
         Shape::Assignment => "Port=22",
         Shape::Options => "-achv --delete",
+        Shape::Key => "id_ed25519",
         Shape::Begins(words) => words[0],
     }
 }
@@ -376,7 +377,7 @@ fn options_of_robocopy_are_no_locations() {
         ("copy a b /MIR", "`/MIR` of robocopy is not an option of `haul copy`: `haul copy` never deletes"),
         ("sync a b /MIR /MT:16", "`/MIR` of robocopy"),
         ("copy a b /MT:16", "`/MT:16` of robocopy"),
-        ("copy a b /LOG+:x.txt", "redirect standard error"),
+        ("copy a b /LOG+:x.txt", "use --log-file FILE"),
         ("copy a b /E", "a directory of this name is /E/"),
         ("cp a /XF b", "--exclude PATTERN"),
     ] {

@@ -95,6 +95,8 @@ pub(super) const OBJECTS: &[&str] = &["put", "get", "ls", "rm"];
 pub(super) const STORES: &[&str] = &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm"];
 /// Commands with `--json`.
 pub(super) const REPORTS: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get", "ls"];
+/// Commands with `--log-file`.
+pub(super) const LOGGED: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get"];
 /// All commands that take locations.
 pub(super) const ALL: &[&str] =
     &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
