@@ -25,7 +25,11 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Root, Need::Program("weed");
         changes_in_a_store_have_reasons,
     ]);
-    all.extend(cases![entries_in_json_have_their_reasons, quiet_and_itemized_exclude_each_other,]);
+    all.extend(cases![
+        entries_in_json_have_their_reasons,
+        quiet_and_itemized_exclude_each_other,
+        a_private_key_behind_the_option_is_refused
+    ]);
     all
 }
 
@@ -191,6 +195,7 @@ fn changes_over_sftp_are_itemized_as_by_rsync() {
     assert_eq!(reasons(&run), planned);
     for (name, changes) in &planned {
         let has = |word: &str| changes.contains(&word);
+        let name = &name.replace('\x1b', "\\x1b");
         let line = expected.iter().find(|line| {
             line[12..].trim_end_matches('/') == name || line[12..].starts_with(&format!("{name} "))
         });
