@@ -54,7 +54,7 @@ pub const SCENES: &[Scene] = &[
     command("pull", "sync FAR:SRC/ DST/", true),
     command("pull-c", "sync -c --nice --max-delete 5 FAR:SRC/ DST/", true),
     command("push", "sync SRC/ FAR:DST/", true),
-    command("push-c", "sync -c --delta on SRC/ FAR:DST/", true),
+    command("push-c", "sync -c --delta on --groupmap 4000000000:root SRC/ FAR:DST/", true),
     command("verify", "verify FAR:SRC/ DST/", true),
     command("verify-far", "verify SRC/ FAR:DST/", true),
     command("hash", "hash FAR:SRC/", false),
