@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Links, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 /// What a session can open.
 pub trait Ends: Send + Sync {
@@ -11,7 +11,7 @@ pub trait Ends: Send + Sync {
     ///
     /// # Errors
     /// If it cannot be opened.
-    fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>>;
+    fn source(&self, place: &Place, links: Links, pool: &BufferPool) -> Result<Arc<dyn Source>>;
 
     /// Opens a sink.
     ///
@@ -50,8 +50,8 @@ pub(crate) struct LocalEnds {
 }
 
 impl Ends for LocalEnds {
-    fn source(&self, place: &Place, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        haul_local::open_source(place, true, pool, &self.source)
+    fn source(&self, place: &Place, links: Links, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        haul_local::open_source(place, links, true, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {

@@ -123,13 +123,14 @@ mod tests {
         assert!(grant.check(&pull(4, 7, ticket)).is_ok());
         assert!(grant.check(&Request::Connect { address: None, port: 1 }).is_ok());
         let place = haul_core::Place { path: b"/".to_vec(), root: haul_core::PlaceRoot::Exactly };
+        let links = haul_core::Links::Kept;
         let refused = [
             pull(4, 8, ticket),
             pull(5, 7, ticket),
             pull(4, 7, [0; 32]),
             Request::Read { root: 4, batch: batch(7), pages: None, compress: Compress::Never },
             Request::Root { root: 4 },
-            Request::OpenSource { root: 9, place: place.clone() },
+            Request::OpenSource { root: 9, place: place.clone(), links },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },
             Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32], from: Vec::new() },
         ];

@@ -65,8 +65,8 @@ pub(crate) fn serve(
 fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
     let response = match request {
         Request::Connect { address, port } => done(connect_back(session, address, port)),
-        Request::OpenSource { root, place } => {
-            done(session.open(root, || session.ends.source(&place, &session.pool).map(Open::Source)))
+        Request::OpenSource { root, place, links } => {
+            done(session.open(root, || session.ends.source(&place, links, &session.pool).map(Open::Source)))
         }
         Request::OpenSink { root, place, options } => {
             done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(Open::Sink)))

@@ -30,7 +30,7 @@ pub enum EntryKind {
     File,
     /// A directory.
     Dir,
-    /// A symbolic link with its target, byte for byte. It is never followed.
+    /// A symbolic link with its target, byte for byte.
     Symlink(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A named pipe.
     Fifo,

@@ -55,7 +55,7 @@ pub use file_tree::FileTree;
 pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};
 pub use ops::Ops;
-pub use options::{Compare, MAX_REFERENCES, ScanOptions, SinkOptions};
+pub use options::{Compare, Links, MAX_REFERENCES, ScanOptions, SinkOptions};
 pub use owner_map::{IdRule, OwnerMap};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
 pub use path::RelPath;

@@ -85,6 +85,25 @@ impl ScanOptions {
     }
 }
 
+/// What a source does with symbolic links. It is no option of a scan: lookups and reads must treat links in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum Links {
+    /// They are entries of their own, and no path leads through them.
+    #[default]
+    Kept,
+    /// Each is the file or directory that it points to (`--copy-links`). Only for a source: a destination never follows
+    /// links below its root.
+    Followed,
+}
+
+impl Links {
+    /// Whether links are followed.
+    #[must_use]
+    pub fn are_followed(self) -> bool {
+        self == Self::Followed
+    }
+}
+
 /// Which files at the destination count as up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum Compare {

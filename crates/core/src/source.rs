@@ -20,6 +20,19 @@ use crate::slice::{Batch, BatchData};
 /// The operation of errors of [`Source::remove_unchanged`].
 pub const REMOVE: &str = "remove";
 
+/// The cause of an error of a symbolic link that is to be followed and leads to nothing.
+pub const DANGLING: &str = "it is a symbolic link to something that does not exist";
+
+/// The cause of an error of a directory that links lead back to.
+pub const OWN_ANCESTOR: &str = "symbolic links lead back to a folder above it, so copying it would never end";
+
+/// The error of a removal by a source that follows links.
+#[must_use]
+pub fn removes_no_targets() -> Error {
+    let cause = "links are followed, and what they point to is not removed";
+    Error::new(ErrorKind::Unsupported, Side::Source, REMOVE, cause)
+}
+
 /// The error of an entry that is not the one that was copied, and therefore is not removed.
 #[must_use]
 pub fn changed_since_copied() -> Error {
@@ -77,7 +90,7 @@ pub trait Source: Send + Sync {
     /// [`crate::ErrorKind::NotFound`] for a start that does not exist.
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()>;
 
-    /// The current entries at `paths`, without following symbolic links: one result for each path, in order. `Ok(None)`
+    /// The current entries at `paths`, without following symbolic links unless the source was opened so: one result for each path, in order. `Ok(None)`
     /// means that there is no such entry.
     ///
     /// # Errors

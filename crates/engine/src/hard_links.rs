@@ -6,18 +6,25 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
-use haul_core::{Entry, Error, HardLink, RelPath, Result};
+use haul_core::{Entry, Error, HardLink, Links, RelPath, Result};
 use haul_spool::Spool;
 
-/// The names found so far. A file takes 100 to 200 bytes of memory until all of its names were found.
+/// The names found so far. A file takes 100 to 200 bytes of memory until all of its names were found; to the end, if
+/// symbolic links are followed, which may lead to it any number of times.
 #[derive(Default)]
 pub(crate) struct HardLinks {
+    symlinks: Links,
     /// By device and inode: the first name, and the number of names found.
     first: Mutex<HashMap<(u64, u64), (RelPath, u32)>>,
     further: Mutex<Spool<HardLink>>,
 }
 
 impl HardLinks {
+    /// `symlinks`: what the source does with symbolic links.
+    pub(crate) fn new(symlinks: Links) -> Self {
+        Self { symlinks, ..Self::default() }
+    }
+
     /// Returns the entry if it is to be copied. A further name of a known file is kept for the end instead.
     ///
     /// # Errors
@@ -37,7 +44,8 @@ impl HardLinks {
                 Slot::Occupied(slot) if slot.get().0 == entry.path => return Ok(Some(entry)),
                 Slot::Occupied(mut slot) => {
                     slot.get_mut().1 += 1;
-                    if slot.get().1 >= entry.nlink { slot.remove().0 } else { slot.get().0.clone() }
+                    let is_last = slot.get().1 >= entry.nlink && !self.symlinks.are_followed();
+                    if is_last { slot.remove().0 } else { slot.get().0.clone() }
                 }
             }
         };

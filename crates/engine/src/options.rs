@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{BackupNames, Pace, RelPath, Result, ScanOptions, Sink, Source};
+use haul_core::{BackupNames, Links, Pace, RelPath, Result, ScanOptions, Sink, Source};
 
 use crate::changes::MetadataChanges;
 use crate::confirmed::ConfirmedEntries;
@@ -58,6 +58,8 @@ pub enum OnFull {
 pub struct CopyOptions {
     /// Which entries to scan.
     pub scan: ScanOptions,
+    /// What the source was told to do with symbolic links.
+    pub links: Links,
     /// Scan only these paths and the entries below them. The list is read while the run goes on.
     pub files_from: Option<Paths>,
     /// Compare by digest: the source hashes the files that may be unchanged. The sinks must have been opened with

@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
             queue: Queue::default(),
             in_flight: InFlight::default(),
             open: OpenFiles::default(),
-            links: HardLinks::default(),
+            links: HardLinks::new(options.links),
             scan_budget: ScanBudget::default(),
             disk_full: DiskFullGate::new(options.on_full),
             guard: DeleteGuard::new(options.delete, part.view.as_deref()),

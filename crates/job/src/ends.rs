@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use haul_core::location::SshHost;
 use haul_core::{
-    Error, ErrorKind, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
+    Error, ErrorKind, Links, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
 };
 use haul_engine::MetadataChanges;
 use haul_index::Index;
@@ -18,6 +18,7 @@ use haul_ssh::bootstrap;
 use haul_store::{Bill, Detail};
 
 use super::ends_config::EndsConfig;
+use super::errors::usage;
 use super::requests::RequestCounts;
 
 /// Receives messages for the user.
@@ -133,16 +134,20 @@ impl Ends {
     ///
     /// # Errors
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; errors of resolving the path.
-    pub fn source(&mut self, at: &Location, place: &Place) -> Result<Arc<dyn Source>> {
+    pub fn source(&mut self, at: &Location, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
         let ops = Arc::clone(&self.config.ops.source);
         if let Location::Object(object) = at {
+            if links.are_followed() {
+                let cause = "a store only records where links point, so none can be followed";
+                return Err(usage("use --copy-links", cause).on(at.to_string()).with_hint("omit the option"));
+            }
             let client = self.store(object, Side::Source)?;
             return haul_store::open_source(&client, place, Detail::Full, &self.config.pool);
         }
-        if let (Location::Local(_), Some(index)) = (at, &self.index) {
+        if let (Location::Local(_), Some(index), Links::Kept) = (at, &self.index, links) {
             return haul_local::open_indexed_source(place, &self.config.pool, &ops, index);
         }
-        self.read(at, place, &ops)
+        self.read(at, place, links, &ops)
     }
 
     /// Opens a destination as a source, to list what it has.
@@ -155,14 +160,20 @@ impl Ends {
             let client = self.store(object, Side::Destination)?;
             return haul_store::open_source(&client, place, Detail::Names, &self.config.pool);
         }
-        self.read(at, place, &ops)
+        self.read(at, place, Links::Kept, &ops)
     }
 
-    fn read(&mut self, at: &Location, place: &Place, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
+    fn read(
+        &mut self,
+        at: &Location,
+        place: &Place,
+        links: Links,
+        ops: &Arc<Ops>,
+    ) -> Result<Arc<dyn Source>> {
         match self.remote(at)? {
-            None => haul_local::open_source(place, false, &self.config.pool, ops),
-            Some(Remote::Peer(peer)) => peer.open_source(place),
-            Some(Remote::Sftp(sftp)) => sftp.open_source(place),
+            None => haul_local::open_source(place, links, false, &self.config.pool, ops),
+            Some(Remote::Peer(peer)) => peer.open_source(place, links),
+            Some(Remote::Sftp(sftp)) => sftp.open_source(place, links),
         }
     }
 
@@ -184,7 +195,7 @@ impl Ends {
     /// As [`Ends::source`].
     pub(crate) fn sink_of(
         &mut self,
-        (source, from): (&Location, &Place),
+        (source, from, links): (&Location, &Place, Links),
         at: &Location,
         place: &Place,
         options: &SinkOptions,
@@ -202,7 +213,7 @@ impl Ends {
                     new.insert(Broker::introduce(number, &reader, &writer, config, note)?)
                 }
             };
-            return writer.open_sink_of(place, options, pair, from);
+            return writer.open_sink_of(place, options, pair, (from, links));
         }
         if let Location::Object(to) = at {
             let same_bucket = self.copies_within_store && is_same_bucket(source, at);

@@ -8,7 +8,8 @@ use std::thread;
 
 use haul_core::filter::excludes;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Limiter, Location, Place, RelPath, Result, ScanOptions, Side, Source, Totals,
+    EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Side, Source,
+    Totals,
 };
 use haul_engine::Cancel;
 
@@ -52,6 +53,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) destination: &'a Location,
     /// Filters, relative to the transfer.
     pub(crate) scan: &'a ScanOptions,
+    /// What the sources do with symbolic links.
+    pub(crate) links: Links,
     /// Hash the source while the login to the destination lasts.
     pub(crate) prehashes: bool,
     /// The job deletes what the sources lack.
@@ -185,7 +188,7 @@ impl Planner<'_> {
 
     /// Opens a source and finds the type of its root.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
-        let source = self.ends.source(at, &source_place(at))?;
+        let source = self.ends.source(at, &source_place(at), self.links)?;
         let Some(root) = source.root()? else {
             return Err(not_found(at, Side::Source));
         };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Compare, Error, ErrorKind, Location, Pace, Place, Report, Result, ScanOptions, Side, SinkOptions, Source,
+    Compare, Error, ErrorKind, Links, Location, Pace, Place, Report, Result, ScanOptions, Side, SinkOptions,
+    Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -36,6 +37,8 @@ pub struct Request {
     pub destination: Location,
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
     pub scan: ScanOptions,
+    /// What the sources do with symbolic links.
+    pub links: Links,
     /// What the destination does. [`haul_core::SinkOptions::delta`] is the user's wish, which the job adapts.
     pub sink: SinkOptions,
     /// Trust in the source.
@@ -192,6 +195,7 @@ impl Runner<'_> {
             ends: &mut self.ends,
             destination: &self.request.destination,
             scan: &self.request.scan,
+            links: self.request.links,
             prehashes: self.delta.prehashes,
             deletes: self.request.delete.is_some(),
             observer: self.observer,
@@ -287,7 +291,7 @@ impl Runner<'_> {
             // Nothing of haul's checks what arrives there.
             self.sink.verify_disk = true;
         }
-        let source = (&part.at, &source_place(&part.at));
+        let source = (&part.at, &source_place(&part.at), self.request.links);
         let sink = self.ends.sink_of(source, destination, &part.place, &self.sink)?;
         check_ends(&*part.source, &*sink)?;
         let mut has_inodes = |end: &Location| match end {
@@ -322,7 +326,7 @@ impl Runner<'_> {
             });
         }
         let destination = &self.request.destination;
-        let from = (&part.at, &source_place(&part.at));
+        let from = (&part.at, &source_place(&part.at), self.request.links);
         let sink = self.ends.sink_of(from, destination, &part.place, &self.sink)?;
         let preview = if self.indexed {
             let dry_run = SinkOptions { dry_run: true, ..self.sink.clone() };
@@ -342,6 +346,7 @@ impl Runner<'_> {
         };
         let options = CopyOptions {
             scan: part.scan,
+            links: self.request.links,
             files_from: part.paths,
             checksum: self.sink.compare == Compare::Checksum,
             digests: self.request.digests,

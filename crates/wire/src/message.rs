@@ -10,8 +10,9 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
-    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Method, Offer,
-    Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions, SliceData,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Links, Method,
+    Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions,
+    SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +145,8 @@ pub enum Request {
         root: RootId,
         /// Its location.
         place: Place,
+        /// What it does with symbolic links.
+        links: Links,
     },
     /// Opens a sink. Does nothing if the number is open already.
     OpenSink {

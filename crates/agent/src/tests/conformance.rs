@@ -42,7 +42,7 @@ fn remote() -> End {
         let (reader, from) = (Arc::clone(&peer), at.clone());
         Subject {
             world: Box::new(world),
-            source: Box::new(move || reader.open_source(&from).unwrap()),
+            source: Box::new(move || reader.open_source(&from, haul_core::Links::Kept).unwrap()),
             sink: Box::new(move |options| peer.open_sink(&at, options).unwrap()),
         }
     })

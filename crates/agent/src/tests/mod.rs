@@ -52,7 +52,7 @@ fn connect(cables: &Cables, streams: u32) -> Result<Arc<Peer>> {
 }
 
 fn open(peer: &Arc<Peer>) -> (Arc<dyn Source>, Arc<dyn Sink>) {
-    let source = peer.open_source(&place("/x")).unwrap();
+    let source = peer.open_source(&place("/x"), haul_core::Links::Kept).unwrap();
     (source, peer.open_sink(&place("/x"), &SinkOptions::default()).unwrap())
 }
 

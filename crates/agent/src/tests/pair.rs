@@ -90,7 +90,7 @@ fn every_call() {
 fn failures_of_the_remote_end_arrive_as_they_are() {
     let remote = Cables::new();
     let peer = connect(&remote, 1).unwrap();
-    let error = peer.open_source(&place("/missing")).err().unwrap();
+    let error = peer.open_source(&place("/missing"), haul_core::Links::Kept).err().unwrap();
     assert_eq!((error.kind(), error.subject()), (ErrorKind::PermissionDenied, &b"/missing"[..]));
     let (source, _) = open(&peer);
     let broken = ScanOptions { starts: vec![path("broken")], ..ScanOptions::default() };

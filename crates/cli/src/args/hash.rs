@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs, StoreEndArgs};
+use super::{FilterArgs, LinkArgs, LinksArgs, StoreEndArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,9 @@ pub(crate) struct HashArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Symbolic links.
+    #[command(flatten)]
+    pub(crate) links: LinksArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

@@ -23,6 +23,7 @@ pub(crate) struct IndexArgs {
         value_name = "FILE",
         num_args = 0..=1,
         require_equals = true,
+        conflicts_with = "copy_links",
         help_heading = "Filters"
     )]
     pub(crate) index: Option<Option<PathBuf>>,

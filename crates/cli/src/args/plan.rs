@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use haul_plan::Target;
 
-use super::{FilterArgs, LinkArgs, OutputArgs};
+use super::{FilterArgs, LinkArgs, LinksArgs, OutputArgs};
 use crate::values::{MOST_ENTRIES, number, parse_part};
 
 const EXAMPLES: &str = "\
@@ -104,6 +104,9 @@ pub(crate) struct PlanArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Symbolic links.
+    #[command(flatten)]
+    pub(crate) links: LinksArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

@@ -237,6 +237,8 @@ fn bundles_set_each_of_their_options() {
     let transfer = &args.transfer;
     assert!(transfer.archive && transfer.checksum && transfer.verbose && transfer.dry_run);
     assert_eq!(args.ends, ["src/", "dst/"]);
+    assert!(copy(&["-aHL", "a", "b"]).transfer.links.copy_links);
+    assert!(sync(&["--follow-symlinks", "a", "b"]).transfer.links.copy_links);
     assert!(copy(&["-avzP", "a", "b"]).transfer.accepted.progress);
     assert!(copy(&["--info=progress2", "a", "b"]).transfer.accepted.progress);
     assert!(!copy(&["--info=progress0", "-av", "a", "b"]).transfer.accepted.progress);
@@ -322,7 +324,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("--parallel=8", "--streams"),
         ("--transfers", "--streams"),
         ("--s3-session-token", "never from the command line"),
-        ("-avL", "symbolic links"),
+        ("-avk", "symbolic links"),
     ] {
         let text = line(&["copy", word, "a", "b"]);
         assert!(text.contains(advice) && !text.contains('\n'), "{word}: {text}");

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, OlderArgs,
-    OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
+    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, LinksArgs,
+    OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::parse_window;
 
@@ -69,6 +69,9 @@ pub(crate) struct TransferArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Symbolic links.
+    #[command(flatten)]
+    pub(crate) links: LinksArgs,
     /// The index of the source.
     #[command(flatten)]
     pub(crate) index: IndexArgs,

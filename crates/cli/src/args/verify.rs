@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AcceptedArgs, FilterArgs, LinkArgs, OutputArgs, StoreEndArgs};
+use super::{AcceptedArgs, FilterArgs, LinkArgs, LinksArgs, OutputArgs, StoreEndArgs};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -28,7 +28,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) ends: Vec<OsString>,
     /// Compare DST with the digests in FILE, the output of `haul hash` or b3sum; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
-          "from0", "min-size", "max-size", "one-file-system"])]
+          "from0", "min-size", "max-size", "one-file-system", "copy_links"])]
     pub(crate) manifest: Option<OsString>,
     /// Require a signature of the manifest (its name with .sig) by a key in FILE, as `--sign` writes it
     ///
@@ -42,6 +42,9 @@ pub(crate) struct VerifyArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Symbolic links.
+    #[command(flatten)]
+    pub(crate) links: LinksArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

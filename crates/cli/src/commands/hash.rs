@@ -40,7 +40,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let mut ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
-        let source = ends.source(&at, &source_place(&at))?;
+        let source = ends.source(&at, &source_place(&at), args.links.links())?;
         let Some(root) = source.root()? else { return Err(not_found(&at, Side::Source)) };
         let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
         let root_name = root_name(&at, landing).unwrap_or_default();

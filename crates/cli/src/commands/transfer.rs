@@ -102,6 +102,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         sources,
         destination,
         scan,
+        links: args.links.links(),
         sink,
         trust,
         changes,
@@ -119,6 +120,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
 fn refuse_unproved(args: &TransferArgs) -> Result<()> {
     let refused = [
         (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
+        (args.links.copy_links, "--copy-links", "it does not remove what links point to"),
         (args.size_only, "--size-only", "it removes only files whose content was compared"),
         (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
         (!args.older.link_dest.is_empty(), "--link-dest", "it removes only files whose content was compared"),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_core::text::without_errno;
-use haul_core::{EntryKind, Error, ErrorKind, Location, Report, Result, Side, Totals};
+use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
 use haul_engine::{Cancel, Checked, VerifyOptions};
 
 use haul_job::{
@@ -57,7 +57,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
     let report = match (&source, &args.manifest) {
-        (Some(source), _) => verify.with_source(source, VerifyOptions { scan }),
+        (Some(source), _) => verify.with_source(source, args.links.links(), VerifyOptions { scan }),
         (None, Some(manifest)) => verify.with_manifest(manifest, signers),
         (None, None) => Ok(Report::default()),
     };
@@ -77,12 +77,12 @@ struct Verify {
 }
 
 impl Verify {
-    fn with_source(&mut self, at: &Location, mut options: VerifyOptions) -> Result<Report> {
-        let source = self.ends.source(at, &source_place(at))?;
+    fn with_source(&mut self, at: &Location, links: Links, mut options: VerifyOptions) -> Result<Report> {
+        let source = self.ends.source(at, &source_place(at), links)?;
         let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
         let place = destination_place(at, &self.destination, landing);
-        let destination = self.ends.source(&self.destination, &place);
+        let destination = self.ends.source(&self.destination, &place, Links::Kept);
         let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
         let root_name = root_name(at, landing).unwrap_or_default();
         options.scan.rules = options.scan.rules.iter().map(|rule| rule.below(root_name)).collect();
@@ -99,7 +99,7 @@ impl Verify {
             None => open_list(file)?,
         };
         let place = source_place(&self.destination);
-        let destination = self.ends.source(&self.destination, &place)?;
+        let destination = self.ends.source(&self.destination, &place, Links::Kept)?;
         let Some(root) = destination.root()? else {
             return Err(not_found(&self.destination, Side::Destination));
         };

@@ -20,6 +20,7 @@ mod changing;
 mod clients;
 mod cloudtrees;
 mod compression;
+mod copy_links;
 mod crash;
 mod databases;
 mod deeptrees;
@@ -195,6 +196,7 @@ fn main() -> ExitCode {
         messages::cases(),
         selection::cases(),
         changing::cases(),
+        copy_links::cases(),
         clients::cases(),
         reach::cases(),
         databases::cases(),

@@ -62,7 +62,7 @@ fn words_of_other_tools_end_with_2_and_one_line() {
         ("copy", "--link-dest=old", "earlier copy"),
         ("copy", "--delete", "haul sync"),
         ("sync", "--numeric-ids-please", "is not an option"),
-        ("sync", "-L", "symbolic links"),
+        ("sync", "-k", "symbolic links"),
         ("copy", "--trust-sender", "omit it"),
         ("cp", "--flatten", "keeps paths"),
         ("moveto", "-r", "haul mv"),

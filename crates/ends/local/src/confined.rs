@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{
-    BufferPool, Error, ErrorKind, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions, Source,
+    BufferPool, Error, ErrorKind, Links, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions,
+    Source,
 };
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::path::links::{Fence, Follow};
 use crate::path::place::{Above, Base};
 use crate::path::root::Root;
 use crate::sink::open::open_at;
@@ -44,12 +46,20 @@ impl Confined {
         Ok(Self { directory: held, named: directory.to_owned(), real })
     }
 
-    /// Opens a source in the directory.
+    /// Opens a source in the directory. Links in it that are followed may not lead out of it.
     ///
     /// # Errors
     /// `PermissionDenied` if the place is outside, or the error of opening it.
-    pub fn source(&self, place: &Place, pool: &BufferPool, ops: &Arc<Ops>) -> Result<Arc<dyn Source>> {
-        let root = Root::new(self.base(place, false)?, Side::Source, Arc::clone(ops));
+    pub fn source(
+        &self,
+        place: &Place,
+        links: Links,
+        pool: &BufferPool,
+        ops: &Arc<Ops>,
+    ) -> Result<Arc<dyn Source>> {
+        let base = self.base(place, false)?;
+        let follow = if links.are_followed() { self.fence(&base)? } else { Follow::Never };
+        let root = Root::new(base, Side::Source, Arc::clone(ops)).following(follow);
         Ok(Arc::new(LocalSource::new(root, pool.clone(), None)))
     }
 
@@ -68,6 +78,15 @@ impl Confined {
         let base = |place: &Place, make| self.base(place, make);
         let open = |base| Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
         Ok(Arc::new(open_at(place, options, pool, base, open)?))
+    }
+
+    /// Links below a root are followed as far as they stay in the directory.
+    fn fence(&self, base: &Base) -> Result<Follow> {
+        let directory = rustix::io::fcntl_dupfd_cloexec(&self.directory, 0);
+        let directory = directory.map_err(|errno| Error::io(Side::Wire, "open", &errno.into()))?;
+        let above = base.dir.strip_prefix(&self.named).unwrap_or(Path::new(""));
+        let root = above.join(OsStr::from_bytes(&base.name)).into_os_string().into_encoded_bytes();
+        Ok(Follow::Within(Arc::new(Fence::new(directory, root))))
     }
 
     /// The components of a path below the directory, and whether the path names a directory itself.
@@ -195,5 +214,50 @@ mod tests {
         assert!(matches!(base("no/where/", false).unwrap().above, Above::Missing));
         assert!(!folder.join("no").exists());
         assert!(base("yes/there/", true).is_ok() && folder.join("yes/there").is_dir());
+    }
+
+    #[test]
+    fn links_are_followed_inside_only() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("in");
+        fs::create_dir_all(folder.join("sub/tree/deep")).unwrap();
+        fs::create_dir(scratch.path().join("out")).unwrap();
+        fs::write(scratch.path().join("out/f"), "no").unwrap();
+        fs::write(folder.join("f"), "yes").unwrap();
+        let absolute = folder.join("f");
+        for (name, target) in [
+            ("good", "../../f"),
+            ("deep/good", "../../../f"),
+            ("good-dir", "../.."),
+            ("bad", "../../../out/f"),
+            ("bad-dir", "../../../out"),
+            ("bad-home", "../../../in/f"),
+            ("bad-absolute", absolute.to_str().unwrap()),
+            ("bad-proc", "/proc/self/cwd"),
+        ] {
+            symlink(target, folder.join("sub/tree").join(name)).unwrap();
+        }
+        let confined = Confined::open(&folder).unwrap();
+        let pool = BufferPool::new(1 << 26);
+        for (place, name) in [("sub/tree/", PlaceRoot::Exactly), ("sub", PlaceRoot::Inside(b"tree".to_vec()))]
+        {
+            let place = self::place(place, name);
+            let source = confined.source(&place, Links::Followed, &pool, &Arc::default()).unwrap();
+            let digest = |name: &str| {
+                let path = RelPath::new(name.as_bytes()).unwrap();
+                let found = source.lookup(std::slice::from_ref(&path)).unwrap().remove(0);
+                (found.map(|entry| entry.is_some()), source.digest(&[path]).unwrap().remove(0))
+            };
+            for good in ["good", "deep/good", "good-dir/f", "good-dir/sub/tree/deep/good"] {
+                assert_eq!(digest(good), (Ok(true), Ok(haul_core::Digest::of(b"yes"))), "{good}");
+            }
+            for bad in ["bad", "bad-dir/f", "bad-home", "bad-absolute", "good-dir/sub/tree/bad-dir/f"] {
+                let (found, digest) = digest(bad);
+                for error in [found.unwrap_err(), digest.unwrap_err()] {
+                    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{bad}: {error}");
+                }
+            }
+            assert!(digest("bad-proc/x").0.is_err());
+        }
     }
 }

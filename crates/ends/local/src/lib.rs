@@ -29,17 +29,19 @@ mod walk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Ops, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Links, Ops, Place, Result, Side, Sink, SinkOptions, Source};
 
 pub use confined::Confined;
 use haul_index::Index;
 pub use meta::ids::id_of;
 pub use meta::new_mode::umask;
 pub use nice::Nice;
+use path::links::Follow;
 use path::place;
 use path::root::Root;
 
-/// Opens a source, whose operations are limited by `ops`. With `remote`, another machine asks, and a leading `~` is a
+/// Opens a source, whose operations are limited by `ops`. Links above the root are always followed, those at and below
+/// it as `links` says. With `remote`, another machine asks, and a leading `~` is a
 /// home directory.
 ///
 /// # Errors
@@ -47,11 +49,13 @@ use path::root::Root;
 /// it.
 pub fn open_source(
     place: &Place,
+    links: Links,
     remote: bool,
     pool: &BufferPool,
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Source>> {
-    let root = Root::new(place::resolve(place, remote)?, Side::Source, Arc::clone(ops));
+    let follow = if links.are_followed() { Follow::Anywhere } else { Follow::Never };
+    let root = Root::new(place::resolve(place, remote)?, Side::Source, Arc::clone(ops)).following(follow);
     Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
     Source, SourceCaps,
@@ -63,7 +63,8 @@ impl LocalSource {
         match root.at(path).and_then(|at| entry(&self.tree, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
             // If an ancestor is a link or a file, the entry does not exist below the root.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(Errno::LOOP) if !root.follows_links() => Ok(None),
             Err(errno) => Err(root.error("look at", path, errno)),
         }
     }
@@ -71,7 +72,8 @@ impl LocalSource {
 
 impl Source for LocalSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { parts: true, delta: true, prehash: true, local_files: true, removes: true }
+        let removes = !self.tree.root.follows_links();
+        SourceCaps { parts: true, delta: true, prehash: true, local_files: true, removes }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -119,6 +121,9 @@ impl Source for LocalSource {
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        if self.tree.root.follows_links() {
+            return Err(removes_no_targets());
+        }
         check_writable(&self.tree.root)?;
         if self.tree.is_network_fs() {
             return Ok(self.threads.each(entries, |entry| self.removals.remove(&self.tree, entry)));
@@ -180,6 +185,71 @@ mod tests {
         let file = source.local_file(&entry).unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 3);
         assert!(source.caps().parts && source.hung(Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn links_are_followed_alike_by_scans_lookups_reads_and_digests() {
+        use std::os::unix::fs::symlink;
+
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("tree");
+        fs::create_dir_all(dir.join("d")).unwrap();
+        fs::create_dir(scratch.path().join("out")).unwrap();
+        fs::write(scratch.path().join("out/f"), "abc").unwrap();
+        for (name, target) in
+            [("d/up", ".."), ("file", "../out/f"), ("dir", "../out"), ("gone", "no"), ("d/loop", "loop")]
+        {
+            symlink(target, dir.join(name)).unwrap();
+        }
+        let root = Root::new(Base::new(&dir, b"."), Side::Source, Arc::default());
+        let source = LocalSource::new(root.following(crate::path::links::Follow::Anywhere), pool(), None);
+        let found = Mutex::new((Vec::new(), Vec::new()));
+        let visit = |batch: ScanBatch| {
+            let mut found = found.lock();
+            found.0.extend(batch.entries);
+            found.1.extend(batch.errors.into_iter().map(|failure| failure.path));
+            ControlFlow::Continue(())
+        };
+        source.scan(&ScanOptions::default(), &visit).unwrap();
+        let (mut entries, mut errors) = found.into_inner();
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        errors.sort();
+        let names: Vec<_> = entries.iter().map(|entry| entry.path.as_bytes()).collect();
+        assert_eq!(names, [&b""[..], b"d", b"dir", b"dir/f", b"file"]);
+        assert_eq!(errors, ["d/loop", "d/up", "gone"].map(path));
+        let paths: Vec<_> = entries.iter().map(|entry| entry.path.clone()).collect();
+        let looked = source.lookup(&paths).unwrap();
+        // The scan has read the directories.
+        let looked: Vec<_> = looked
+            .into_iter()
+            .zip(&entries)
+            .map(|(one, scanned)| Entry { atime: scanned.atime, ..one.unwrap().unwrap() })
+            .collect();
+        assert_eq!(looked, entries);
+        assert_eq!((looked[3].ino, looked[3].len), (looked[4].ino, 3));
+        for name in ["gone", "d/loop"] {
+            assert!(source.lookup(&[path(name)]).unwrap()[0].is_err(), "{name}");
+        }
+        let digests = source.digest(&["file", "dir/f"].map(path)).unwrap();
+        assert_eq!(digests, [Ok(Digest::of(b"abc")), Ok(Digest::of(b"abc"))]);
+        let file = Arc::new(looked[4].clone());
+        assert_eq!(source.read(&batch(&file, 0)).unwrap().content.bytes(), b"abc");
+        // Another target of the same length and time is another file.
+        fs::write(scratch.path().join("out/g"), "xyz").unwrap();
+        let time = fs::metadata(scratch.path().join("out/f")).unwrap().modified().unwrap();
+        fs::File::options()
+            .write(true)
+            .open(scratch.path().join("out/g"))
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+        for target in ["../out/g", "nowhere"] {
+            fs::remove_file(dir.join("file")).unwrap();
+            symlink(target, dir.join("file")).unwrap();
+            let read = source.read(&batch(&file, 0)).unwrap();
+            assert_eq!(read.slices[0].as_ref().unwrap_err().kind(), ErrorKind::SourceChanged, "{target}");
+        }
+        assert!(!source.caps().removes && source.remove_unchanged(&[]).is_err());
     }
 
     #[test]

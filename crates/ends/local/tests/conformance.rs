@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Ops};
+use haul_core::{BufferPool, Links, Ops};
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
 
 fn local() -> End {
@@ -14,7 +14,9 @@ fn local() -> End {
         let (from, buffers, limit) = (at.clone(), pool.clone(), Arc::clone(&ops));
         Subject {
             world: Box::new(world),
-            source: Box::new(move || haul_local::open_source(&from, false, &buffers, &limit).unwrap()),
+            source: Box::new(move || {
+                haul_local::open_source(&from, Links::Kept, false, &buffers, &limit).unwrap()
+            }),
             sink: Box::new(move |options| haul_local::open_sink(&at, false, options, &pool, &ops).unwrap()),
         }
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::owner_map::OwnerName;
-use haul_core::{Place, Result, Sink, SinkOptions, Source};
+use haul_core::{Links, Place, Result, Sink, SinkOptions, Source};
 use haul_wire::{Request, Response};
 
 use super::peer::{Peer, unexpected_answer};
@@ -17,9 +17,9 @@ impl Peer {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
-        let root = self.open(|root| Request::OpenSource { root, place: place.clone() })?;
-        Ok(Arc::new(PeerSource { root: Root::new(self, root) }))
+    pub fn open_source(self: &Arc<Self>, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
+        let root = self.open(|root| Request::OpenSource { root, place: place.clone(), links })?;
+        Ok(Arc::new(PeerSource { root: Root::new(self, root), links }))
     }
 
     /// Opens a sink at the remote end.
@@ -52,9 +52,9 @@ impl Peer {
         place: &Place,
         options: &SinkOptions,
         broker: &Broker,
-        source: &Place,
+        (source, links): (&Place, Links),
     ) -> Result<Arc<dyn Sink>> {
-        let root = broker.source().open(|root| Request::OpenSource { root, place: source.clone() })?;
+        let root = broker.source().open(|root| Request::OpenSource { root, place: source.clone(), links })?;
         let source = Root::new(broker.source(), root);
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, ScanOptions,
-    Source, SourceCaps, Traffic,
+    Batch, BatchData, Digest, Entry, Error, HungOperation, Links, PageHashes, RelPath, Result, Retry,
+    ScanOptions, Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
@@ -24,11 +24,12 @@ const PARTS_AHEAD: u64 = 8;
 
 pub(super) struct PeerSource {
     pub(super) root: Root,
+    pub(super) links: Links,
 }
 
 impl Source for PeerSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { parts: true, delta: true, removes: true, ..SourceCaps::default() }
+        SourceCaps { parts: true, delta: true, removes: !self.links.are_followed(), ..SourceCaps::default() }
     }
 
     fn ending(&self) {

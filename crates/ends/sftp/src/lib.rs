@@ -21,6 +21,7 @@ mod conn;
 mod greeting;
 mod large;
 mod large_file;
+mod lineage;
 mod listing;
 mod meta;
 mod offer;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haul_core::{Error, ErrorKind, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{Error, ErrorKind, Links, Place, Result, Side, Sink, SinkOptions, Source};
 
 use super::session::Sftp;
 use super::source::SftpSource;
@@ -11,12 +11,12 @@ use super::state::SftpSink;
 use super::tree::Tree;
 
 impl Sftp {
-    /// Opens a source at the server.
+    /// Opens a source at the server, which treats symbolic links as `links` says.
     ///
     /// # Errors
     /// If the path cannot be resolved.
-    pub fn open_source(self: &Arc<Self>, place: &Place) -> Result<Arc<dyn Source>> {
-        let tree = Tree::open(self.clone(), place, Side::Source)?;
+    pub fn open_source(self: &Arc<Self>, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
+        let tree = Tree::open(self.clone(), place, Side::Source, links)?;
         Ok(Arc::new(SftpSource::new(tree)))
     }
 
@@ -38,7 +38,7 @@ impl Sftp {
                 self.pool.name()
             ));
         }
-        let tree = Tree::open(self.clone(), place, Side::Destination)?;
+        let tree = Tree::open(self.clone(), place, Side::Destination, Links::Kept)?;
         Ok(Arc::new(SftpSink::new(tree, options.clone())))
     }
 }

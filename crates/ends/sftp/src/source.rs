@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps};
 
 use super::tree::Tree;
@@ -21,7 +21,7 @@ impl SftpSource {
 
 impl Source for SftpSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { removes: true, ..SourceCaps::default() }
+        SourceCaps { removes: !self.tree.links.are_followed(), ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -46,6 +46,9 @@ impl Source for SftpSource {
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        if self.tree.links.are_followed() {
+            return Err(removes_no_targets());
+        }
         remove::remove_unchanged(&self.tree, entries)
     }
 

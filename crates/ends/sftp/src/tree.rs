@@ -1,15 +1,15 @@
 //! Names below a root at the server.
 //!
 //! A server resolves paths itself and follows links in them. So haul checks directories before it works below them, and
-//! does not treat a link as a directory. The server follows a link that appears between two requests; SFTP cannot
-//! prevent it.
+//! does not treat a link as a directory, unless a source is to follow links. The server follows a link that appears
+//! between two requests; SFTP cannot prevent it.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+use haul_core::{Error, ErrorKind, Links, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::conn::Conn;
 use super::packet::{self, Attrs, Request};
@@ -45,6 +45,8 @@ pub(super) fn file_mode(attrs: &Attrs) -> Option<u32> {
 pub(super) struct Tree {
     pub(super) sftp: Arc<Sftp>,
     pub(super) side: Side,
+    /// What is done with symbolic links below the root.
+    pub(super) links: Links,
     /// The directory that holds the root.
     dir: Vec<u8>,
     /// The root in it; `.` is the directory itself.
@@ -63,7 +65,7 @@ pub(super) struct Looked {
 }
 
 impl Tree {
-    pub(super) fn open(sftp: Arc<Sftp>, place: &Place, side: Side) -> Result<Self> {
+    pub(super) fn open(sftp: Arc<Sftp>, place: &Place, side: Side, links: Links) -> Result<Self> {
         let path = absolute(&sftp.pool, &place.path, side)?;
         let inside = |name: &[u8]| (path.clone(), name.to_vec());
         let (dir, name) = match &place.root {
@@ -72,7 +74,7 @@ impl Tree {
             PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => exactly(&path),
         };
         let known = Mutex::new(Cache::new(KNOWN));
-        Ok(Self { sftp, side, dir, name, based: AtomicBool::new(false), known })
+        Ok(Self { sftp, side, links, dir, name, based: AtomicBool::new(false), known })
     }
 
     pub(super) fn pool(&self) -> &Pool {
@@ -135,7 +137,7 @@ impl Tree {
         });
     }
 
-    /// Gets the attributes of names, without following links below the root.
+    /// Gets the attributes of names themselves. The directories above them are links only if links are followed.
     pub(super) fn look(&self, paths: &[RelPath]) -> Result<Looked> {
         self.pool().on_one(|conn| self.look_on(conn, paths))
     }
@@ -145,7 +147,11 @@ impl Tree {
         let mut lacking = HashMap::new();
         let mut pipeline = Pipeline::new(conn);
         for dir in &above {
-            pipeline.ask(&Request::Lstat { path: &self.remote(dir) });
+            let path = &self.remote(dir)[..];
+            pipeline.ask(&match self.links {
+                Links::Kept => Request::Lstat { path },
+                Links::Followed => Request::Stat { path },
+            });
         }
         // Outermost first, as nothing exists below an entry that is no directory.
         for dir in above {

@@ -4,19 +4,21 @@ use haul_core::sync::Mutex;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use haul_core::source::ScanVisit;
+use haul_core::source::{DANGLING, OWN_ANCESTOR, ScanVisit};
 use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, ScanOptions, Timestamp,
-    filter,
+    Entry, EntryKind, Error, ErrorKind, Failure, Links, RelPath, Result, Retry, ScanBatch, ScanOptions,
+    Timestamp, filter,
 };
 use haul_threads::together;
 
 use super::conn::Conn;
+use super::lineage::Lineage;
 use super::listing::{SIDE_BY_SIDE, list};
 use super::packet::{Attrs, Names, Request};
 use super::pipeline::Pipeline;
-use super::reply::{Fault, lost};
+use super::reply::{Fault, Reply, lost};
 use super::tree::{self, KIND, Tree};
 use haul_core::staging::is_staging_name;
 use haul_ends::frontier::Frontier;
@@ -33,7 +35,20 @@ struct Walk<'a> {
     tree: &'a Tree,
     options: &'a ScanOptions,
     visit: ScanVisit<'a>,
-    folders: Frontier<RelPath>,
+    folders: Frontier<Folder>,
+}
+
+/// A directory that is to be listed.
+struct Folder {
+    path: RelPath,
+    /// Where it is, if links are followed.
+    lineage: Option<Arc<Lineage>>,
+}
+
+/// An entry, and whether it was found through a link.
+struct Found {
+    entry: Entry,
+    followed: bool,
 }
 
 /// Walks below the root of `tree`.
@@ -67,7 +82,13 @@ impl Walk<'_> {
             match found {
                 Ok(Some(entry)) if !start_excluded(self.options, &entry) => {
                     if entry.is_dir() {
-                        self.folders.add([path.clone()]);
+                        match self.lineage_of_start(path)? {
+                            Ok(lineage) => self.folders.add([Folder { path: path.clone(), lineage }]),
+                            Err(error) => {
+                                batch.errors.push(Failure { path: path.clone(), error });
+                                continue;
+                            }
+                        }
                     }
                     batch.entries.push(entry);
                 }
@@ -81,6 +102,60 @@ impl Walk<'_> {
             }
         }
         Ok(batch)
+    }
+
+    /// Where a start is, if links are followed: any directory above it may be a link.
+    fn lineage_of_start(&self, start: &RelPath) -> Result<Result<Option<Arc<Lineage>>>> {
+        if !self.tree.links.are_followed() {
+            return Ok(Ok(None));
+        }
+        let mut dirs = vec![start.clone()];
+        while let Some(parent) = dirs.last().and_then(RelPath::parent) {
+            dirs.push(parent);
+        }
+        let reals = self.tree.pool().on_one(|conn| real_paths(self.tree, conn, &dirs))?;
+        let mut lineage: Option<Arc<Lineage>> = None;
+        for (dir, real) in dirs.iter().zip(reals).rev() {
+            let real = match real {
+                Ok(real) => real,
+                Err(error) => return Ok(Err(error)),
+            };
+            let next = match &lineage {
+                None => Some(Lineage::root(real)),
+                Some(above) if above.real_path(dir) != real => above.follow(dir, real),
+                Some(above) => (!above.is_own_ancestor(dir)).then(|| Arc::clone(above)),
+            };
+            let Some(next) = next else { return Ok(Err(own_ancestor(self.tree, dir))) };
+            lineage = Some(next);
+        }
+        Ok(Ok(lineage))
+    }
+
+    /// Where the directories of `found` are, which lie in one directory at `above`. One result for each directory.
+    fn lineages(
+        &self,
+        conn: &Conn,
+        above: Option<&Arc<Lineage>>,
+        found: &[&Found],
+    ) -> Result<Vec<Result<Option<Arc<Lineage>>>>> {
+        let Some(above) = above else { return Ok(found.iter().map(|_| Ok(None)).collect()) };
+        let linked = found.iter().filter(|found| found.followed).map(|found| found.entry.path.clone());
+        let mut reals = real_paths(self.tree, conn, &linked.collect::<Vec<_>>())?.into_iter();
+        let lineage = |found: &&Found| {
+            let path = &found.entry.path;
+            let own_ancestor = || own_ancestor(self.tree, path);
+            if !found.followed {
+                return if above.is_own_ancestor(path) { Err(own_ancestor()) } else { Ok(Arc::clone(above)) };
+            }
+            let real = reals.next().unwrap_or_else(|| Ok(Vec::new()))?;
+            if real == above.real_path(path) {
+                let cause =
+                    "the server does not tell where the symbolic link leads, so it could lead in a circle";
+                return Err(self.tree.fault(ErrorKind::Unsupported, "follow the link", path, cause));
+            }
+            above.follow(path, real).ok_or_else(own_ancestor)
+        };
+        Ok(found.iter().map(lineage).map(|lineage| lineage.map(Some)).collect())
     }
 
     fn run(&self) {
@@ -105,11 +180,11 @@ impl Walk<'_> {
     }
 
     /// Lists directories. Names that were reported before a connection was lost are not reported again.
-    fn list(&self, dirs: &[RelPath], batch: &mut ScanBatch) -> Result<()> {
+    fn list(&self, dirs: &[Folder], batch: &mut ScanBatch) -> Result<()> {
         let hasher = RandomState::new();
         let reported: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
         let batch = Mutex::new(batch);
-        let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.remote(dir)).collect();
+        let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.remote(&dir.path)).collect();
         let failed = self.tree.pool().on_one(|conn| {
             let mut batch = batch.lock();
             let mut reported = reported.lock();
@@ -137,7 +212,7 @@ impl Walk<'_> {
             })
         })?;
         let batch = batch.into_inner();
-        for (dir, fault) in dirs.iter().zip(failed) {
+        for (dir, fault) in dirs.iter().map(|dir| &dir.path).zip(failed) {
             // A directory may have been removed since it was found.
             if let Some(fault) = fault.filter(|fault| !fault.is_missing() || dir.is_root()) {
                 let error = self.tree.error("list the folder", dir, fault);
@@ -148,7 +223,8 @@ impl Walk<'_> {
     }
 
     /// Takes the names of a part of a listing.
-    fn names(&self, conn: &Conn, parent: &RelPath, names: Names, batch: &mut ScanBatch) -> Result<()> {
+    fn names(&self, conn: &Conn, folder: &Folder, names: Names, batch: &mut ScanBatch) -> Result<()> {
+        let parent = &folder.path;
         let mut found: Vec<(RelPath, Attrs)> = Vec::with_capacity(names.len());
         for (name, attrs) in names {
             if matches!(&name[..], b"." | b"..") {
@@ -169,17 +245,30 @@ impl Walk<'_> {
             }
         }
         let options = self.options;
-        for (path, entry) in complete(self.tree, conn, found)? {
-            match entry {
-                Ok(Some(entry)) => {
-                    if options.is_wrong_size_or_age(&entry)
-                        || filter::excludes(&options.rules, &path, entry.is_dir())
-                    {
+        let completed = complete(self.tree, conn, found)?;
+        let is_left_out = |entry: &Entry| {
+            options.is_wrong_size_or_age(entry)
+                || filter::excludes(&options.rules, &entry.path, entry.is_dir())
+        };
+        let dirs = completed.iter().filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
+        let dirs: Vec<&Found> =
+            dirs.filter(|found| found.entry.is_dir() && !is_left_out(&found.entry)).collect();
+        let mut lineages = self.lineages(conn, folder.lineage.as_ref(), &dirs)?.into_iter();
+        for (path, found) in completed {
+            match found {
+                Ok(Some(Found { entry, .. })) => {
+                    if is_left_out(&entry) {
                         batch.leaves_out(options, &path);
                         continue;
                     }
                     if entry.is_dir() {
-                        self.folders.add([path]);
+                        match lineages.next().unwrap_or(Ok(None)) {
+                            Ok(lineage) => self.folders.add([Folder { path, lineage }]),
+                            Err(error) => {
+                                batch.errors.push(Failure { path, error });
+                                continue;
+                            }
+                        }
                     }
                     batch.entries.push(entry);
                 }
@@ -191,6 +280,24 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+fn own_ancestor(tree: &Tree, path: &RelPath) -> Error {
+    tree.fault(ErrorKind::Io, "follow the link", path, OWN_ANCESTOR)
+}
+
+/// The paths of directories at the server without links: one result for each, in order.
+fn real_paths(tree: &Tree, conn: &Conn, paths: &[RelPath]) -> Result<Vec<Result<Vec<u8>>>> {
+    let mut pipeline = Pipeline::new(conn);
+    paths.iter().for_each(|path| pipeline.ask(&Request::Realpath { path: &tree.remote(path) }));
+    let mut reals = Vec::with_capacity(paths.len());
+    for path in paths {
+        reals.push(match pipeline.next_reply().name() {
+            Err(Fault::Lost(error)) => return Err(error),
+            real => real.map_err(|fault| tree.error("follow the link", path, fault)),
+        });
+    }
+    Ok(reals)
 }
 
 fn start_excluded(options: &ScanOptions, entry: &Entry) -> bool {
@@ -211,7 +318,9 @@ pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Op
         let mut all = Vec::with_capacity(paths.len());
         for (path, found) in paths.iter().zip(looked.found) {
             all.push(match found {
-                Ok(Some(_)) => entries.next().map_or(Ok(None), |(_, entry)| entry),
+                Ok(Some(_)) => entries
+                    .next()
+                    .map_or(Ok(None), |(_, found)| found.map(|found| found.map(|found| found.entry))),
                 Ok(None) => Ok(None),
                 Err(fault) => Err(tree.error("look at", path, fault)),
             });
@@ -225,32 +334,59 @@ fn complete(
     tree: &Tree,
     conn: &Conn,
     found: Vec<(RelPath, Attrs)>,
-) -> Result<Vec<(RelPath, Result<Option<Entry>>)>> {
+) -> Result<Vec<(RelPath, Result<Option<Found>>)>> {
     let lacks = |attrs: &Attrs| attrs.mode.is_none() || attrs.times.is_none() || attrs.size.is_none();
-    let is_link = |attrs: &Attrs| attrs.mode.is_some_and(|mode| mode & KIND == tree::LINK);
     let mut pipeline = Pipeline::new(conn);
     for (path, attrs) in &found {
+        let path = &tree.remote(path)[..];
         if lacks(attrs) {
-            pipeline.ask(&Request::Lstat { path: &tree.remote(path) });
+            pipeline.ask(&Request::Lstat { path });
         }
         // An entry without attributes may be a link, so ask for its target too.
         if lacks(attrs) || is_link(attrs) {
-            pipeline.ask(&Request::Readlink { path: &tree.remote(path) });
+            pipeline.ask(&match tree.links {
+                Links::Kept => Request::Readlink { path },
+                Links::Followed => Request::Stat { path },
+            });
         }
     }
     let mut entries = Vec::with_capacity(found.len());
     for (path, attrs) in found {
         let looked = if lacks(&attrs) { pipeline.next_reply().attrs() } else { Ok(attrs) };
-        let target = (lacks(&attrs) || is_link(&attrs)).then(|| pipeline.next_reply().name());
-        let entry = match (looked, target) {
-            (Err(Fault::Lost(error)), _) | (_, Some(Err(Fault::Lost(error)))) => return Err(error),
-            (Err(fault), _) if fault.is_missing() => Ok(None),
-            (Err(fault), _) => Err(tree.error("look at", &path, fault)),
-            (Ok(attrs), target) => entry(tree, &path, &attrs, target),
+        let reply = (lacks(&attrs) || is_link(&attrs)).then(|| pipeline.next_reply());
+        let (mut target, mut led_to) = (None, None);
+        match tree.links {
+            Links::Kept => target = reply.map(Reply::name),
+            Links::Followed => led_to = reply.map(Reply::attrs),
+        }
+        let entry = match (looked, target, led_to) {
+            (Err(Fault::Lost(error)), ..)
+            | (_, Some(Err(Fault::Lost(error))), _)
+            | (.., Some(Err(Fault::Lost(error)))) => return Err(error),
+            (Err(fault), ..) if fault.is_missing() => Ok(None),
+            (Err(fault), ..) => Err(tree.error("look at", &path, fault)),
+            (Ok(attrs), _, Some(led_to)) if is_link(&attrs) => follow(tree, &path, led_to),
+            (Ok(attrs), target, _) => entry(tree, &path, &attrs, target)
+                .map(|entry| entry.map(|entry| Found { entry, followed: false })),
         };
         entries.push((path, entry));
     }
     Ok(entries)
+}
+
+fn is_link(attrs: &Attrs) -> bool {
+    attrs.mode.is_some_and(|mode| mode & KIND == tree::LINK)
+}
+
+/// The entry that a link leads to.
+fn follow(tree: &Tree, path: &RelPath, led_to: Result<Attrs, Fault>) -> Result<Option<Found>> {
+    match led_to {
+        Err(fault) if fault.is_missing() => Err(tree.fault(ErrorKind::NotFound, "look at", path, DANGLING)),
+        Err(fault) => Err(tree.error("follow the link", path, fault)),
+        Ok(attrs) => {
+            entry(tree, path, &attrs, None).map(|entry| entry.map(|entry| Found { entry, followed: true }))
+        }
+    }
 }
 
 fn entry(

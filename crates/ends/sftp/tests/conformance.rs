@@ -47,7 +47,7 @@ fn sftp() -> End {
         let (reader, from) = (Arc::clone(&session), at.clone());
         Subject {
             world: Box::new(world),
-            source: Box::new(move || reader.open_source(&from).unwrap()),
+            source: Box::new(move || reader.open_source(&from, haul_core::Links::Kept).unwrap()),
             sink: Box::new(move |options| session.open_sink(&at, options).unwrap()),
         }
     })

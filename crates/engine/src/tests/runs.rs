@@ -121,6 +121,7 @@ pub(super) fn counted(totals: &Totals) -> u64 {
 pub(super) fn options() -> CopyOptions {
     CopyOptions {
         scan: ScanOptions::default(),
+        links: haul_core::Links::Kept,
         files_from: None,
         checksum: false,
         digests: false,

@@ -13,7 +13,7 @@ use haul_core::probe::{
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
-    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, MetaNote, Method, Offer,
+    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, Links, MetaNote, Method, Offer,
     Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry,
     ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
@@ -131,7 +131,8 @@ pub(super) fn requests() -> Vec<Request> {
     let sample = Sample { path: path("a/b"), offset: 4096, len: 300, small: true };
     vec![
         Request::Nothing,
-        Request::OpenSource { root: 1, place: place.clone() },
+        Request::OpenSource { root: 1, place: place.clone(), links: Links::Kept },
+        Request::OpenSource { root: 9, place: place.clone(), links: Links::Followed },
         Request::OpenSink {
             root: 2,
             place: place.clone(),

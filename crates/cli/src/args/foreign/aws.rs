@@ -35,6 +35,7 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word(&["--exact-timestamps", "--no-guess-mime-type"], &[Aws], TREES, Default),
     word(&["--checksum-mode"], &[Aws], &["copy", "sync", "get"], DefaultValue(&["ENABLED"])),
+    word(&["--follow-symlinks"], &[Aws], READS, Same("--copy-links")),
     word(&["--no-overwrite"], &[Aws], TREES, Same("--ignore-existing")),
     word(&["--no-clobber"], &[S5cmd], TREES, Same("--ignore-existing")),
     word(&["--if-size-differ"], &[S5cmd], TREES, Same("--size-only")),

@@ -93,6 +93,7 @@ pub(super) const BEHIND: &[Behind] = &[
     behind("-s", Shape::Size, &[Mscp, Fpsync], COMPARES, SIZES),
     behind("-S", Shape::Size, &[Mscp], COMPARES, SIZES),
     behind("-b", Shape::Size, &[Mscp], TREES, "haul adapts its buffers itself: omit it"),
+    behind("-L", Shape::Size, &[Mscp], TREES, "use --bwlimit RATE, as in --bwlimit 8Mbit"),
     behind("-I", Shape::Number, &[Mscp], TREES, "haul paces its logins itself: omit it"),
     behind("-o", Shape::Assignment, &[Scp, Mscp], COMPARES, OTHER_SHELL),
     behind(

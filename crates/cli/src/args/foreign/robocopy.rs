@@ -58,7 +58,7 @@ pub(super) const WORDS: &[Word] = &[
         &["/XJ", "/XJD", "/XJF", "/SL", "/SJ"],
         TOOL,
         TREES,
-        Hint("haul always copies links as links: omit it"),
+        Hint("haul copies links as links: omit it (-L copies what they point to, as robocopy without /SL)"),
     ),
     word(
         &["/FFT", "/DST"],

@@ -11,7 +11,7 @@ const FOUND: &str =
 const NO_SETTING: &str = "haul has no such setting, because it does not use rsync's protocol: omit it";
 const JSON: &str = "use --json for machine-readable output";
 const LINKS: &str =
-    "haul copies symbolic links as links; it can neither follow nor skip them all (give the target as SRC)";
+    "haul copies symbolic links as links, or with -L as what they point to; it has nothing in between";
 const SAME: &str = "haul skips files of the same size and time; -c compares their content";
 const TEMPORARY: &str =
     "haul writes a temporary file in the same directory and renames each file when it is complete: omit it";
@@ -106,10 +106,13 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word(&["--out-format", "--log-format", "--log-file-format"], &[Rsync], REPORTS, Hint(JSON)),
     word(&["--debug"], &[Rsync, Aws, Mc], REPORTS, Hint(JSON)),
-    word(&["--copy-links"], &[Rsync, Rclone], READS, Hint(LINKS)),
     word(&["--copy-unsafe-links", "-k", "--copy-dirlinks", "--munge-links"], &[Rsync], READS, Hint(LINKS)),
-    word(&["--follow-symlinks"], &[Aws], READS, Hint(LINKS)),
-    word(&["--no-follow-symlinks"], &[Aws, S5cmd], READS, Hint(LINKS)),
+    word(
+        &["--no-follow-symlinks"],
+        &[Aws, S5cmd],
+        READS,
+        Hint("haul follows no symbolic links without -L; it copies them as links: omit it"),
+    ),
     word(
         &["-K", "--keep-dirlinks"],
         &[Rsync],

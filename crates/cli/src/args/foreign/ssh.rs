@@ -42,20 +42,6 @@ pub(super) const WORDS: &[Word] = &[
         ),
     ),
     word(
-        &["-L"],
-        &[Rsync, Mscp],
-        TREES,
-        Hint(
-            "haul copies symbolic links as links; it cannot follow them (for the limit of mscp, use --bwlimit RATE)",
-        ),
-    ),
-    word(
-        &["-L"],
-        &[Rsync],
-        &["verify", "hash"],
-        Hint("haul reads symbolic links as links; it cannot follow them"),
-    ),
-    word(
         &["-m"],
         &[Rsync, Mscp],
         TREES,
@@ -94,14 +80,6 @@ pub(super) const WORDS: &[Word] = &[
     word(&["-s"], &[Fpsync], &["plan"], Hint("use --part-size SIZE")),
     word(&["-n"], &[Fpsync], &["plan"], Hint("use --parts N")),
     word(&["-y"], &[Fpsync], &["plan"], Hint("use --include PATTERN and --exclude PATTERN")),
-    word(
-        &["-L"],
-        &[Fpsync],
-        &["plan"],
-        Hint(
-            "haul has no live lists: it writes all lists with --lists PREFIX, or copies while it scans with `haul copy SRC DST`",
-        ),
-    ),
     word(
         &["-E", "-D", "-Z"],
         &[Fpsync],

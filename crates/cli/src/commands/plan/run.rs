@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use haul_core::{Error, ErrorKind, Location, Report, Result, ScanOptions, Side, Totals};
+use haul_core::{Error, ErrorKind, Links, Location, Report, Result, ScanOptions, Side, Totals};
 use haul_engine::Cancel;
 use haul_job::{Ends, Landing, Observer, not_found, root_name, source_place};
 use haul_plan::{Collector, Plan, Request, Split};
@@ -50,7 +50,9 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
     let noted = Arc::clone(&console);
     let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let begun = Instant::now();
-    let looked = Looker { at, scan, request, console: &console, cancel: &cancel, begun }.look(ends, lists);
+    let looked =
+        Looker { at, scan, links: args.links.links(), request, console: &console, cancel: &cancel, begun }
+            .look(ends, lists);
     let mut totals = Totals::default();
     let mut report = Report::default();
     let mut unfit = false;
@@ -105,6 +107,7 @@ fn counts(plan: &Plan) -> Counts {
 struct Looker<'a> {
     at: Location,
     scan: ScanOptions,
+    links: Links,
     request: Request,
     console: &'a Arc<Console>,
     cancel: &'a Cancel,
@@ -128,7 +131,7 @@ struct State {
 
 impl Looker<'_> {
     fn look(mut self, mut ends: Ends, lists: Lists) -> Result<Looked> {
-        let source = ends.source(&self.at, &source_place(&self.at))?;
+        let source = ends.source(&self.at, &source_place(&self.at), self.links)?;
         let Some(root) = source.root()? else { return Err(not_found(&self.at, Side::Source)) };
         if self.request.split.is_some() && !root.is_dir() {
             return Err(usage("split into parts", "it is not a directory").on(self.at.to_string()));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_core::probe::{Facts, ProbeResult, ProbeTask};
-use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result};
+use haul_core::{Error, ErrorKind, Links, Location, Place, PlaceRoot, Result};
 use haul_job::source_place;
 use haul_probe::doctor::{Finding, Level, LinkFacts, Role, examine_end, examine_link, examine_space};
 use haul_probe::survey::Counts;
@@ -81,7 +81,7 @@ impl Probe {
             let mut findings = judge(&nothing);
             if findings.iter().any(|finding| finding.level == Level::Bad) {
                 // Part of the tree may already be at the destination.
-                let there = self.ends.source(destination, &place)?;
+                let there = self.ends.source(destination, &place, Links::Kept)?;
                 findings = judge(&self.count(&*there)?.counts);
             }
             found.add("destination", findings);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{EntryKind, Error, ErrorKind, Location, Place, Result, ScanOptions, Side, Source};
+use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Place, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
 use haul_job::{Ends, Landing, destination_place, not_found, root_name, source_place};
 use haul_probe::survey::{Counts, Survey};
@@ -75,7 +75,7 @@ impl Probe {
         source: &Location,
         destination: &Location,
     ) -> Result<(Arc<dyn Source>, Place)> {
-        let opened = self.ends.source(source, &source_place(source))?;
+        let opened = self.ends.source(source, &source_place(source), Links::Kept)?;
         let Some(root) = opened.root()? else { return Err(not_found(source, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
         let name = root_name(source, landing).unwrap_or_default();

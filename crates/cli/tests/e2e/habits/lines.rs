@@ -22,7 +22,7 @@ pub(super) const RSYNC: [Line; 28] = [
     ("copy -a --ignore-non-existing src/ dst/", ""),
     ("copy -a --exclude '*.tmp' --exclude=sub src/ dst/", ""),
     ("copy -av --delete src/ dst/", "`haul sync` does"),
-    ("copy -avL src/ dst/", "symbolic links as links"),
+    ("copy -avL src/ dst/", COPIED),
     ("copy -a --link-dest=../old src/ dst/", "earlier copy"),
     ("copy -a --backup --suffix=.old src/ dst/", "no backups"),
     ("copy -a --remove-source-files src/ dst/", ""),
@@ -128,7 +128,7 @@ pub(super) const FPSYNC: [Line; 20] = [
     ("plan -n 4 src/", "--parts N"),
     ("plan -s 100M src/", "--part-size SIZE"),
     ("plan -b src/", "use -x"),
-    ("plan -L src/", "--lists PREFIX"),
+    ("plan -L src/", ""),
 ];
 
 pub(super) const AWS: [Line; 22] = [
@@ -149,7 +149,7 @@ pub(super) const AWS: [Line; 22] = [
     ("cp --acl public-read --recursive src/ dst/", "rights and the keys of the bucket"),
     ("cp --metadata a=b --recursive src/ dst/", "haul put --metadata"),
     ("cp --content-type text/plain --recursive src/ dst/", "haul put --header"),
-    ("sync --follow-symlinks src/ dst/", "symbolic links as links"),
+    ("sync --follow-symlinks src/ dst/", ""),
     ("mv --recursive src/ dst/", ""),
     ("s3 cp --recursive src/ dst/", "not its name"),
     ("ls --summarize --recursive s3://bucket/", "haul ls --json URL"),
@@ -172,7 +172,7 @@ pub(super) const S5CMD: [Line; 20] = [
     ("cp --if-source-newer src/ dst/", "use -u"),
     ("cp --flatten src/ dst/", "keeps paths"),
     ("sync --exit-on-error src/ dst/", "exits with 1"),
-    ("cp --no-follow-symlinks src/ dst/", "symbolic links as links"),
+    ("cp --no-follow-symlinks src/ dst/", "without -L"),
     ("du src/", "haul plan SRC"),
     ("run commands.txt", "a shell or xargs"),
     ("ls --etag s3://bucket/", "--json has the ETag"),

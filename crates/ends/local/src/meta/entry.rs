@@ -15,23 +15,32 @@ use crate::path::stat::{self, ctime, kind, mode, mtime, path_of, statx, statx_no
 use crate::path::xattrs::XattrsOf;
 use crate::tree::local_tree::LocalTree;
 
-/// The entry at `path`, found at `at`; a symbolic link is not followed.
+/// The entry at `path`, found at `at`. A symbolic link is followed if the root follows links.
 pub(crate) fn entry(
     tree: &LocalTree,
     at: &At,
     path: RelPath,
     names: Option<&Names>,
 ) -> rustix::io::Result<Entry> {
-    Ok(entry_and_stamp(tree, at, path, names)?.0)
+    Ok(find(tree, at, path, names)?.entry)
 }
 
-/// The same with the stamp by which a later run knows whether a directory still holds the same names.
-pub(crate) fn entry_and_stamp(
+/// What a name stands for.
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    /// By it a later run knows whether a directory still holds the same names.
+    pub(crate) stamp: Stamp,
+    /// It was found through a symbolic link.
+    pub(crate) followed: bool,
+}
+
+/// The same with more than the entry.
+pub(crate) fn find(
     tree: &LocalTree,
     at: &At,
     path: RelPath,
     names: Option<&Names>,
-) -> rustix::io::Result<(Entry, Stamp)> {
+) -> rustix::io::Result<Found> {
     // Each lookup of a name is a request to a file server: one open handle serves all questions.
     let held = if tree.is_network_fs() && tree.xattr_support.is_likely() && at.name != b"." {
         Some(at.open(OFlags::PATH, Mode::empty())?)
@@ -45,28 +54,51 @@ pub(crate) fn entry_and_stamp(
         }
         None => statx(at)?,
     };
-    let kind = match kind(&stat) {
-        FileType::RegularFile => EntryKind::File,
-        FileType::Directory => EntryKind::Dir,
-        FileType::Symlink => EntryKind::Symlink({
-            tree.root.ops.one();
-            rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes()
-        }),
-        FileType::Fifo => EntryKind::Fifo,
-        FileType::Socket => EntryKind::Socket,
-        FileType::CharacterDevice => EntryKind::CharDevice(device_number(&stat)),
-        FileType::BlockDevice => EntryKind::BlockDevice(device_number(&stat)),
-        FileType::Unknown => return Err(Errno::NOTSUP),
-    };
+    if kind(&stat) == FileType::Symlink && tree.root.follows_links() {
+        return find_target(tree, at, path, names);
+    }
+    let kind = kind_of(&stat, || {
+        tree.root.ops.one();
+        Ok(rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes())
+    })?;
     let xattrs = match &held {
         Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
             tree.xattrs(&XattrsOf::Target(path_of(held).as_bytes()), &stat)?
         }
         _ => tree.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
     };
-    let entry = fill(&stat, path, kind, xattrs, names);
-    let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime: ctime(&stat) };
-    Ok((entry, stamp))
+    Ok(found(&stat, fill(&stat, path, kind, xattrs, names), false))
+}
+
+/// What a symbolic link leads to. One open handle serves all questions: the link may change in between.
+fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Found> {
+    let held = tree.root.follow(at, &path, OFlags::PATH)?;
+    tree.root.ops.one();
+    let stat = statx_now(&held)?;
+    let kind = kind_of(&stat, || Err(Errno::LOOP))?;
+    let xattrs = tree.xattrs(&XattrsOf::Target(path_of(&held).as_bytes()), &stat)?;
+    Ok(found(&stat, fill(&stat, path, kind, xattrs, names), true))
+}
+
+fn found(stat: &Statx, entry: Entry, followed: bool) -> Found {
+    let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime: ctime(stat) };
+    Found { entry, stamp, followed }
+}
+
+fn kind_of(
+    stat: &Statx,
+    target: impl FnOnce() -> rustix::io::Result<Vec<u8>>,
+) -> rustix::io::Result<EntryKind> {
+    Ok(match kind(stat) {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Dir,
+        FileType::Symlink => EntryKind::Symlink(target()?),
+        FileType::Fifo => EntryKind::Fifo,
+        FileType::Socket => EntryKind::Socket,
+        FileType::CharacterDevice => EntryKind::CharDevice(device_number(stat)),
+        FileType::BlockDevice => EntryKind::BlockDevice(device_number(stat)),
+        FileType::Unknown => return Err(Errno::NOTSUP),
+    })
 }
 
 /// The device that a device file stands for.

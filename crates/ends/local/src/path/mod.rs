@@ -4,6 +4,7 @@ pub(crate) mod ancestors;
 pub(crate) mod at;
 pub(crate) mod descriptors;
 mod held_dirs;
+pub(crate) mod links;
 pub(crate) mod place;
 pub(crate) mod root;
 pub(crate) mod stat;

@@ -2,7 +2,7 @@
 //!
 //! A path is resolved component by component from a held directory, without following symbolic links. So neither a link
 //! in the tree nor one swapped in during the run leads outside of the root. The path above the root was given by the
-//! user, and links in it are followed.
+//! user, and links in it are followed. Below it links are followed only in a source, if the user asks for it.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashSet;
@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haul_core::source::DANGLING as NO_TARGET;
 use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use super::ancestors::Ancestor;
 use super::at::{At, Dir, IN_ITSELF, REPLACED};
 use super::descriptors;
 use super::held_dirs::HeldDirs;
+use super::links::{DANGLING, Follow, LEAVES};
 use super::place::{Above, Base};
 
 /// Directory handles that are kept open.
@@ -44,6 +46,7 @@ pub(crate) struct Root {
     base: Base,
     /// Nothing that exists may be replaced or removed.
     keeps: bool,
+    follow: Follow,
     side: Side,
     /// The directory that holds the root. It is opened when first needed, because it may have to be made.
     held: Mutex<Option<Arc<Dir>>>,
@@ -62,6 +65,7 @@ impl Root {
             ops,
             base,
             keeps: false,
+            follow: Follow::Never,
             side,
             held: Mutex::new(None),
             dirs: Mutex::new(HeldDirs::new(descriptors::share(8).min(CACHED_DIRS))),
@@ -75,6 +79,32 @@ impl Root {
     /// The same root; with `keeps`, nothing that exists is replaced or removed.
     pub(crate) fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
+    }
+
+    /// The same root, of a source, with this treatment of symbolic links.
+    pub(crate) fn following(self, follow: Follow) -> Self {
+        Self { follow, ..self }
+    }
+
+    /// Whether symbolic links below the root are followed.
+    pub(crate) fn follows_links(&self) -> bool {
+        !self.follow.is_never()
+    }
+
+    /// Opens the entry at `path`, which is `at`; a symbolic link only if this root follows links.
+    pub(crate) fn open(&self, at: &At, path: &RelPath, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        match at.open(flags, Mode::empty()) {
+            Err(Errno::LOOP | Errno::NOTDIR) if self.follows_links() => self.follow(at, path, flags),
+            other => other,
+        }
+    }
+
+    /// Opens what the symbolic link at `path`, which is `at`, leads to.
+    ///
+    /// # Errors
+    /// `DANGLING` and `LEAVES`; `LOOP` if links lead to each other.
+    pub(crate) fn follow(&self, at: &At, path: &RelPath, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        self.follow.open(at, path.as_bytes(), flags)
     }
 
     /// Calls `on_open` with each directory that is opened from now on.
@@ -147,6 +177,16 @@ impl Root {
                 .with_hint("give --backup-dir relative to the destination, or a folder outside of it");
         }
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
+        if self.follows_links() {
+            return match errno {
+                DANGLING => self.fault(ErrorKind::NotFound, operation, path, NO_TARGET),
+                LEAVES => {
+                    let cause = "the symbolic link leads out of the folder that this login is confined to";
+                    self.fault(ErrorKind::PermissionDenied, operation, path, cause)
+                }
+                _ => error,
+            };
+        }
         if errno == Errno::XDEV {
             return error.with_hint("give a --backup-dir on the file system of the entry");
         }
@@ -265,6 +305,9 @@ impl Root {
                 }
                 let fresh = make_dir(at)?;
                 (open()?, fresh)
+            }
+            Err(Errno::LOOP | Errno::NOTDIR) if self.follows_links() => {
+                (self.follow.open(at, &path[..step.end], OPEN_DIR)?, false)
             }
             other => (other?, made),
         };

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use haul_core::{Entry, Error, ErrorKind, Extent, Ops, RelPath, Result};
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use crate::path::links::DANGLING;
 use crate::path::root::Root;
 
 /// Bytes that are read and hashed at a time: they are still in the CPU cache when they are hashed.
@@ -18,15 +19,16 @@ const WITHOUT_LENGTH: [u32; 6] = [0x9fa0, 0x6265_6572, 0x0027_e0eb, 0x6367_7270,
 /// Opens a file that was regular at the scan, without changing its access time if that is allowed.
 pub(crate) fn open(root: &Root, path: &RelPath) -> Result<File> {
     let failed = |errno| match errno {
-        // The file of the scan is a symbolic link now.
+        // The file of the scan is a symbolic link now, or the link to it leads to nothing.
         Errno::LOOP => changed(root, path),
+        DANGLING if root.follows_links() => changed(root, path),
         errno => root.error("open", path, errno),
     };
     let at = root.at(path).map_err(failed)?;
     // Without NONBLOCK, a pipe in place of the file would hang the open.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let opened = match at.open(flags | OFlags::NOATIME, Mode::empty()) {
-        Err(Errno::PERM) => at.open(flags, Mode::empty()),
+    let opened = match root.open(&at, path, flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => root.open(&at, path, flags),
         other => other,
     };
     // Anything but a file has another inode than the entry, or cannot be read at an offset.

@@ -90,7 +90,14 @@ mod tests {
 
     fn source(path: &Path) -> Arc<dyn Source> {
         let place = Place { path: path.as_os_str().as_bytes().to_vec(), root: PlaceRoot::Exactly };
-        open_source(&place, false, &BufferPool::new(1 << 26), &Arc::new(Ops::default())).unwrap()
+        open_source(
+            &place,
+            haul_core::Links::Kept,
+            false,
+            &BufferPool::new(1 << 26),
+            &Arc::new(Ops::default()),
+        )
+        .unwrap()
     }
 
     /// Reads a slice for a destination that has it with another page 3.

@@ -108,7 +108,7 @@ fn a_large_file_may_arrive_in_parts_in_any_order_and_twice() {
         root: PlaceRoot::Exactly,
     };
     let (pool, ops) = (BufferPool::new(1 << 26), Arc::default());
-    let source = crate::open_source(&place(&from), false, &pool, &ops).unwrap();
+    let source = crate::open_source(&place(&from), haul_core::Links::Kept, false, &pool, &ops).unwrap();
     let sink = crate::open_sink(&place(&to), false, &SinkOptions::default(), &pool, &ops).unwrap();
     let entry = Arc::new(source.root().unwrap().unwrap());
     sink.offer(&[Offer { entry: entry.clone(), digest: None }]).unwrap().remove(0).unwrap();

@@ -7,7 +7,7 @@ use haul_core::source::ScanVisit;
 use haul_core::staging::is_staging_name;
 use haul_core::{RelPath, Result, ScanBatch, ScanOptions};
 use haul_index::Index;
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::{OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::names::{BATCH, Walk};
@@ -114,10 +114,10 @@ impl<'a> Walk<'a> {
         }
         let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.tree.doing("list the folder", path);
-        let opened = self.at(folder)?.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let opened = self.tree.root.open(&self.at(folder)?, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let dir = Arc::new(Dir::new(opened, false, &self.tree.root.ops));
         let mut names = 0;
-        let mut part = Part::new(path, dir.clone(), NAMES, record);
+        let mut part = Part::new(path, dir.clone(), NAMES, record).descending(folder.lineage.clone());
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = {
             if listing.is_buffer_empty() {

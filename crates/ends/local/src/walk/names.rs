@@ -2,17 +2,20 @@
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_core::source::ScanVisit;
+use haul_core::source::{OWN_ANCESTOR, ScanVisit};
 use haul_core::{Entry, ErrorKind, Failure, RelPath, ScanBatch, ScanOptions, filter};
 use haul_index::Index;
 use rustix::io::Errno;
 
+use super::lineage::Lineage;
 use super::stack::{Folder, Part, Stack, Step};
-use crate::meta::entry::{Names, entry_and_stamp};
+use crate::meta::entry::{Found, Names, find};
 use crate::path::at::At;
 use crate::path::descriptors;
+use crate::path::stat;
 use crate::tree::local_tree::LocalTree;
 use haul_ends::thread_pool::ThreadPool;
 
@@ -65,12 +68,15 @@ impl<'a> Walk<'a> {
     /// Adds a start of the walk, and hands over its entry.
     pub(super) fn start(&mut self, start: &RelPath, batch: &mut ScanBatch) {
         let found = self.tree.root.at(start).and_then(|at| {
-            let found = entry_and_stamp(self.tree, &at, start.clone(), self.names.as_ref())?;
+            let found = find(self.tree, &at, start.clone(), self.names.as_ref())?;
             Ok((at, found))
         });
         match found {
             Err(errno) => batch.errors.push(self.failure("look at", start, errno)),
-            Ok((at, (entry, stamp))) => {
+            Ok((at, found)) => {
+                let above = if found.entry.is_dir() { self.above(start) } else { None };
+                let lineage = self.lineage(above.as_ref(), &found);
+                let Found { entry, stamp, .. } = found;
                 if self.dev.is_none() && self.options.one_file_system {
                     self.dev = Some(entry.dev);
                 }
@@ -79,12 +85,46 @@ impl<'a> Walk<'a> {
                     return;
                 }
                 if entry.is_dir() {
+                    let Some(lineage) = lineage else {
+                        batch.errors.push(self.own_ancestor(start));
+                        return;
+                    };
                     let most = self.most_held;
-                    self.lock().put(start.clone(), at, stamp, most);
+                    self.lock().put(start.clone(), at, stamp, lineage, most);
                 }
                 batch.entries.push(entry);
             }
         }
+    }
+
+    /// The directories above a start, if links are followed.
+    fn above(&self, start: &RelPath) -> Option<Arc<Lineage>> {
+        let mut above = None;
+        let ends = start.as_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let is_below = self.tree.root.follows_links() && !start.is_root();
+        for end in std::iter::once(0).chain(ends).filter(|_| is_below) {
+            let dir = start.ancestor(end).and_then(|dir| self.tree.root.dir(&dir, false).ok());
+            if let Some(now) = dir.and_then(|dir| stat::statx_held(&*dir).ok()) {
+                // Any of them may be a link.
+                above = Lineage::below(above.as_ref(), stat::inode(&now), true).or(above);
+            }
+        }
+        above
+    }
+
+    /// The lineage of a directory below `above`, which is `None` if links are not followed. No lineage at all if it is
+    /// one of those above.
+    #[expect(clippy::option_option, reason = "the two mean different things")]
+    fn lineage(&self, above: Option<&Arc<Lineage>>, found: &Found) -> Option<Option<Arc<Lineage>>> {
+        if !self.tree.root.follows_links() {
+            return Some(None);
+        }
+        Lineage::below(above, (found.entry.dev, found.entry.ino), found.followed).map(Some)
+    }
+
+    fn own_ancestor(&self, path: &RelPath) -> Failure {
+        let error = self.tree.root.fault(ErrorKind::Io, "follow the link", path, OWN_ANCESTOR);
+        Failure { path: path.clone(), error }
     }
 
     pub(super) fn failure(&self, operation: &str, path: &RelPath, errno: Errno) -> Failure {
@@ -170,23 +210,34 @@ impl<'a> Walk<'a> {
         };
         let at = At { dir: part.dir.clone(), name: name.to_vec() };
         let _doing = self.tree.doing("look at", &path);
-        let (entry, stamp) = match entry_and_stamp(self.tree, &at, path.clone(), self.names.as_ref()) {
+        let found = match find(self.tree, &at, path.clone(), self.names.as_ref()) {
             Ok(found) => found,
             Err(Errno::NOENT) => return,
+            // As with rsync, a link that cannot be followed may be excluded.
+            Err(_)
+                if self.tree.root.follows_links() && filter::excludes(&self.options.rules, &path, false) =>
+            {
+                batch.leaves_out(self.options, &path);
+                return;
+            }
             Err(errno) => {
                 batch.errors.push(self.failure("look at", &path, errno));
                 return;
             }
         };
-        part.record.iter().for_each(|record| record.saw(&entry));
-        if self.excludes(&entry, batch) {
+        part.record.iter().for_each(|record| record.saw(&found.entry));
+        if self.excludes(&found.entry, batch) {
             return;
         }
-        if entry.is_dir() && self.dev.is_none_or(|dev| dev == entry.dev) {
-            self.lock().put(path, at, stamp, self.most_held);
+        if found.entry.is_dir() && self.dev.is_none_or(|dev| dev == found.entry.dev) {
+            let Some(lineage) = self.lineage(part.lineage.as_ref(), &found) else {
+                batch.errors.push(self.own_ancestor(&path));
+                return;
+            };
+            self.lock().put(path, at, found.stamp, lineage, self.most_held);
             call();
         }
-        batch.entries.push(entry);
+        batch.entries.push(found.entry);
     }
 
     /// Whether the rules exclude the entry; then it is counted.

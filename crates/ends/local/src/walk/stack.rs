@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haul_core::RelPath;
 use haul_index::{Recording, Stamp};
 
+use super::lineage::Lineage;
 use crate::path::at::{At, Dir};
 
 /// The stack of a walk. Last in, first out: few handles are held.
@@ -18,11 +19,18 @@ pub(super) struct Stack<'a> {
 impl Stack<'_> {
     /// Adds a directory. Every level of a deep tree may have one that waits, so only `most` of them hold a descriptor.
     /// The paths of the others are resolved again.
-    pub(super) fn put(&mut self, path: RelPath, at: At, stamp: Stamp, most: usize) {
+    pub(super) fn put(
+        &mut self,
+        path: RelPath,
+        at: At,
+        stamp: Stamp,
+        lineage: Option<Arc<Lineage>>,
+        most: usize,
+    ) {
         let last = self.dirs.last().and_then(|folder| folder.at.as_ref());
         let is_held = last.is_some_and(|last| Arc::ptr_eq(&last.dir, &at.dir));
         let at = (is_held || self.dirs.len() < most).then_some(at);
-        self.dirs.push(Folder { path, at, stamp });
+        self.dirs.push(Folder { path, at, stamp, lineage });
     }
 }
 
@@ -32,6 +40,8 @@ pub(super) struct Folder {
     /// Its name in its open parent; `None` if too many are held.
     pub(super) at: Option<At>,
     pub(super) stamp: Stamp,
+    /// The directory and those above it, if links are followed.
+    pub(super) lineage: Option<Arc<Lineage>>,
 }
 
 /// Names in a directory that are to be looked up.
@@ -43,6 +53,8 @@ pub(super) struct Part<'a> {
     pub(super) most: usize,
     /// The index of the directory that is being written.
     pub(super) record: Option<Arc<Recording<'a>>>,
+    /// The directory and those above it, if links are followed.
+    pub(super) lineage: Option<Arc<Lineage>>,
 }
 
 impl<'a> Part<'a> {
@@ -52,14 +64,19 @@ impl<'a> Part<'a> {
         most: usize,
         record: Option<Arc<Recording<'a>>>,
     ) -> Self {
-        Self { path: path.clone(), dir, names: Vec::new(), most, record }
+        Self { path: path.clone(), dir, names: Vec::new(), most, record, lineage: None }
+    }
+
+    /// The same of a directory with this lineage.
+    pub(super) fn descending(self, lineage: Option<Arc<Lineage>>) -> Self {
+        Self { lineage, ..self }
     }
 
     /// Takes the names so far; later names form another part.
     pub(super) fn take(&mut self) -> Self {
         let names = std::mem::take(&mut self.names);
         let (path, dir, record) = (self.path.clone(), self.dir.clone(), self.record.clone());
-        Self { path, dir, names, most: self.most, record }
+        Self { path, dir, names, most: self.most, record, lineage: self.lineage.clone() }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{bytes_of, path, place};
 use crate::packet::{FAILURE, PERMISSION_DENIED};
 
 fn source(server: &Server) -> Arc<dyn Source> {
-    server.session(2).open_source(&place("/home/src")).unwrap()
+    server.session(2).open_source(&place("/home/src"), haul_core::Links::Kept).unwrap()
 }
 
 fn world() -> Server {
@@ -52,6 +52,16 @@ fn a_walk_finds_every_entry_once() {
     assert_eq!((names.len(), errors), (26, 0), "{names:?}");
     assert_eq!(names[..3], ["", "a", "d"]);
     assert!(names.contains(&"d/link".to_owned()) && names.contains(&"d/n19".to_owned()));
+}
+
+#[test]
+fn a_server_that_does_not_follow_links_is_not_believed() {
+    // It answers a request to follow a link with the link itself.
+    let server = world();
+    let source = server.session(2).open_source(&place("/home/src"), haul_core::Links::Followed).unwrap();
+    let (names, errors) = scan(&*source, &ScanOptions::default()).unwrap();
+    assert_eq!((names.len(), errors), (25, 1), "{names:?}");
+    assert!(source.lookup(&[path("d/link")]).unwrap()[0].is_err() && !source.caps().removes);
 }
 
 #[test]
@@ -153,7 +163,7 @@ fn a_file_is_closed_when_all_of_it_is_read() {
     let short = &[READ, FSTAT, READ, READ, FSTAT, CLOSE];
     for (most, expected) in [(usize::MAX, whole), (2, short)] {
         let server = world();
-        let source = server.session(1).open_source(&place("/home/src")).unwrap();
+        let source = server.session(1).open_source(&place("/home/src"), haul_core::Links::Kept).unwrap();
         let batch = batch(&*source, &[("a", 0)]);
         server.world().most = most;
         server.world().log.clear();
