@@ -59,7 +59,7 @@ fn words_of_other_tools_end_with_2_and_one_line() {
     let source = scene.tree("src");
     source.file("file", 10);
     for (command, word, advice) in [
-        ("copy", "--link-dest=old", "earlier copy"),
+        ("copy", "--copy-dest=old", "earlier copy"),
         ("copy", "--delete", "haul sync"),
         ("sync", "--numeric-ids-please", "is not an option"),
         ("sync", "-k", "symbolic links"),
