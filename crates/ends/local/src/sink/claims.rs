@@ -5,18 +5,22 @@
 //! file, the second one gets a file of its own. Neither content nor metadata of an entry is written into a file of
 //! another entry.
 
-use haul_core::sync::Mutex;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
+use haul_core::sync::Mutex;
 use haul_core::{Entry, RelPath};
 use rustix::fs::Statx;
 
 use crate::path::stat;
 
-/// Files with several names at the destination, by device and inode: some 150 bytes of memory for each.
+/// Files with several names at the destination: the hash of device and inode, and the hash of the path of the entry.
+/// With `--link-dest` that is every file, so each takes some 30 bytes of memory. Two files of one hash only cost one of
+/// them a copy of its own.
 #[derive(Default)]
 pub(super) struct Claims {
-    of: Mutex<HashMap<(u64, u64), RelPath>>,
+    of: Mutex<HashMap<u64, u64>>,
+    hashes: RandomState,
 }
 
 impl Claims {
@@ -26,8 +30,8 @@ impl Claims {
         if now.stx_nlink < 2 {
             return true;
         }
-        let mut of = self.of.lock();
-        of.entry(stat::inode(now)).or_insert_with(|| path.clone()) == path
+        let path = self.hashes.hash_one(path);
+        *self.of.lock().entry(self.hashes.hash_one(stat::inode(now))).or_insert(path) == path
     }
 
     /// Whether content may be written into the file. Not if it has names that the entry lacks at the source: they would
