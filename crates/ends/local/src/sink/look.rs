@@ -6,19 +6,23 @@ use rustix::io::Errno;
 
 use super::state::LocalSink;
 use crate::path::at::At;
+use crate::path::root::Root;
 use crate::path::stat;
 
 /// Looks up `path`. `None` if it is missing, or an ancestor is missing or no directory.
 pub(super) fn look(sink: &LocalSink, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
     let root = sink.root();
-    let find = || root.at(path).and_then(|at| stat::statx_without_atime(&at).map(|now| (at, now)));
-    let found = match find() {
+    match look_in(root, path) {
         Err(Errno::ACCESS) if !sink.options.dry_run && sink.tree().unlocked.unlock_ancestors(root, path) => {
-            find()
+            look_in(root, path)
         }
         found => found,
-    };
-    match found {
+    }
+}
+
+/// The same below any root.
+pub(super) fn look_in(root: &Root, path: &RelPath) -> rustix::io::Result<Option<(At, Statx)>> {
+    match root.at(path).and_then(|at| stat::statx_without_atime(&at).map(|now| (at, now))) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
         Err(errno) => Err(errno),

@@ -2,7 +2,7 @@
 
 use haul_core::{BufferPool, MAX_REFERENCES, Place, Result, SinkOptions, twin_place};
 
-use super::state::LocalSink;
+use super::state::{LocalSink, References};
 use crate::backups::{Backups, decided};
 use crate::path::place::Base;
 use crate::path::root::Root;
@@ -31,5 +31,5 @@ pub(crate) fn open_at(
             references.push(open(found(&twin_place(&of, dir))?));
         }
     }
-    Ok(LocalSink::new(root, options.clone(), pool.clone())?.linking_to(references))
+    Ok(LocalSink::new(root, options.clone(), pool.clone())?.linking_to(References::new(references, options)))
 }

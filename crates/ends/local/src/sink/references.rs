@@ -1,12 +1,13 @@
 //! Trees of earlier runs (`--link-dest`): a file that one of them has already becomes a hard link to it.
 
 use haul_core::policy::{Verdict, decide};
-use haul_core::{Entry, Offer, Result, SinkOptions};
+use haul_core::{Entry, Offer, Result};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::compare::LocalEntry;
 use super::link::make_name;
+use super::look::look_in;
 use super::state::LocalSink;
 use crate::path::at::At;
 use crate::path::root::Root;
@@ -18,7 +19,7 @@ use crate::path::stat;
 /// # Errors
 /// If the metadata of a file in a reference cannot be read, or the destination takes no link.
 pub(super) fn link_to_reference(sink: &LocalSink, offer: &Offer) -> Result<bool> {
-    for reference in &sink.references {
+    for reference in &sink.references.roots {
         if let Some((at, now)) = find(sink, reference, offer)?
             && (sink.options.dry_run || link(sink, &offer.entry, &at, &now)?)
         {
@@ -31,17 +32,10 @@ pub(super) fn link_to_reference(sink: &LocalSink, offer: &Offer) -> Result<bool>
 fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At, Statx)>> {
     let entry = &*offer.entry;
     let failed = |errno| reference.error("look at", &entry.path, errno);
-    let found = reference.at(&entry.path).and_then(|at| stat::statx_without_atime(&at).map(|now| (at, now)));
-    let (at, now) = match found {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        found => found.map_err(failed)?,
-    };
-    // Whether an entry at the destination may be replaced is decided already.
-    let options =
-        SinkOptions { ignore_existing: false, existing: false, update: false, ..sink.options.clone() };
+    let Some((at, now)) = look_in(reference, &entry.path).map_err(failed)? else { return Ok(None) };
     let seen = LocalEntry { sink, offered: entry, at: &at, now: &now };
     let entry = &*sink.metadata().preserve.with_mode(entry, || stat::mode(&now));
-    let is_same = decide(&options, offer, Some(&seen)) == Verdict::Same
+    let is_same = decide(&sink.references.options, offer, Some(&seen)) == Verdict::Same
         && sink.metadata().changes(sink.tree(), &at, &now, entry).map_err(failed)?.is_empty()
         && sink.claims.take(&now, &entry.path);
     Ok(is_same.then_some((at, now)))

@@ -41,8 +41,7 @@ pub(crate) struct LocalSink {
     pub(super) prefetch: DirPrefetch,
     /// Small files are made under their final names.
     pub(super) direct: bool,
-    /// Trees whose files may be linked.
-    pub(super) references: Vec<Root>,
+    pub(super) references: References,
     /// The entries that files with several names belong to.
     pub(super) claims: Claims,
     /// Why the destination takes no entry; examined when the first one is needed.
@@ -52,6 +51,22 @@ pub(crate) struct LocalSink {
     /// The run has ended. A write holds the lock, so that the end waits for it.
     pub(super) finished: RwLock<bool>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The trees whose files may be linked (`--link-dest`), and how they are compared.
+#[derive(Default)]
+pub(crate) struct References {
+    pub(super) roots: Vec<Root>,
+    pub(super) options: SinkOptions,
+}
+
+impl References {
+    pub(super) fn new(roots: Vec<Root>, options: &SinkOptions) -> Self {
+        // Whether an entry at the destination may be replaced is decided before a reference is asked.
+        let options =
+            SinkOptions { ignore_existing: false, existing: false, update: false, ..options.clone() };
+        Self { roots, options }
+    }
 }
 
 impl LocalSink {
@@ -89,7 +104,7 @@ impl LocalSink {
             threads,
             prefetch: DirPrefetch::default(),
             direct,
-            references: Vec::new(),
+            references: References::default(),
             claims: Claims::default(),
             writability: Writability::default(),
             unclean: Mutex::default(),
@@ -99,7 +114,7 @@ impl LocalSink {
     }
 
     /// The same sink, which links files that these trees have.
-    pub(crate) fn linking_to(mut self, references: Vec<Root>) -> Self {
+    pub(super) fn linking_to(mut self, references: References) -> Self {
         self.references = references;
         self
     }
