@@ -128,6 +128,14 @@ impl Root {
         self.give_up_at(at, path.as_bytes())
     }
 
+    /// The same with the error for the entry.
+    ///
+    /// # Errors
+    /// As [`Root::give_up`].
+    pub(crate) fn back_up(&self, at: &At, path: &RelPath) -> haul_core::Result<()> {
+        self.give_up(at, path).map_err(|errno| self.error("back up", path, errno))
+    }
+
     fn give_up_at(&self, at: &At, path: &[u8]) -> rustix::io::Result<()> {
         let Some(keep) = &self.before_replacing else { return Ok(()) };
         let hash = self.lock_dirs().hash(path);

@@ -77,8 +77,7 @@ pub(super) fn make_name(
             return Err(failed(REPLACED));
         }
         sink.tree().reserve_name(&part, &now, &entry.path)?;
-        let kept = sink.root().give_up(&at, &entry.path);
-        kept.map_err(|errno| sink.root().error("back up", &entry.path, errno))?;
+        sink.root().back_up(&at, &entry.path)?;
         part.rename(&at).map_err(failed)
     };
     publish().map_err(|error| {

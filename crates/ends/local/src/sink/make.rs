@@ -81,9 +81,7 @@ fn publish(
         sink.tree().reserve_name(part, &now, &entry.path)
     };
     let rename = || {
-        sink.root()
-            .give_up(at, &entry.path)
-            .map_err(|errno| sink.root().error("back up", &entry.path, errno))?;
+        sink.root().back_up(at, &entry.path)?;
         part.rename(at).map_err(failed)
     };
     let published = reserve().and_then(|()| set()).and_then(|()| rename());

@@ -18,7 +18,7 @@ impl Staged {
     /// way.
     pub(crate) fn publish(&self, tree: &LocalTree, path: &RelPath) -> Result<()> {
         tree.reserve_name(&self.part, &self.now, path)?;
-        tree.root.give_up(&self.at, path).map_err(|errno| tree.root.error("back up", path, errno))?;
+        tree.root.back_up(&self.at, path)?;
         self.rename_into_place().map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST => not_empty(&tree.root, path),
             errno => tree.root.error("give its name to", path, errno),
