@@ -267,8 +267,7 @@ impl Ends {
         let refuse = |side, cause: &str, hint: &str| {
             Err(Error::new(ErrorKind::Usage, side, "map owners", cause).with_hint(hint))
         };
-        let knows_names = matches!(source, Location::Local(_)) || self.is_peer(source)?;
-        if changes.owners.needs_names() && !knows_names {
+        if changes.owners.needs_names() && !matches!(source, Location::Local(_)) && !self.is_peer(source)? {
             let cause = "the source reports owners by number only";
             return refuse(Side::Source, cause, "map numbers or ranges of numbers, or *");
         }
