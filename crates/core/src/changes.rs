@@ -66,12 +66,6 @@ impl Changes {
         if holds { self } else { Self::NONE }
     }
 
-    /// [`Changes::NEW`] or nothing.
-    #[must_use]
-    pub fn of_new(is_new: bool) -> Self {
-        Self::NEW.when(is_new)
-    }
-
     /// Whether it has no attribute.
     #[must_use]
     pub fn is_empty(self) -> bool {

@@ -213,7 +213,7 @@ impl MemorySink {
             let have = if entry.len > haul_core::SLICE_LEN { self.have.lock().clone() } else { Vec::new() };
             let mut staged = self.staged.lock();
             staged.entry(entry.path.clone()).or_default().extend(have.iter().cloned().flatten());
-            return Ok(Answer::Need { changes: Changes::of_new(old.is_none()), have });
+            return Ok(Answer::Need { changes: Changes::NEW.when(old.is_none()), have });
         }
         if !self.dry_run {
             tree.insert(entry.path.clone(), Entry::clone(entry));

@@ -144,5 +144,5 @@ pub(super) fn offer(sink: &dyn Sink, entry: &Arc<Entry>) -> Result<Answer> {
 
 /// The answer of a sink that has nothing of a file yet.
 pub(super) fn need(new: bool) -> Result<Answer> {
-    Ok(Answer::Need { changes: Changes::of_new(new), have: Vec::new() })
+    Ok(Answer::Need { changes: Changes::NEW.when(new), have: Vec::new() })
 }
