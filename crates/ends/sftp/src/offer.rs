@@ -295,9 +295,11 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
     let offered = cases.iter().filter(|case| case.entry().is_dir());
     let modes: HashMap<&RelPath, u32> =
         offered.map(|case| (&case.offer.entry.path, case.offer.entry.mode)).collect();
+    // Before the server makes them: another thread may find one at once.
+    dirs.keys().for_each(|dir| sink.will_make(dir));
     let failed = sink.tree.make_dirs(&dirs, &|dir| sink.first_dir_mode(modes.get(dir).copied()))?;
-    for dir in dirs.keys().filter(|dir| !failed.contains_key(dir)) {
-        sink.has_made(dir);
+    for dir in failed.keys() {
+        let _ = sink.was_made(dir);
     }
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         let entry = &*case.offer.entry;

@@ -170,12 +170,12 @@ impl SftpSink {
         Wish { mode: wish.mode.or(now.mode.map(|mode| mode & entry.mode & 0o7777)), ..wish }
     }
 
-    /// The directory was created because of an entry in it.
-    pub(super) fn has_made(&self, dir: &RelPath) {
+    /// Has to be called before this run creates the directory.
+    pub(super) fn will_make(&self, dir: &RelPath) {
         lock(&self.made).insert(dir.clone());
     }
 
-    /// Whether [`SftpSink::has_made`] was called for it. Forgets it.
+    /// Whether this run created the directory because of an entry in it. The answer is given once.
     pub(super) fn was_made(&self, dir: &RelPath) -> bool {
         lock(&self.made).remove(dir)
     }

@@ -294,8 +294,7 @@ impl Root {
         make: bool,
         keep: bool,
     ) -> rustix::io::Result<Arc<Dir>> {
-        let stripe = &self.lock_stripes[(step.hash % LOCK_STRIPES as u128) as usize];
-        let _locked = stripe.lock();
+        let _locked = self.lock_stripe(step.hash);
         if let Some(dir) = self.lock_dirs().get(step) {
             return Ok(dir);
         }
@@ -335,7 +334,13 @@ impl Root {
     /// Whether the directory at `path` was made because an entry below came first. The answer is given once.
     pub(crate) fn take_made(&self, path: &RelPath) -> bool {
         let hash = self.lock_dirs().hash(path.as_bytes());
+        // Another thread may have made it and not have noted it yet.
+        let _locked = self.lock_stripe(hash);
         self.made.lock().remove(&hash)
+    }
+
+    fn lock_stripe(&self, hash: u128) -> MutexGuard<'_, ()> {
+        self.lock_stripes[(hash % LOCK_STRIPES as u128) as usize].lock()
     }
 
     /// Closes held directories at and below `path`, because it was replaced or removed.
@@ -361,4 +366,31 @@ fn make_dir(at: &At) -> rustix::io::Result<bool> {
 /// The path, or `.` for the empty path, which means the working directory.
 pub(crate) fn nonempty(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_new_directory_counts_as_made_for_whoever_finds_it() {
+        let scratch = tempfile::tempdir_in(".").unwrap();
+        let mut root = Root::new(Base::new(scratch.path(), b"."), Side::Destination, Arc::default());
+        // The directory exists by now, and the root has not noted yet who made it.
+        root.watch(|_| std::thread::sleep(Duration::from_millis(50)));
+        let path = RelPath::new(b"d").unwrap();
+        std::thread::scope(|scope| {
+            let finder = scope.spawn(|| {
+                while !scratch.path().join("d").exists() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                root.take_made(&path)
+            });
+            root.dir(&path, true).unwrap();
+            assert!(finder.join().unwrap());
+        });
+        assert!(!root.take_made(&path), "the answer is given once");
+    }
 }
