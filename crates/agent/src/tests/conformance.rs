@@ -1,48 +1,23 @@
 //! A remote end in this process, over socket pairs, held to the promises of sources and sinks.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::thread;
-
-use haul_core::BufferPool;
-use haul_remote::Peer;
-use haul_ssh::dial::{Dial, Link, Refused, Way};
+use haul_core::Links;
+use haul_remote::Transport;
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
-use haul_transport::Streams;
 
-use crate::LocalEnds;
+use std::sync::Arc;
 
-/// Opens connections to threads that serve the local file system.
-struct InProcess;
-
-impl Dial for InProcess {
-    fn dial(&self, _: Way) -> Result<Link, Refused> {
-        let (local, remote) = UnixStream::pair().unwrap();
-        thread::spawn(move || {
-            let input = OwnedFd::from(remote.try_clone().unwrap());
-            let _ = crate::serve(input, remote.into(), Box::new(LocalEnds::default()));
-        });
-        let from = OwnedFd::from(local.try_clone().unwrap());
-        Ok(Link { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
-    }
-
-    fn name(&self) -> String {
-        "remote".to_owned()
-    }
-}
+use super::host::{self, Host, Notes};
 
 fn remote() -> End {
     End::new("remote", Keeps::everything(), || {
         let world = OnDisk::new();
-        let config = super::config(2);
-        let pool = BufferPool::new(64 << 20);
-        let peer = Peer::over(Box::new(InProcess), &config, &pool, Arc::new(|_| {})).unwrap();
+        let host = Host { name: "remote", is_straight: false };
+        let peer = host::connect(host, &host::config(Transport::Ssh), &Notes::default()).unwrap();
         let at = world.place();
         let (reader, from) = (Arc::clone(&peer), at.clone());
         Subject {
             world: Box::new(world),
-            source: Box::new(move || reader.open_source(&from, haul_core::Links::Kept).unwrap()),
+            source: Box::new(move || reader.open_source(&from, Links::Kept).unwrap()),
             sink: Box::new(move |options| peer.open_sink(&at, options).unwrap()),
         }
     })

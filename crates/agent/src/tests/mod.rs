@@ -2,10 +2,13 @@
 
 mod cable;
 mod conformance;
+mod direct;
 mod faults;
+mod host;
 mod mem;
 mod pair;
 mod probe;
+mod third_party;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
