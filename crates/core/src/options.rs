@@ -26,6 +26,8 @@ pub struct ScanOptions {
     pub modified_from: Option<Timestamp>,
     /// Exclude entries that were modified after this time, except directories (`--min-age`).
     pub modified_until: Option<Timestamp>,
+    /// List directories down to this depth only: 0 lists none, 1 the root. `None` lists all.
+    pub max_depth: Option<u32>,
     /// Do not cross into other file systems (`-x`).
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
@@ -35,6 +37,12 @@ pub struct ScanOptions {
 }
 
 impl ScanOptions {
+    /// Whether a scan lists the directory at `path`.
+    #[must_use]
+    pub fn lists(&self, path: &RelPath) -> bool {
+        self.max_depth.is_none_or(|most| path.components().take(most as usize).count() < most as usize)
+    }
+
     /// Whether the entry is excluded by its size or age.
     #[must_use]
     pub fn is_wrong_size_or_age(&self, entry: &Entry) -> bool {

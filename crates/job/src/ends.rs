@@ -107,7 +107,7 @@ impl Ends {
     }
 
     /// The client of the bucket of a place.
-    fn store(&mut self, place: &ObjectPlace, side: Side) -> Result<Arc<Client>> {
+    pub(crate) fn store(&mut self, place: &ObjectPlace, side: Side) -> Result<Arc<Client>> {
         let bucket = ObjectPlace { key: String::new(), ..place.clone() };
         let known = self.stores.iter().find(|(other, of, _)| *other == bucket && *of == side);
         if let Some((.., client)) = known {

@@ -30,6 +30,7 @@ mod run;
 mod siblings;
 mod state;
 mod trust;
+mod wildcards;
 
 pub use ends::{Ends, Note};
 pub use ends_config::{EndsConfig, SideOps};

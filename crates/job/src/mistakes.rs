@@ -15,8 +15,8 @@ pub fn not_found(at: &Location, side: Side) -> Error {
     }
     let name = String::from_utf8_lossy(name);
     error.with_hint(format!(
-        "haul expands no wildcards, only the local shell does: name the directory with a slash at its end, and add \
-         --include '{name}' --exclude '*'"
+        "haul expands no wildcards here, and quotes keep the shell from it: name the directory with a slash at its \
+         end, and add --include '{name}' --exclude '*'"
     ))
 }
 

@@ -23,6 +23,7 @@ use super::place::{Landing, destination_place, dir_place, root_name, source_plac
 use super::rate::LimitedBy;
 use super::rootless::Rootless;
 use super::siblings::{Group, group, join, split};
+use super::wildcards::{expand, is_pattern};
 
 /// Paths to copy, read while the job runs; an invalid one is an error in its place.
 pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
@@ -81,8 +82,16 @@ impl Planner<'_> {
         if remote(self.destination) && sources.iter().all(remote) {
             self.ends.expect_third_party_copy();
         }
-        self.is_only = sources.len() == 1;
         refuse_unit(sources)?;
+        let expanded = expand(self.ends, sources, self.links)?;
+        if let ([pattern], [_, _, ..]) = (sources, &expanded[..])
+            && (self.deletes || paths.is_some())
+        {
+            let cause = format!("{} entries match the pattern, and one source is expected", expanded.len());
+            return Err(usage("take the source", cause).on(pattern.to_string()));
+        }
+        let sources = &expanded[..];
+        self.is_only = sources.len() == 1;
         let mut planned = Vec::new();
         if let (Some(paths), [source]) = (paths, sources) {
             planned.extend(self.one(
@@ -190,7 +199,9 @@ impl Planner<'_> {
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
         let source = self.ends.source(at, &source_place(at), self.links)?;
         let Some(root) = source.root()? else {
-            return Err(not_found(at, Side::Source));
+            let cause = "no entry matches the pattern";
+            let no_match = || Error::new(ErrorKind::NotFound, Side::Source, "find", cause).on(at.to_string());
+            return Err(if is_pattern(at) { no_match() } else { not_found(at, Side::Source) });
         };
         Ok((source, root.kind))
     }

@@ -70,7 +70,8 @@ pub(crate) fn is_home(source: &Location) -> bool {
     remote && source.path().starts_with(b"~") && !source.path().contains(&b'/')
 }
 
-fn with_path(like: &Location, path: Vec<u8>) -> Location {
+/// The location of another path of the same kind, at the same host or in the same bucket.
+pub(crate) fn with_path(like: &Location, path: Vec<u8>) -> Location {
     match like {
         Location::Local(_) => Location::Local(path),
         Location::Ssh { host, .. } => Location::Ssh { host: host.clone(), path },

@@ -170,6 +170,7 @@ pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
         max_size: args.max_size,
         modified_from: args.modified_from,
         modified_until: args.modified_until,
+        max_depth: None,
         one_file_system: args.one_file_system,
         owner_names: false,
         tells_left_out: false,

@@ -100,6 +100,7 @@ mod streams;
 mod sync;
 mod threads;
 mod trust;
+mod wildcards;
 mod words;
 
 use std::process::ExitCode;
@@ -189,6 +190,7 @@ fn main() -> ExitCode {
         restricted::cases(),
         shapes::cases(),
         disks::cases(),
+        wildcards::cases(),
         words::cases(),
         guards::cases(),
         habits::cases(),

@@ -104,8 +104,8 @@ fn mistakes_in_the_command_are_explained() {
             "copy src/f* dst",
             1,
             "haul: failed to find `src/f*` (source): no such file or directory\n\
-             hint: haul expands no wildcards, only the local shell does: name the directory with a slash at its end, \
-             and add --include 'f*' --exclude '*'",
+             hint: haul expands no wildcards here, and quotes keep the shell from it: name the directory with a slash \
+             at its end, and add --include 'f*' --exclude '*'",
         ),
         (
             "a directory onto a file",
@@ -174,9 +174,7 @@ fn mistakes_at_a_remote_host_are_explained() {
             "a wildcard",
             "copy FAR/src/f* dst",
             1,
-            "haul: failed to find `FAR/src/f*` (source): no such file or directory\n\
-             hint: haul expands no wildcards, only the local shell does: name the directory with a slash at its end, \
-             and add --include 'f*' --exclude '*'",
+            "haul: failed to find `FAR/src/f*` (source): no entry matches the pattern",
         ),
         (
             "a directory onto a file",

@@ -81,7 +81,7 @@ impl Walk<'_> {
         for (path, found) in starts.iter().zip(entries_at(self.tree, &starts)?) {
             match found {
                 Ok(Some(entry)) if !start_excluded(self.options, &entry) => {
-                    if entry.is_dir() {
+                    if entry.is_dir() && self.options.lists(path) {
                         match self.lineage_of_start(path)? {
                             Ok(lineage) => self.folders.add([Folder { path: path.clone(), lineage }]),
                             Err(error) => {
@@ -250,9 +250,10 @@ impl Walk<'_> {
             options.is_wrong_size_or_age(entry)
                 || filter::excludes(&options.rules, &entry.path, entry.is_dir())
         };
+        let is_listed = |entry: &Entry| entry.is_dir() && options.lists(&entry.path);
         let dirs = completed.iter().filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
         let dirs: Vec<&Found> =
-            dirs.filter(|found| found.entry.is_dir() && !is_left_out(&found.entry)).collect();
+            dirs.filter(|found| is_listed(&found.entry) && !is_left_out(&found.entry)).collect();
         let mut lineages = self.lineages(conn, folder.lineage.as_ref(), &dirs)?.into_iter();
         for (path, found) in completed {
             match found {
@@ -261,7 +262,7 @@ impl Walk<'_> {
                         batch.leaves_out(options, &path);
                         continue;
                     }
-                    if entry.is_dir() {
+                    if is_listed(&entry) {
                         match lineages.next().unwrap_or(Ok(None)) {
                             Ok(lineage) => self.folders.add([Folder { path, lineage }]),
                             Err(error) => {

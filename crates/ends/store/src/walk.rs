@@ -73,8 +73,10 @@ impl Walk<'_> {
         let mut batch = ScanBatch::default();
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
-                RootKind::Folder => self.work.add([Work::Folder(RelPath::root())]),
-                RootKind::Object => self.start(&RelPath::root(), &mut batch),
+                RootKind::Folder if self.options.lists(&RelPath::root()) => {
+                    self.work.add([Work::Folder(RelPath::root())]);
+                }
+                RootKind::Folder | RootKind::Object => self.start(&RelPath::root(), &mut batch),
                 RootKind::Nothing => self.missing(&RelPath::root(), &mut batch),
             }
             return Ok(batch);
@@ -96,7 +98,7 @@ impl Walk<'_> {
                 let is_dir = cached.entry.is_dir();
                 if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
                     batch.leaves_out(self.options, path);
-                } else if is_dir {
+                } else if is_dir && self.options.lists(path) {
                     self.work.add([Work::Folder(path.clone())]);
                 } else {
                     batch.entries.push(cached.entry.clone());
@@ -128,6 +130,9 @@ impl Walk<'_> {
 
     /// Lists a directory and everything below it; its names first, if the first page shows large subtrees.
     fn folder(&self, folder: RelPath) -> Result<()> {
+        if self.options.max_depth.is_some() {
+            return self.names(&folder, None, Vec::new());
+        }
         let prefix = self.tree().folder(&folder);
         let page = self.tree().client.list(&prefix, false, None)?;
         // With filter rules, large excluded subtrees need not be listed.
@@ -172,6 +177,9 @@ impl Walk<'_> {
             out.iter().for_each(|path| batch.leaves_out(self.options, path));
             self.hand_over(batch);
         }
+        let (folders, unlisted): (Vec<_>, Vec<_>) =
+            folders.into_iter().partition(|folder| self.options.lists(folder));
+        found.folders.extend(unlisted.into_iter().map(|folder| (folder, None)));
         // The rest of the listing is queued below this page's subdirectories: they go first, which keeps the queue
         // short.
         let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });

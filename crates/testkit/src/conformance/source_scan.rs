@@ -37,6 +37,7 @@ pub(super) const CASES: &[Case] = cases![
     a_rule_excludes_a_directory_with_all_below_it,
     the_first_matching_rule_decides,
     excluded_paths_are_reported_on_request,
+    a_scan_ends_at_its_depth,
     sizes_limit_a_scan,
     ages_limit_a_scan,
     a_scan_begins_at_its_starts,
@@ -286,6 +287,19 @@ fn the_first_matching_rule_decides(bench: &Bench) {
     let found = scan(&*bench.source(), &ScanOptions { rules, ..ScanOptions::default() }).whole();
     assert_eq!(found.below(), ["a.c", "dir", "dir/b.c"].map(path));
     assert_eq!(found.all.excluded, 2);
+}
+
+fn a_scan_ends_at_its_depth(bench: &Bench) {
+    bench.put_files(&[("a", 1), ("b/c", 2), ("b/d/e", 3), ("b/d/f/g", 0), ("h/i", 9)]);
+    let source = bench.source();
+    let at = |depth| {
+        let options = ScanOptions { max_depth: Some(depth), ..ScanOptions::default() };
+        scan(&*source, &options).whole().below()
+    };
+    assert_eq!(at(0), []);
+    assert_eq!(at(1), ["a", "b", "h"].map(path));
+    assert_eq!(at(2), ["a", "b", "b/c", "b/d", "h", "h/i"].map(path));
+    assert_eq!(at(9), scan(&*source, &ScanOptions::default()).whole().below());
 }
 
 fn excluded_paths_are_reported_on_request(bench: &Bench) {

@@ -154,6 +154,7 @@ pub(super) fn requests() -> Vec<Request> {
                 starts: paths.clone(),
                 min_size: Some(1),
                 modified_from: Some(Timestamp { sec: 2, nsec: 3 }),
+                max_depth: Some(7),
                 one_file_system: true,
                 ..ScanOptions::default()
             },

@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
                     batch.leaves_out(self.options, start);
                     return;
                 }
-                if entry.is_dir() {
+                if entry.is_dir() && self.options.lists(start) {
                     let Some(lineage) = lineage else {
                         batch.errors.push(self.own_ancestor(start));
                         return;
@@ -229,7 +229,10 @@ impl<'a> Walk<'a> {
         if self.excludes(&found.entry, batch) {
             return;
         }
-        if found.entry.is_dir() && self.dev.is_none_or(|dev| dev == found.entry.dev) {
+        let is_listed = found.entry.is_dir()
+            && self.dev.is_none_or(|dev| dev == found.entry.dev)
+            && self.options.lists(&path);
+        if is_listed {
             let Some(lineage) = self.lineage(part.lineage.as_ref(), &found) else {
                 batch.errors.push(self.own_ancestor(&path));
                 return;

@@ -51,6 +51,9 @@ fn found(state: &State, options: &ScanOptions) -> ScanBatch {
     for path in state.names.keys() {
         let Some(mut entry) = state.entry(path) else { continue };
         let is_start = starts.iter().any(|start| is_below(path, start));
+        if path.parent().is_some_and(|parent| !options.lists(&parent)) {
+            continue;
+        }
         if !is_start && !above.contains(path) || hidden.iter().any(|dir| is_below(path, dir)) {
             continue;
         }
