@@ -16,6 +16,7 @@
 mod ages;
 mod backups;
 mod between;
+mod book;
 mod changing;
 mod clients;
 mod cloudtrees;
@@ -248,6 +249,7 @@ fn main() -> ExitCode {
         moves::cases(),
         old_versions::cases(),
         trust::cases(),
+        book::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -62,8 +62,7 @@ impl At {
     ) -> Self {
         let proxy = proxy(provider, plan);
         if provider == Provider::Azure {
-            let url = format!("{}?restype=container&{}", azure_url(bucket.name()), sas());
-            tool(Command::new("curl").args(["-sf", "-X", "PUT", "-H", "Content-Length: 0", &url]));
+            make_container(bucket.name());
         }
         Self { provider, bucket: Rc::new(bucket), proxy }
     }
@@ -130,6 +129,12 @@ fn proxy(
         Provider::Google => Proxy::google(endpoint(), plan),
         Provider::Azure => Proxy::start(azurite(), plan),
     }
+}
+
+/// Makes a container at Azure.
+pub(crate) fn make_container(name: &str) {
+    let url = format!("{}?restype=container&{}", azure_url(name), sas());
+    tool(Command::new("curl").args(["-sf", "-X", "PUT", "-H", "Content-Length: 0", &url]));
 }
 
 fn azure_url(container: &str) -> String {

@@ -28,8 +28,13 @@ impl Bucket {
     /// One that is there before anything is written to it: whole trees are looked for first.
     pub(crate) fn made() -> Self {
         let bucket = Self::new();
-        drop(Self::rclone(&["mkdir", &bucket.name]));
+        Self::make(&bucket.name);
         bucket
+    }
+
+    /// Makes a bucket of this name.
+    pub(crate) fn make(name: &str) {
+        drop(Self::rclone(&["mkdir", name]));
     }
 
     /// The name of the bucket.
