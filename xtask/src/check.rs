@@ -6,11 +6,13 @@ use std::process::Command;
 
 use crate::command::{cargo, step};
 use crate::layout;
+use crate::links;
 
 /// Integration tests that are not part of the quick check: they need root, servers and half an hour.
 const SLOW: [&str; 1] = ["e2e"];
 
-/// Runs the checks; the first that fails ends it. `Ok(false)`: the layout has problems, which were printed.
+/// Runs the checks; the first that fails ends it. `Ok(false)`: the layout or links have problems, which were
+/// printed.
 ///
 /// # Errors
 /// If another check fails.
@@ -18,10 +20,12 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     step("format", cargo(&["fmt", "--all", "--check"]).current_dir(root))?;
     println!("== layout");
     let layout = layout::run(root, &[]).map_err(|error| format!("layout: {error}"))?;
+    println!("== links");
+    let links = links::run(root).map_err(|error| format!("links: {error}"))?;
     let lints = ["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", cargo(&lints).current_dir(root))?;
     step("unit tests", unit_tests(root, &[])?.current_dir(root))?;
-    Ok(layout)
+    Ok(layout && links)
 }
 
 /// The command for all tests but the slow ones. The whole workspace is always built, since a choice of packages is a

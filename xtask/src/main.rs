@@ -6,6 +6,7 @@ mod check;
 mod command;
 mod coverage;
 mod layout;
+mod links;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ usage: cargo xtask COMMAND
 
   check                   format, lints, unit tests and layout: two minutes, without root
   layout [CHECK]...       only the layout: cycles, orphans, files, functions, words, layers
+  links                   the links of all pages lead to files and headings that exist
   coverage [--require N]  line coverage of the engine and three ends; fails below N percent";
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         {
             layout::run(&root(), checks).map_err(|error| error.to_string())
         }
+        ["links"] => links::run(&root()).map_err(|error| error.to_string()),
         ["coverage"] => coverage::run(&root(), 0.0),
         ["coverage", "--require", percent] => match percent.parse() {
             Ok(percent) => coverage::run(&root(), percent),

@@ -14,3 +14,4 @@ mod words;
 
 pub(crate) use run::{CHECKS, run};
 pub(crate) use source::Source;
+pub(crate) use tree::Tree;
