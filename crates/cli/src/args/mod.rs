@@ -40,6 +40,8 @@ mod verify;
 #[cfg(test)]
 mod bad_values;
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod tests;

@@ -147,7 +147,8 @@ fn backup_stream() {
     follow("docs/recipes/backup-stream.md", &machines);
 }
 
-/// A slow file system in the place of a server's, at `at` of the machine [`HERE`].
+/// A slow file system in the place of a server's, at `at` of the machine [`HERE`]. It shows `/opt/haul/behind`, where a page can
+/// judge without its delays.
 fn slow(machines: &Machines, at: &str, options: Options) -> Mount {
     let behind = machines.at(HERE, "/opt/haul/behind");
     fs::create_dir_all(&behind).unwrap();
