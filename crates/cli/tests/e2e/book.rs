@@ -37,7 +37,11 @@ const NOT_RUN: [&str; 6] =
     ["sudo dpkg -i ", "sudo rpm -i ", "tar -xzf ", "cargo install ", "git clone ", "scripts/"];
 
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = cases![each_page_with_commands_is_run, what_is_not_run_is_an_installation];
+    let mut all = cases![
+        each_page_with_commands_is_run,
+        what_is_not_run_is_an_installation,
+        the_figure_shows_measured_times,
+    ];
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
         readme, install, quick_start, nfs, smb, nightly_sync, buckets, seed_disk, troubleshooting, restricted_agent,
@@ -79,6 +83,17 @@ fn what_is_not_run_is_an_installation() {
                 assert!(allowed, "{page}: can be run: {line}");
             }
         }
+    }
+}
+
+fn the_figure_shows_measured_times() {
+    let (figure, measured) = (page::text("docs/pictures/seconds.svg"), page::text("docs/BENCH.md"));
+    let bars: Vec<&str> =
+        figure.lines().filter_map(|line| line.strip_suffix(" s</text>")?.rsplit('>').next()).collect();
+    assert_eq!(bars.len(), 3);
+    for seconds in bars {
+        assert!(measured.contains(&format!("| {seconds} |")), "{seconds}");
+        assert!(page::text("README.md").contains(&format!("{seconds} s")), "{seconds}");
     }
 }
 
