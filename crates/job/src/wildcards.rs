@@ -13,8 +13,9 @@ use super::errors::usage;
 use super::place::source_place;
 use super::siblings::with_path;
 
-/// The most memory for the paths that one pattern matches, in bytes: a hostile end may name any number.
-const MOST_BYTES: usize = 48 << 20;
+/// The most memory for one list of the paths that a pattern matches, in bytes: a hostile end may name any number.
+/// Planning holds some three such lists, which have to stay within the 64 MiB beside the budget.
+const MOST_BYTES: usize = 16 << 20;
 /// The memory for one path, besides its bytes.
 const EACH: usize = 64;
 
@@ -31,15 +32,12 @@ pub(crate) fn is_pattern(source: &Location) -> bool {
 pub(crate) fn expand(ends: &mut Ends, sources: &[Location], links: Links) -> Result<Vec<Location>> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
-        let matches = if is_pattern(source) && !exists(ends, source, links)? {
-            matches(ends, source, links)?
-        } else {
-            Vec::new()
-        };
-        if matches.is_empty() {
+        let is_open = is_pattern(source) && !exists(ends, source, links)?;
+        let found = if is_open { matches(ends, source, links)? } else { Vec::new() };
+        if found.is_empty() {
             all.push(source.clone());
         }
-        all.extend(matches);
+        all.extend(found);
     }
     Ok(all)
 }
@@ -125,7 +123,7 @@ fn names_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Re
         _ => entries_in(ends, dir, pattern, links)?,
     };
     if names.is_full() {
-        return Err(too_many(dir));
+        return Err(too_many(&with_path(dir, [dir.path(), pattern].concat())));
     }
     let mut names = names.all;
     names.sort_by(|a, b| a.name.cmp(&b.name));
@@ -169,10 +167,16 @@ fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> 
     }
 }
 
+/// The bytes with which each name begins that `pattern` matches.
+fn literal_start(pattern: &[u8]) -> &[u8] {
+    // A backslash may make the next byte literal.
+    let end = pattern.iter().position(|byte| is_wild(&[*byte]) || *byte == b'\\');
+    &pattern[..end.unwrap_or(pattern.len())]
+}
+
 fn keys_in(ends: &mut Ends, dir: &ObjectPlace, pattern: &[u8]) -> Result<Names> {
     let client = ends.store(dir, Side::Source)?;
-    let literal = pattern.iter().position(|byte| is_wild(&[*byte])).unwrap_or(pattern.len());
-    let prefix = format!("{}{}", dir.key, String::from_utf8_lossy(&pattern[..literal]));
+    let prefix = format!("{}{}", dir.key, String::from_utf8_lossy(literal_start(pattern)));
     let (mut names, mut next) = (Names::default(), None);
     loop {
         let page = client.list(&prefix, true, next.as_deref())?;
@@ -205,6 +209,13 @@ mod tests {
         let mut names = Names::default();
         (0..1_000_000).for_each(|_| names.add(b"0123456789", true));
         assert!(names.is_full() && names.bytes < MOST_BYTES + 100);
+    }
+
+    #[test]
+    fn a_listing_begins_before_the_first_wildcard_or_backslash() {
+        for (pattern, start) in [("a*", "a"), ("*", ""), ("ab[c]", "ab"), ("star\\*", "star"), ("\\?x", "")] {
+            assert_eq!(literal_start(pattern.as_bytes()), start.as_bytes(), "{pattern}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-const PATTERNS: [&str; 10] = [
+const PATTERNS: [&str; 11] = [
     "logs/*.gz",
     "logs/?.gz",
     "logs/[ab].gz",
@@ -37,6 +37,7 @@ const PATTERNS: [&str; 10] = [
     "*/data/f*",
     "l*",
     "star*",
+    "star\\*",
     "logs/*/",
 ];
 
