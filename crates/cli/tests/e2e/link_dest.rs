@@ -95,11 +95,11 @@ fn unchanged_files_become_links_as_with_rsync() {
             tool(rsync.arg(attributes).args(words).arg(slash(source.path())).arg(slash(&expected)));
             for round in 0..2 {
                 let run = scene.by(way, "sync", slash(source.path()), slash(&copy)).args(words).arg("--json");
-                let told = summary(&run.finish().expect_success());
-                told.assert_accounted();
+                let run = run.finish().expect_success();
+                summary(&run).assert_accounted();
                 let [wanted, found] =
                     ["rsync", "haul"].map(|tool| links(&dirs(tool)[number], &dirs(tool)[..number]));
-                assert_eq!(wanted, found, "{way:?} {words:?} {round}");
+                assert_eq!(wanted, found, "{way:?} {words:?} {round}: {run}");
             }
             if number < 3 {
                 assert_same_tree(source.path(), &copy);
