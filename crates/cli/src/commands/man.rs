@@ -16,10 +16,10 @@ use crate::exit_code::Exit;
 const SECTIONS: [(&str, &str); 3] =
     [("exit-codes", "EXIT STATUS"), ("environment", "ENVIRONMENT"), ("files", "FILES")];
 
-/// Writes a manual page for haul, one per command, and one per topic.
+/// Writes a manual page for haul, one per command, and one per topic. Makes the directory if it is missing.
 ///
 /// # Errors
-/// If a page cannot be written.
+/// If the directory cannot be made, or a page cannot be written.
 pub(super) fn run(dir: &Path) -> Result<Exit> {
     let mut all = command();
     all.build();
@@ -30,6 +30,7 @@ pub(super) fn run(dir: &Path) -> Result<Exit> {
 }
 
 fn write_pages(all: &Command, dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
     let mut left = vec![all];
     while let Some(command) = left.pop() {
         left.extend(command.get_subcommands().filter(|below| !below.is_hide_set()));
@@ -121,6 +122,14 @@ fn section(out: &mut impl Write, title: &str, body: &str, as_it_stands: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_is_made() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("share/man1");
+        run(&dir).unwrap();
+        assert!(dir.join("haul.1").exists());
+    }
 
     #[test]
     fn notes_become_sections() {
