@@ -403,7 +403,7 @@ impl Runner<'_> {
             let why = "without haul on the remote host, files can only be replaced";
             (why, format!("omit {option}, or install haul on the remote host"))
         };
-        let error = Error::new(ErrorKind::Unsupported, Side::Destination, operation, why);
+        let error = Error::new(ErrorKind::Usage, Side::Destination, operation, why);
         Err(error.on(destination.to_string()).with_hint(hint))
     }
 

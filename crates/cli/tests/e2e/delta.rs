@@ -295,7 +295,7 @@ fn in_place_is_refused_where_it_cannot_be() {
     let to = format!("sftp://{}{}/", older.scene.sshd().host(), older.copy.display());
     let run = older.scene.haul_ssh("copy").arg("--inplace").arg(older.source.path()).arg(to).finish();
     let said = run.said();
-    assert!(run.code() == Some(1) && said.contains("--inplace") && said.contains("replaced"), "{run}");
+    assert!(run.code() == Some(2) && said.contains("--inplace") && said.contains("replaced"), "{run}");
 }
 
 fn takes_no_room(kind: FileSystem) {

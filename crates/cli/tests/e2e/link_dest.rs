@@ -169,7 +169,7 @@ fn references_that_cannot_be_used_are_refused() {
     }
     let run = scene.haul("mv").arg(link).arg(slash(source.path())).arg(slash(&copy)).finish().expect_code(2);
     assert!(run.said().contains("--link-dest"), "{run}");
-    let run = sftp::push(&scene, source.path(), &copy).arg(link).finish().expect_code(1);
+    let run = sftp::push(&scene, source.path(), &copy).arg(link).finish().expect_code(2);
     assert!(run.said().contains("link to earlier copies"), "{run}");
     assert!(!copy.join("f").exists() && source.join("f").exists());
 }

@@ -267,7 +267,7 @@ fn backups_that_cannot_be_made_are_refused() {
         let run = scene.copy(Way::Local, source.path(), copy.path()).args(options).finish().expect_code(2);
         assert!(run.said().contains(why), "{run}");
     }
-    let run = sftp::push(&scene, source.path(), copy.path()).arg("--backup").finish().expect_code(1);
+    let run = sftp::push(&scene, source.path(), copy.path()).arg("--backup").finish().expect_code(2);
     assert!(run.said().contains("files can only be replaced"), "{run}");
     // The tree itself under another name.
     symlink(copy.path(), scene.join("alias")).unwrap();
