@@ -55,7 +55,14 @@ impl Running {
             .open(place.log)
             .with_context(|| format!("cannot write {}", place.log.display()))?;
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        // haul is measured without the settings of this machine's user.
+        command
+            .args(arguments)
+            .env("HAUL_CONFIG", "")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0);
         let netns = place.netns.map(|ns| ns.file().try_clone()).transpose()?;
         let group = place.side.and_then(Side::entrance).transpose()?;
         // SAFETY: the function makes system calls only, on files that are open already.

@@ -44,6 +44,7 @@ pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
         .args(["put", "-q", "--endpoint", &store.endpoint()])
         .args(args.haul_args.split_whitespace())
         .arg("s3://bench/stream")
+        .env("HAUL_CONFIG", "")
         .envs([("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "x")])
         .stdin(Stdio::piped())
         .spawn()

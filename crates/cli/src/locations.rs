@@ -3,22 +3,38 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use haul_core::{Error, ErrorKind, Location, Result, Side};
+use haul_core::{Error, ErrorKind, Location, Result, Side, StoreNumber};
 
-/// Parses a location.
+use crate::args::{GivenArgs, NamedLocation, StoreOptions};
+
+/// Parses a location, perhaps a named one.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] if haul does not support it.
-pub(crate) fn parse_location(text: &OsStr) -> Result<Location> {
-    Location::parse(text.as_bytes())
+/// [`ErrorKind::Usage`] if haul does not support it, or the settings have no location of this name.
+pub(crate) fn parse_location(text: &OsStr, given: &GivenArgs) -> Result<Location> {
+    let text = text.as_bytes();
+    let Some((name, below)) = split_name(text) else { return Location::parse(text) };
+    let named = given.get().locations.iter().find(|named| named.name.as_bytes() == name);
+    let Some(named) = named else {
+        let cause = "the settings have no location of this name";
+        let error = Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(text);
+        return Err(error.with_hint(
+            "`haul config show` lists the named locations; for a file or directory here begin with ./",
+        ));
+    };
+    let mut location = Location::parse(&joined(named.location.as_bytes(), below))?;
+    if let Location::Object(place) = &mut location {
+        place.store = number(named, given);
+    }
+    Ok(location)
 }
 
 /// Parses a location in a file system.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] if it is in an object store, or haul does not support it.
-pub(crate) fn parse_file_location(text: &OsStr) -> Result<Location> {
-    match Location::parse(text.as_bytes())? {
+pub(crate) fn parse_file_location(text: &OsStr, given: &GivenArgs) -> Result<Location> {
+    match parse_location(text, given)? {
         Location::Object(place) => {
             let cause = "it is in an object store, but this command is for files and directories";
             let error =
@@ -26,5 +42,105 @@ pub(crate) fn parse_file_location(text: &OsStr) -> Result<Location> {
             Err(error.with_hint("copy, sync, verify and hash support object stores"))
         }
         other => Ok(other),
+    }
+}
+
+/// The name of `@NAME/PATH` and what follows it, with its slash; `None` if it is no named location. `@` alone is the
+/// name of a file, as of the subvolumes of Btrfs.
+pub(crate) fn split_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = text.strip_prefix(b"@")?;
+    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    // `@host:path` is a host without a user.
+    let (name, below) = rest.split_at(end);
+    (!name.is_empty() && !name.contains(&b':')).then_some((name, below))
+}
+
+/// A location and a path below it, which begins with a slash unless it is empty. The path `HOST:` is the home directory,
+/// and `HOST:/PATH` would be another one.
+fn joined(location: &[u8], below: &[u8]) -> Vec<u8> {
+    let is_open = location.ends_with(b"/") || location.ends_with(b":");
+    let below = if is_open { below.strip_prefix(b"/").unwrap_or(below) } else { below };
+    [location, below].concat()
+}
+
+/// The options of the stores of named locations, without repetition.
+pub(crate) fn other_stores(given: &GivenArgs) -> Vec<&StoreOptions> {
+    let mut others: Vec<&StoreOptions> = Vec::new();
+    for NamedLocation { store, .. } in &given.get().locations {
+        if *store != StoreOptions::default() && !others.contains(&store) {
+            others.push(store);
+        }
+    }
+    others
+}
+
+fn number(named: &NamedLocation, given: &GivenArgs) -> StoreNumber {
+    let others = other_stores(given);
+    let mut endpoints: Vec<&String> = others.iter().filter_map(|store| store.endpoint.as_ref()).collect();
+    endpoints.dedup();
+    let of = |at: Option<usize>| at.and_then(|at| u16::try_from(at + 1).ok()).unwrap_or_default();
+    StoreNumber {
+        settings: of(others.iter().position(|other| **other == named.store)),
+        endpoint: of(named.store.endpoint.as_ref().and_then(|at| endpoints.iter().position(|o| *o == at))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_paths() {
+        let split =
+            |text: &str| split_name(text.as_bytes()).map(|(name, below)| (name.to_vec(), below.to_vec()));
+        assert_eq!(split("@nas"), Some((b"nas".to_vec(), Vec::new())));
+        assert_eq!(split("@nas/a/b"), Some((b"nas".to_vec(), b"/a/b".to_vec())));
+        for text in ["@", "@/", "@/x", "./@nas", "nas", "me@nas:/x", "@nas:/x"] {
+            assert_eq!(split(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_follows_its_location() {
+        let of = |location: &str, below: &str| {
+            String::from_utf8(joined(location.as_bytes(), below.as_bytes())).unwrap()
+        };
+        assert_eq!(of("s3://bucket", "/a"), "s3://bucket/a");
+        assert_eq!(of("s3://bucket/p/", "/a/"), "s3://bucket/p/a/");
+        assert_eq!(of("db1:", "/a"), "db1:a");
+        assert_eq!(of("db1:", ""), "db1:");
+        assert_eq!(of("db1:/srv", "/"), "db1:/srv/");
+        assert_eq!(of("/srv/", "/"), "/srv/");
+    }
+
+    #[test]
+    fn stores_are_told_apart_by_their_options() {
+        let named = |name: &str, endpoint: Option<&str>, profile: Option<&str>| NamedLocation {
+            name: name.to_owned(),
+            location: "s3://backups/".to_owned(),
+            store: StoreOptions {
+                endpoint: endpoint.map(str::to_owned),
+                profile: profile.map(str::to_owned),
+                ..StoreOptions::default()
+            },
+        };
+        let locations = vec![
+            named("plain", None, None),
+            named("a", Some("http://a"), None),
+            named("a2", Some("http://a"), Some("x")),
+            named("again", Some("http://a"), None),
+            named("b", Some("http://b"), None),
+        ];
+        let given = GivenArgs::new(crate::args::Given { locations, ..Default::default() });
+        let place = |text: &str| match parse_location(OsStr::new(text), &given) {
+            Ok(Location::Object(place)) => place,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(place("@plain").store, StoreNumber::default());
+        assert!(place("@a/x").is_reached_with(&place("@again/y")));
+        assert!(place("@a").is_beside(&place("@a2")) && !place("@a").is_reached_with(&place("@a2")));
+        assert!(!place("@a").is_beside(&place("@b")) && !place("@a").is_beside(&place("@plain")));
+        assert_eq!(other_stores(&given).len(), 3);
+        assert!(parse_location(OsStr::new("@nothing"), &given).is_err());
     }
 }

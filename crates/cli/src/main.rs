@@ -3,6 +3,7 @@
 mod address_space;
 mod args;
 mod commands;
+mod config;
 mod exit_code;
 mod jobs;
 mod locations;
@@ -22,7 +23,9 @@ fn main() -> ExitCode {
     address_space::prepare();
     open_files::raise();
     haul_threads::install_hook();
-    match args::parse(std::env::args_os()) {
+    match args::parse_with(std::env::args_os(), &|typed| {
+        config::settle(typed, &config::Sources::of_process())
+    }) {
         Ok(cli) => match haul_threads::caught(|| commands::run(cli.command)) {
             Ok(exit) => exit.into(),
             Err(error) => {

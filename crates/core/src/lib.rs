@@ -53,7 +53,7 @@ pub use error::{Error, ErrorKind, Result, Side};
 pub use event::{Event, Limit, Phase, Progress, Reporter};
 pub use file_tree::FileTree;
 pub use limit::{Limiter, Pace};
-pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot};
+pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot, StoreNumber};
 pub use ops::Ops;
 pub use options::{Compare, Links, MAX_REFERENCES, ScanOptions, SinkOptions};
 pub use owner_map::{IdRule, OwnerMap};

@@ -69,6 +69,31 @@ pub struct ObjectPlace {
     pub bucket: String,
     /// The key in the bucket; empty for the whole bucket.
     pub key: String,
+    /// The settings that reach the store.
+    pub store: StoreNumber,
+}
+
+/// Which of the settings of a run reach a store. The default is those that all locations share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StoreNumber {
+    /// The number of the settings.
+    pub settings: u16,
+    /// The number of their endpoint: settings with other credentials may have the same one.
+    pub endpoint: u16,
+}
+
+impl ObjectPlace {
+    /// Whether both are in one bucket, whatever the credentials are.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (self.kind, &self.bucket, self.store.endpoint) == (other.kind, &other.bucket, other.store.endpoint)
+    }
+
+    /// Whether both are in one bucket that is reached with one set of credentials.
+    #[must_use]
+    pub fn is_reached_with(&self, other: &Self) -> bool {
+        self.is_beside(other) && self.store == other.store
+    }
 }
 
 impl fmt::Display for ObjectPlace {
@@ -235,7 +260,8 @@ fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlac
     if key.len() > 1024 {
         return Err("the name of an object is at most 1,024 bytes long");
     }
-    Ok(ObjectPlace { kind, bucket: bucket.to_owned(), key: key.to_owned() })
+    let (bucket, key) = (bucket.to_owned(), key.to_owned());
+    Ok(ObjectPlace { kind, bucket, key, store: StoreNumber::default() })
 }
 
 /// A host that begins with `-` is refused, as ssh takes it for an option (compare CVE-2017-1000117 in git).

@@ -19,6 +19,7 @@ use haul_store::{Bill, Detail};
 
 use super::ends_config::EndsConfig;
 use super::errors::usage;
+use super::reach::Reach;
 use super::requests::RequestCounts;
 
 /// Receives messages for the user.
@@ -98,8 +99,8 @@ impl Ends {
     pub(crate) fn bill(&self, source: &Location, at: &Location) -> Option<Bill> {
         let open = |end: &Location, side: Side| {
             let Location::Object(place) = end else { return None };
-            let same = |other: &ObjectPlace| (other.kind, &other.bucket) == (place.kind, &place.bucket);
-            self.stores.iter().find(|(other, of, _)| same(other) && *of == side).map(|(.., client)| client)
+            let mut open = self.stores.iter();
+            open.find(|(other, of, _)| other.is_reached_with(place) && *of == side).map(|(.., client)| client)
         };
         let (source_client, client) = (open(source, Side::Source), open(at, Side::Destination));
         (source_client.is_some() || client.is_some())
@@ -114,7 +115,7 @@ impl Ends {
             return Ok(Arc::clone(client));
         }
         let (cancel, note) = (Arc::clone(&self.cancel), Arc::clone(&self.note));
-        let client = Arc::new(haul_object::open(place, side, &self.config.stores, cancel, note)?);
+        let client = Arc::new(haul_object::open(place, side, self.config.store(place), cancel, note)?);
         // Reports refused credentials once instead of for each object. Without permission to list, writes may still
         // work.
         match client.list(&place.key, true, None) {
@@ -333,35 +334,34 @@ impl Ends {
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
-        let (streams, iops) = (self.config.peer.streams, self.config.peer.iops);
-        let limits = haul_sftp::Limits { streams, iops };
-        Sftp::connect(host, &self.config.peer.ssh, limits, &self.config.pool, Arc::clone(&self.note))
+        let Reach { host, peer, .. } = Reach::of(&self.config, host);
+        let limits = haul_sftp::Limits { streams: peer.streams, iops: peer.iops };
+        Sftp::connect(&host, &peer.ssh, limits, &self.config.pool, Arc::clone(&self.note))
     }
 
     /// Connects to a remote haul. If the host has none, or one of another version, uploads it with `--bootstrap`. If it
     /// has none, otherwise uses SFTP, unless the user gave the path of haul.
-    fn peer(&self, host: &SshHost) -> Result<Remote> {
-        let error = match self.connect(host, &self.config.peer) {
+    fn peer(&self, named: &SshHost) -> Result<Remote> {
+        let Reach { host, peer, bootstrap: uploads, haul_named } = Reach::of(&self.config, named);
+        let error = match self.connect(&host, &peer) {
             Ok(peer) => return Ok(Remote::Peer(peer)),
             Err(error) => error,
         };
         let missing = haul_ssh::is_missing(&error);
-        if self.config.bootstrap && (missing || haul_remote::is_other_version(&error)) {
+        if uploads && (missing || haul_remote::is_other_version(&error)) {
             let why =
                 if missing { format!("haul is not installed at {host}") } else { error.cause().to_string() };
-            let remote_haul = bootstrap(host, &self.config.peer.ssh, &why, &self.note)?;
-            return self
-                .connect(host, &PeerConfig { remote_haul, ..self.config.peer.clone() })
-                .map(Remote::Peer);
+            let remote_haul = bootstrap(&host, &peer.ssh, &why, &self.note)?;
+            return self.connect(&host, &PeerConfig { remote_haul, ..peer }).map(Remote::Peer);
         }
-        if !missing || self.config.haul_named {
+        if !missing || haul_named {
             return Err(error);
         }
         (self.note)(&format!(
             "haul is not installed on {host}: using SFTP, without checks on arrival, compression, deltas, attributes \
              and ACLs; install haul there, or add `--bootstrap`"
         ));
-        self.sftp(host).map(Remote::Sftp).map_err(|other| {
+        self.sftp(named).map(Remote::Sftp).map_err(|other| {
             let hint = "install haul on the remote host, or use --bootstrap; SFTP failed too";
             error.with_hint(format!("{hint}: {}", other.cause()))
         })
@@ -375,5 +375,5 @@ impl Ends {
 /// Whether both locations are in one bucket.
 fn is_same_bucket(source: &Location, at: &Location) -> bool {
     let (Location::Object(from), Location::Object(to)) = (source, at) else { return false };
-    (from.kind, &from.bucket) == (to.kind, &to.bucket)
+    from.is_reached_with(to)
 }

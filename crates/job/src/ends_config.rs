@@ -3,9 +3,11 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Ops};
+use haul_core::{BufferPool, ObjectPlace, Ops};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::PeerConfig;
+
+use super::host_config::HostConfig;
 
 /// How sources and destinations are opened.
 pub struct EndsConfig {
@@ -19,8 +21,12 @@ pub struct EndsConfig {
     pub pool: BufferPool,
     /// Limits of file-system operations for local sources and destinations.
     pub ops: SideOps,
+    /// Hosts that are reached in another way. The first that says something counts.
+    pub hosts: Vec<HostConfig>,
     /// Settings for object stores.
     pub stores: StoreSettings,
+    /// Settings for the stores of some locations, by [`haul_core::StoreNumber`] from 1.
+    pub other_stores: Vec<StoreSettings>,
     /// Attributes of the objects that are written.
     pub stored: PutOptions,
 }
@@ -35,6 +41,13 @@ pub struct SideOps {
 }
 
 impl EndsConfig {
+    /// The settings for the store of a place.
+    #[must_use]
+    pub fn store(&self, place: &ObjectPlace) -> &StoreSettings {
+        let other = usize::from(place.store.settings).checked_sub(1).and_then(|at| self.other_stores.get(at));
+        other.unwrap_or(&self.stores)
+    }
+
     /// Limits the file-system operations of each side to `iops` per second; `None`: no limit.
     pub fn limit_operations(&mut self, iops: Option<NonZeroU64>) {
         let rate = iops.map(NonZeroU64::get);

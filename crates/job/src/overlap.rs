@@ -24,7 +24,7 @@ pub(crate) fn refuse_overlap(
     deletes: bool,
 ) -> Result<()> {
     if let (Location::Object(from), Location::Object(to)) = (source, destination)
-        && (from.kind, &from.bucket) == (to.kind, &to.bucket)
+        && from.is_beside(to)
     {
         return within_bucket(source, &from.key, place, rules, deletes);
     }

@@ -147,7 +147,8 @@ impl Run {
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>, tag: &str) -> Self {
         let mut command = Command::new(program);
-        command.env(TAG, tag);
+        // Settings of this machine's user must not change a test.
+        command.env(TAG, tag).env("HAUL_CONFIG", "");
         Self {
             command,
             input: Vec::new(),

@@ -33,7 +33,7 @@ impl Terminal {
         let line = format!("stty rows {ROWS} cols {COLUMNS}; {line}");
         let mut command = Command::new("script");
         command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
-        command.env(TAG, tag).env("TERM", "xterm").env("SHELL", "/bin/sh");
+        command.env(TAG, tag).env("HAUL_CONFIG", "").env("TERM", "xterm").env("SHELL", "/bin/sh");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run script: {error}"));
         let (keyboard, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

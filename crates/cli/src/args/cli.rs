@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::agent::AgentArgs;
+use super::config::ConfigArgs;
 use super::copy::{CopyArgs, SyncArgs};
 use super::get::GetArgs;
 use super::hash::HashArgs;
@@ -67,12 +68,13 @@ pub(crate) enum Command {
     Ls(LsArgs),
     Rm(RmArgs),
     Jobs(JobsArgs),
+    Config(ConfigArgs),
     Plan(Box<PlanArgs>),
     Probe(Box<ProbeArgs>),
     /// Remote side of a transfer, started over ssh by the local haul
     #[command(hide = true)]
     Agent(AgentArgs),
-    /// Explain a command or a topic: locations, patterns, units, environment, files, exit-codes
+    /// Explain a command or a topic: locations, patterns, units, config, environment, files, exit-codes
     Help {
         /// A command or a topic
         #[arg(value_name = "COMMAND|TOPIC")]

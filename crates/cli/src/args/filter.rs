@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use haul_core::Timestamp;
 
+use super::given::GivenArgs;
 use crate::values::{parse_age, parse_size};
 
 const HEADING: &str = "Filters";
@@ -66,8 +67,12 @@ impl FromArgMatches for FilterArgs {
             words.extend(places.zip(values).map(|(place, value)| (place, word(value.clone()))));
         }
         words.sort_by_key(|(place, _)| *place);
+        let given = GivenArgs::of(matches);
+        let more = given.get().rules.iter().filter_map(|(name, value)| {
+            RULES.iter().find(|(rule, ..)| rule == name).map(|(.., word)| word(value.clone()))
+        });
         Ok(Self {
-            words: words.into_iter().map(|(_, word)| word).collect(),
+            words: words.into_iter().map(|(_, word)| word).chain(more).collect(),
             from0: matches.get_flag("from0"),
             min_size: matches.get_one("min-size").copied(),
             max_size: matches.get_one("max-size").copied(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DecodeArgs, MemoryArgs, OutputArgs, StoreArgs};
+use super::{DecodeArgs, GivenArgs, MemoryArgs, OutputArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +37,9 @@ pub(crate) struct GetArgs {
     /// Decompression and decryption.
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

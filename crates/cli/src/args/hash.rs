@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs, LinksArgs, StoreEndArgs};
+use super::{FilterArgs, GivenArgs, LinkArgs, LinksArgs, StoreEndArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +28,9 @@ pub(crate) struct HashArgs {
     /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::StoreArgs;
+use super::{GivenArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,6 +21,9 @@ pub(crate) struct LsArgs {
     /// List all objects below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -3,8 +3,10 @@
 
 mod accepted;
 mod agent;
+mod check_value;
 mod cli;
 mod compress;
+mod config;
 mod copy;
 mod delta;
 mod encode;
@@ -13,6 +15,7 @@ mod filter;
 mod foreign;
 mod full;
 mod get;
+mod given;
 mod hash;
 mod index;
 mod jobs;
@@ -23,6 +26,7 @@ mod ls;
 mod missing;
 mod object;
 mod older;
+mod opposites;
 mod output;
 mod parse;
 mod plan;
@@ -35,6 +39,7 @@ mod short_help;
 mod topics;
 mod transfer;
 mod trust;
+mod typed_only;
 mod verify;
 
 #[cfg(test)]
@@ -48,8 +53,12 @@ mod tests;
 
 pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
+pub(crate) use check_value::check_value;
+#[cfg(test)]
+pub(crate) use cli::Cli;
 pub(crate) use cli::Command;
 pub(crate) use compress::CompressArgs;
+pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
 pub(crate) use encode::{DecodeArgs, EncodeArgs};
@@ -57,6 +66,7 @@ pub(crate) use fifo::FifoArgs;
 pub(crate) use filter::{FilterArgs, FilterWord};
 pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;
+pub(crate) use given::{Given, GivenArgs, HostOptions, NamedLocation, StoreOptions};
 pub(crate) use hash::HashArgs;
 pub(crate) use index::IndexArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
@@ -67,15 +77,19 @@ pub(crate) use ls::LsArgs;
 pub(crate) use missing::MissingHaulArgs;
 pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
 pub(crate) use older::OlderArgs;
+pub(crate) use opposites::opposite;
 pub(crate) use output::OutputArgs;
-pub(crate) use parse::{command, parse};
+#[cfg(test)]
+pub(crate) use parse::parse;
+pub(crate) use parse::{Settled, Typed, command, is_settable, parse_with};
 pub(crate) use plan::PlanArgs;
 pub(crate) use preserve::PreserveArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
-pub(crate) use refused::Refused;
+pub(crate) use refused::{Refused, similar};
 pub(crate) use rm::RmArgs;
 pub(crate) use topics::{TOPICS, Topic, explain};
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use trust::TrustArgs;
+pub(crate) use typed_only::{COMMANDS, typed_only};
 pub(crate) use verify::VerifyArgs;

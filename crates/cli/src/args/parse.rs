@@ -4,20 +4,20 @@ use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::cli::{self, Cli};
 use super::foreign;
+use super::given::{Given, GivenArgs};
+use super::opposites;
 use super::refused::{Refused, refused};
 use super::short_help::short_help;
-
-/// Commands in which `-h` beside other arguments is rsync's --human-readable.
-const READABLE: [&str; 10] = ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
+use super::typed_only::{COMMANDS, typed_only};
 
 /// The whole command line, as it is parsed and documented.
 pub(crate) fn command() -> Command {
     let command = strict(Cli::command());
-    READABLE.into_iter().fold(command, |command, name| {
+    COMMANDS.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |command| {
             let readable = Arg::new("human-readable").short('h').long("human-readable");
             long_help(command)
@@ -34,13 +34,23 @@ pub(super) fn parser(typed: &str) -> Command {
     if command.find_subcommand(name).is_none() {
         return command;
     }
-    command.mut_subcommand(name, foreign::define)
+    let settable = move |arg: &Arg| is_settable(name, arg);
+    let takes_settings = COMMANDS.contains(&name);
+    command.mut_subcommand(name, |command| {
+        let command = foreign::define(command);
+        if takes_settings { opposites::define(command, settable) } else { command }
+    })
 }
 
 fn with_aliases(command: Command) -> Command {
     let aliases = foreign::ALIASES.iter();
     aliases
         .fold(command, |command, (alias, name)| command.mut_subcommand(name, |command| command.alias(*alias)))
+}
+
+/// Whether settings may give an option of a command: all that are in its help, but those of one run.
+pub(crate) fn is_settable(command: &str, arg: &Arg) -> bool {
+    arg.get_long().is_some_and(|long| !arg.is_hide_set() && typed_only(command, long).is_none())
 }
 
 /// Whether the option checks its values: any type but text and paths.
@@ -59,17 +69,51 @@ fn strict(command: Command) -> Command {
     command.mut_args(strict_arg).mut_subcommands(strict)
 }
 
-/// Replaces clap's help option. [`parse`] treats `-h` as help only if it stands alone.
+/// Replaces clap's help option. [`parse_with`] treats `-h` as help only if it stands alone.
 fn long_help(command: Command) -> Command {
     let help = Arg::new("help").long("help").action(ArgAction::Help);
     command.disable_help_flag(true).arg(help.help("Print help (-h alone prints a summary)"))
 }
 
-/// Parses a command line that begins with the program's name.
+/// A valid command line, before the settings are added.
+pub(crate) struct Typed<'a> {
+    /// The command, by its name in haul.
+    pub(crate) command: &'a str,
+    /// The parser of the whole command line.
+    pub(crate) parser: &'a Command,
+    /// What the parser found behind the command.
+    pub(crate) matches: &'a ArgMatches,
+}
+
+/// What the settings add to a command line.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    /// Options, inserted before those of the command line.
+    pub(crate) words: Vec<OsString>,
+    /// The rest.
+    pub(crate) given: Given,
+}
+
+/// Finds out what the settings add to a command line; `None`: nothing. An error is one line.
+pub(crate) type Settle<'a> = &'a dyn Fn(&Typed<'_>) -> Result<Option<Settled>, String>;
+
+/// Parses a command line that begins with the program's name, without settings.
 ///
 /// # Errors
 /// [`Refused::Line`] if it is invalid, [`Refused::Parser`] if it asks for help or the version.
+#[cfg(test)]
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refused> {
+    parse_with(words, &|_| Ok(None))
+}
+
+/// Parses a command line that begins with the program's name, and adds the settings.
+///
+/// # Errors
+/// [`Refused::Line`] if it or the settings are invalid, [`Refused::Parser`] if it asks for help or the version.
+pub(crate) fn parse_with(
+    words: impl IntoIterator<Item = OsString>,
+    settle: Settle<'_>,
+) -> Result<Cli, Refused> {
     let words: Vec<OsString> = words.into_iter().collect();
     let alone = match words.as_slice() {
         [_, last] => last == "-h",
@@ -80,7 +124,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
         let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(Refused::Line(line.to_owned()));
     }
-    let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words)? };
+    let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words, settle)? };
     let mut cli = parsed.map_err(|error| refused(error, &words))?;
     if let cli::Command::Copy(args) = &mut cli.command {
         args.remove_source_files |= foreign::moves(typed(&words));
@@ -91,14 +135,34 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Re
     }
 }
 
-fn understood(words: &[OsString]) -> Result<Result<Cli, clap::Error>, Refused> {
+fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap::Error>, Refused> {
     let typed = typed(words);
-    let parser = parser(typed);
-    let own = parser.find_subcommand(foreign::canonical(typed));
-    match own.and_then(|command| foreign::misplaced(command, words)) {
-        Some(line) => Err(Refused::Line(line)),
-        None => Ok(read(parser, words)),
+    let command = foreign::canonical(typed);
+    let mut parser = parser(typed);
+    let own = parser.find_subcommand(command);
+    if let Some(line) = own.and_then(|command| foreign::misplaced(command, words)) {
+        return Err(Refused::Line(line));
     }
+    let matches = match parser.try_get_matches_from_mut(words) {
+        Ok(matches) => matches,
+        Err(error) => return Ok(Err(error)),
+    };
+    let behind = matches.subcommand_matches(command).filter(|_| COMMANDS.contains(&command));
+    let settled = match behind {
+        Some(matches) => settle(&Typed { command, parser: &parser, matches }).map_err(Refused::Line)?,
+        None => None,
+    };
+    let Some(Settled { words: more, given }) = settled else { return Ok(Cli::from_arg_matches(&matches)) };
+    // clap cannot add an argument to a parser that was used.
+    let parser = self::parser(typed).mut_subcommand(command, |own| own.arg(GivenArgs::carrier(given)));
+    let (before, behind) = words.split_at(2.min(words.len()));
+    read(parser, &[before, &more, behind].concat()).map(Ok).map_err(|error| match refused(error, words) {
+        // Without the settings the command line is valid.
+        Refused::Line(line) => {
+            Refused::Line(format!("{line}, with the settings: `haul config show {command}` lists them"))
+        }
+        help @ Refused::Parser(_) => help,
+    })
 }
 
 /// Where a command of another tool differs from the command of haul that bears its name: what to do instead.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use haul_plan::Target;
 
-use super::{FilterArgs, LinkArgs, LinksArgs, OutputArgs};
+use super::{FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs};
 use crate::values::{MOST_ENTRIES, number, parse_part};
 
 const EXAMPLES: &str = "\
@@ -107,6 +107,9 @@ pub(crate) struct PlanArgs {
     /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, LinkArgs, OutputArgs};
+use super::{FilterArgs, GivenArgs, LinkArgs, OutputArgs};
 use crate::values::parse_timeout;
 
 const USAGE: &str = "haul probe [OPTIONS] SRC DST\n       haul probe --doctor [OPTIONS] SRC [DST]";
@@ -39,6 +39,9 @@ pub(crate) struct ProbeArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

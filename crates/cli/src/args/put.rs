@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{EncodeArgs, FifoArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
+use super::{EncodeArgs, FifoArgs, GivenArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
 use crate::values::{number, parse_size};
 
 const EXAMPLES: &str = "\
@@ -61,6 +61,9 @@ pub(crate) struct PutArgs {
     /// Attributes of the object.
     #[command(flatten)]
     pub(crate) object: ObjectArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -74,7 +74,7 @@ fn no_command(error: &clap::Error, command: &str) -> String {
     if word.contains(['/', ':', '.']) {
         return format!("`{word}` is not a command: to copy, use `haul copy SRC DST`");
     }
-    match slip(&word, &texts(error, ContextKind::SuggestedSubcommand)) {
+    match similar(&word, &texts(error, ContextKind::SuggestedSubcommand)) {
         Some(meant) => format!("`{word}` is not a command; a similar one is `{meant}`"),
         None => format!("`{word}` is not a command: `haul help` lists them"),
     }
@@ -96,7 +96,7 @@ fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
     if let Some(line) = other_tools {
         return line;
     }
-    match slip(word, &texts(error, ContextKind::SuggestedArg)) {
+    match similar(word, &texts(error, ContextKind::SuggestedArg)) {
         // A word of another tool is no typing error.
         Some(meant) if !foreign::is_known(word) => {
             format!("`{word}` is not an option of `haul {command}`; a similar one is `{meant}`")
@@ -171,7 +171,7 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
 }
 
 /// The first suggestion that differs from `word` by a likely typing error: one letter in five, at least one.
-fn slip<'a>(word: &str, suggested: &'a [String]) -> Option<&'a String> {
+pub(crate) fn similar<'a>(word: &str, suggested: &'a [String]) -> Option<&'a String> {
     let allowed = word.len() / 5;
     suggested.iter().find(|other| strsim::levenshtein(word, other) <= allowed.max(1))
 }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_typing_error_differs_in_few_letters() {
-        let slip = |word: &str, other: &str| slip(word, &[other.to_owned()]).is_some();
+        let slip = |word: &str, other: &str| similar(word, &[other.to_owned()]).is_some();
         assert!(slip("--bwlimt", "--bwlimit") && slip("same", "same"));
         assert!(!slip("kitten", "sitting") && !slip("", "abc"));
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::StoreArgs;
+use super::{GivenArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,9 @@ pub(crate) struct RmArgs {
     /// With --incomplete: abort the uploads of others and of other hosts too, even those in progress
     #[arg(long, requires = "incomplete")]
     pub(crate) any: bool,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

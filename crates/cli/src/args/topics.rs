@@ -16,7 +16,7 @@ pub(crate) struct Topic {
 }
 
 /// All topics.
-pub(crate) const TOPICS: [Topic; 6] = [
+pub(crate) const TOPICS: [Topic; 7] = [
     Topic {
         name: "locations",
         about: "how to write hosts, paths and objects",
@@ -31,6 +31,11 @@ pub(crate) const TOPICS: [Topic; 6] = [
         name: "units",
         about: "sizes, rates, schedules and durations",
         text: include_str!("topics/units.txt"),
+    },
+    Topic {
+        name: "config",
+        about: "settings files and HAUL_* variables",
+        text: include_str!("topics/config.txt"),
     },
     Topic {
         name: "environment",

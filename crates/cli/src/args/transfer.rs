@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, IndexArgs, LimitArgs, LinkArgs, LinksArgs,
-    OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
+    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs, LimitArgs, LinkArgs,
+    LinksArgs, OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::parse_window;
 
@@ -121,6 +121,9 @@ pub(crate) struct TransferArgs {
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,
 
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AcceptedArgs, FilterArgs, LinkArgs, LinksArgs, OutputArgs, StoreEndArgs};
+use super::{AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs, StoreEndArgs};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -45,6 +45,9 @@ pub(crate) struct VerifyArgs {
     /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    /// What the settings add.
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
     /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,

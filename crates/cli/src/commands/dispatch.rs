@@ -1,7 +1,8 @@
 //! Runs the command that was given.
 
 use super::{
-    agent, completions, copy, fifo, get, hash, help, jobs, ls, man, plan, probe, put, rm, sync, verify,
+    agent, completions, config, copy, fifo, get, hash, help, jobs, ls, man, plan, probe, put, rm, sync,
+    verify,
 };
 use crate::args::Command;
 use crate::exit_code::Exit;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Ls(args) => ls::run(&args),
         Command::Rm(args) => rm::run(&args),
         Command::Jobs(args) => jobs::run(args),
+        Command::Config(args) => config::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Agent(args) => agent::run(&args),

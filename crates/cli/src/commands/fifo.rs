@@ -82,7 +82,7 @@ fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Err
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let begun = Instant::now();
-    let place = parse_place(&args.source)?;
+    let place = parse_place(&args.source, &args.given)?;
     let prefix = if place.key.is_empty() || place.key.ends_with('/') {
         place.key.clone()
     } else {
@@ -97,7 +97,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
-    let stores = store_settings(&args.store);
+    let stores = store_settings(&args.store, &args.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;

@@ -26,7 +26,7 @@ use crate::signals;
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
-    let place = parse_object(&args.source)?;
+    let place = parse_object(&args.source, &args.given)?;
     let get_settings = GetSettings {
         memory: content_memory(&args.memory, 1, 0)?,
         raw: args.decode.raw,
@@ -46,7 +46,8 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let console = Console::start(settings(&args.output), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
-    let client = open(&place, Side::Source, &store_settings(&args.store), cancel.flag(), Some(&console))?;
+    let stores = store_settings(&args.store, &args.given, &place);
+    let client = open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?;
     let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
     let mut stored = None;

@@ -21,10 +21,10 @@ use crate::signals;
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &HashArgs) -> Result<Exit> {
-    let at = parse_location(&args.source)?;
+    let at = parse_location(&args.source, &args.given)?;
     one_stdin(&args.filter, None)?;
     let mut scan = scan_options(&args.filter)?;
-    let link = LinkSettings::resolve(&args.link)?.with_stores(&args.store);
+    let link = LinkSettings::resolve(&args.link, &args.given)?.with_stores(&args.store, &args.given);
     let output = OutputSettings {
         quiet: args.quiet,
         // On a terminal the lines on standard output replace progress.

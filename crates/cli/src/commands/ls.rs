@@ -15,8 +15,9 @@ use crate::settings::{parse_place, store_settings};
 /// # Errors
 /// [`ErrorKind::NotFound`] if no object has the prefix; errors of the store.
 pub(super) fn run(args: &LsArgs) -> Result<Exit> {
-    let place = parse_place(&args.place)?;
-    let client = open(&place, Side::Source, &store_settings(&args.store), Cancel::default().flag(), None)?;
+    let place = parse_place(&args.place, &args.given)?;
+    let stores = store_settings(&args.store, &args.given, &place);
+    let client = open(&place, Side::Source, &stores, Cancel::default().flag(), None)?;
     let lines = Lines::stdout();
     let (mut next, mut found) = (None, false);
     loop {

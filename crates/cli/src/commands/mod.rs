@@ -2,6 +2,7 @@
 
 mod agent;
 mod completions;
+mod config;
 mod copy;
 mod dispatch;
 mod estimate;

@@ -55,10 +55,10 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let encode = encode(&args.encode)?;
     let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
-    let stores = store_settings(&args.store);
     let cancel = Cancel::default();
     let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
         let open_one = |place| {
+            let stores = store_settings(&args.store, &args.given, place);
             let client = open(place, Side::Destination, &stores, cancel.flag(), console)?;
             client.check_options(&options).map(|()| client)
         };
@@ -149,7 +149,10 @@ fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
 /// [`ErrorKind::Usage`] if two are equal, or one is the sidecar object of another.
 fn destinations(args: &PutArgs) -> Result<Vec<ObjectPlace>> {
     let several = args.fifo.fifo_dir.is_some();
-    let parse = |text: &OsString| if several { parse_place(text) } else { parse_object(text) };
+    let given = &args.given;
+    let parse = |text: &OsString| {
+        if several { parse_place(text, given) } else { parse_object(text, given) }
+    };
     let places = args.destinations.iter().map(parse).collect::<Result<Vec<_>>>()?;
     let mut seen = HashSet::new();
     if let Some(twice) = places.iter().find(|place| !seen.insert(*place)) {

@@ -18,7 +18,8 @@ use crate::settings::{parse_object, parse_place, store_settings, usage};
 /// Errors before the run starts, and refused requests; the failures of single objects are printed.
 pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let prefixes = args.recursive || args.incomplete;
-    let parse = |text| if prefixes { parse_place(text) } else { parse_object(text) };
+    let given = &args.given;
+    let parse = |text| if prefixes { parse_place(text, given) } else { parse_object(text, given) };
     let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
     if let Some(all) = places.iter().find(|place| args.recursive && place.key.is_empty()) {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
@@ -27,8 +28,8 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let lines = Lines::stdout();
     let mut failed = 0;
     for place in &places {
-        let client =
-            open(place, Side::Destination, &store_settings(&args.store), Cancel::default().flag(), None)?;
+        let stores = store_settings(&args.store, given, place);
+        let client = open(place, Side::Destination, &stores, Cancel::default().flag(), None)?;
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
         } else if args.recursive {

@@ -50,10 +50,10 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         keeps_times: request.sink.preserve.times,
     };
     let output = OutputSettings { items, ..transfer_settings(args) };
-    let mut link = LinkSettings::resolve(&args.link)?
+    let mut link = LinkSettings::resolve(&args.link, &args.given)?
         .explaining(output.verbose || output.json)
-        .compressed(&args.compress)
-        .with_stores(&args.store)
+        .compressed(&args.compress, &args.given)
+        .with_stores(&args.store, &args.given)
         .storing(&args.stored);
     link.config.limit_operations(args.limits.iops);
     link.check_endpoint(request.sources.iter().chain([&request.destination]))?;
@@ -90,8 +90,9 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
 /// The request that the options make.
 fn request(transfer: &Transfer<'_>) -> Result<Request> {
     let args = transfer.args;
-    let sources = transfer.sources.iter().map(|source| parse_location(source)).collect::<Result<_>>()?;
-    let destination = parse_location(transfer.destination)?;
+    let parse = |text| parse_location(text, &args.given);
+    let sources = transfer.sources.iter().map(|source| parse(source)).collect::<Result<_>>()?;
+    let destination = parse(transfer.destination)?;
     let TransferSettings { scan, mut sink, trust, changes } = TransferSettings::resolve(args)?;
     if transfer.remove_sources.is_some() {
         refuse_unproved(args)?;

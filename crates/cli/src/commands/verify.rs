@@ -29,9 +29,10 @@ use crate::signals;
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
+    let parse = |text| parse_location(text, &args.given);
     let (source, destination) = match (args.ends.as_slice(), &args.manifest) {
-        ([source, destination], None) => (Some(parse_location(source)?), parse_location(destination)?),
-        ([destination], Some(_)) => (None, parse_location(destination)?),
+        ([source, destination], None) => (Some(parse(source)?), parse(destination)?),
+        ([destination], Some(_)) => (None, parse(destination)?),
         (_, Some(_)) => return Err(usage("verify", "with --manifest it takes one location, DST")),
         (_, None) => {
             return Err(usage("verify", "it takes two locations, SRC and DST, or --manifest FILE and DST"));
@@ -47,7 +48,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         destination: Some(destination.to_string()),
         job: None,
     };
-    let link = LinkSettings::resolve(&args.link)?.explaining(args.output.json).with_stores(&args.store);
+    let link = LinkSettings::resolve(&args.link, &args.given)?
+        .explaining(args.output.json)
+        .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
     let console = Console::start(asked_for_progress(settings(&args.output), args.accepted), &start)?;
     let cancel = Cancel::default();

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use haul_core::{BufferPool, Compress, Location, Pace, Result};
-use haul_job::{EndsConfig, SideOps};
+use haul_job::{EndsConfig, HostConfig, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
 use haul_ssh::SshConfig;
 
 use super::errors::usage;
-use super::object::{check_endpoint, store_end_settings, stored_options};
+use super::object::{check_endpoint, other_store_settings, store_end_settings, stored_options};
 use super::words::split_words;
 use crate::address_space;
-use crate::args::{CompressArgs, LinkArgs, StoreEndArgs, StoredArgs};
+use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
@@ -33,24 +33,23 @@ impl LinkSettings {
     ///
     /// # Errors
     /// [`haul_core::ErrorKind::Usage`] if the remote shell cannot be parsed or `--remote-haul` is empty.
-    pub(crate) fn resolve(args: &LinkArgs) -> Result<Self> {
+    pub(crate) fn resolve(args: &LinkArgs, given: &GivenArgs) -> Result<Self> {
         let shell = match &args.rsh {
             None => vec!["ssh".to_owned()],
-            Some(command) => split_words(command)
-                .map_err(|cause| usage("parse the remote shell of -e", cause).on(command.as_bytes()))?,
+            Some(command) => shell(command)?,
         };
         if args.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
-        let given = [
-            ("-e", args.rsh.is_some()),
-            ("--streams", args.streams.is_some()),
-            ("--transport", Transport::from(args.transport) != Transport::Auto),
-            ("--ports", args.ports.is_some()),
-            ("--bind", args.bind.is_some()),
-            ("--congestion", args.congestion.is_some()),
+        let typed = [
+            ("-e", args.rsh.is_some() && !given.has("rsh")),
+            ("--streams", args.streams.is_some() && !given.has("streams")),
+            ("--transport", Transport::from(args.transport) != Transport::Auto && !given.has("transport")),
+            ("--ports", args.ports.is_some() && !given.has("ports")),
+            ("--bind", args.bind.is_some() && !given.has("bind")),
+            ("--congestion", args.congestion.is_some() && !given.has("congestion")),
         ];
-        let remote_only = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        let remote_only = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name).collect();
         let max_memory = address_space::content(args.max_memory);
         let peer = PeerConfig {
             transport: args.transport.into(),
@@ -74,7 +73,9 @@ impl LinkSettings {
             haul_named: args.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
+            hosts: given.get().hosts.iter().map(host_config).collect::<Result<_>>()?,
             stores: StoreSettings { timeout: STORE_TIMEOUT, ..StoreSettings::default() },
+            other_stores: Vec::new(),
             stored: PutOptions::default(),
         };
         Ok(Self { config, remote_only })
@@ -87,8 +88,9 @@ impl LinkSettings {
     }
 
     /// Adds the options of object stores.
-    pub(crate) fn with_stores(mut self, args: &StoreEndArgs) -> Self {
+    pub(crate) fn with_stores(mut self, args: &StoreEndArgs, given: &GivenArgs) -> Self {
         self.config.stores = store_end_settings(args);
+        self.config.other_stores = other_store_settings(&self.config.stores, given);
         self
     }
 
@@ -111,10 +113,29 @@ impl LinkSettings {
     }
 
     /// Adds the compression in transit.
-    pub(crate) fn compressed(mut self, args: &CompressArgs) -> Self {
+    pub(crate) fn compressed(mut self, args: &CompressArgs, given: &GivenArgs) -> Self {
         let wish = args.wish();
-        self.remote_only.extend(wish.map(|_| "--compress"));
+        let is_typed = !given.has("compress") && !given.has("zstd");
+        self.remote_only.extend(wish.filter(|_| is_typed).map(|_| "--compress"));
         self.config.peer.compress = wish.unwrap_or_default();
         self
     }
+}
+
+/// The words of a remote shell.
+fn shell(command: &str) -> Result<Vec<String>> {
+    split_words(command).map_err(|cause| usage("parse the remote shell of -e", cause).on(command.as_bytes()))
+}
+
+/// How a host of the settings is reached.
+fn host_config(options: &HostOptions) -> Result<HostConfig> {
+    let HostOptions { host, port, rsh, remote_haul, bootstrap, streams } = options;
+    Ok(HostConfig {
+        host: host.clone(),
+        port: *port,
+        shell: rsh.as_deref().map(shell).transpose()?,
+        remote_haul: remote_haul.clone(),
+        bootstrap: *bootstrap,
+        streams: *streams,
+    })
 }

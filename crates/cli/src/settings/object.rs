@@ -1,7 +1,6 @@
 //! Settings of object stores, from the options.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use haul_core::{Location, ObjectPlace, Result};
@@ -9,7 +8,10 @@ use haul_object::{PutOptions, StoreSettings};
 use haul_streams::put::OVERHEAD;
 
 use super::errors::usage;
-use crate::args::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoredArgs};
+use crate::args::{
+    AddressArgs, GivenArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoreOptions, StoredArgs,
+};
+use crate::locations::{other_stores, parse_location};
 
 /// The minimum memory for content: one part being filled and two in flight.
 const LEAST: u64 = 24 << 20;
@@ -21,8 +23,8 @@ const RESERVED: [&str; 5] = ["host", "authorization", "content-length", "content
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if it is something else.
-pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
-    match Location::parse(text.as_bytes())? {
+pub(crate) fn parse_place(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlace> {
+    match parse_location(text, given)? {
         Location::Object(place) => Ok(place),
         other => {
             let error = usage("use the location", "it is not in an object store").on(other.to_string());
@@ -37,8 +39,8 @@ pub(crate) fn parse_place(text: &OsStr) -> Result<ObjectPlace> {
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if it is something else.
-pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
-    let place = parse_place(text)?;
+pub(crate) fn parse_object(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlace> {
+    let place = parse_place(text, given)?;
     if place.key.is_empty() || place.key.ends_with('/') {
         return Err(usage("use the location", "the name of the object is missing").on(place.to_string()));
     }
@@ -46,8 +48,33 @@ pub(crate) fn parse_object(text: &OsStr) -> Result<ObjectPlace> {
 }
 
 /// Store settings of commands for single objects.
-pub(crate) fn store_settings(args: &StoreArgs) -> StoreSettings {
-    reached(&args.address, args.timeout)
+pub(crate) fn store_settings(args: &StoreArgs, given: &GivenArgs, place: &ObjectPlace) -> StoreSettings {
+    let shared = reached(&args.address, args.timeout);
+    let number = usize::from(place.store.settings);
+    match number.checked_sub(1).and_then(|at| other_stores(given).get(at).copied()) {
+        Some(own) => with_own(&shared, own),
+        None => shared,
+    }
+}
+
+/// Store settings of named locations with own options, in the order of their numbers.
+pub(crate) fn other_store_settings(shared: &StoreSettings, given: &GivenArgs) -> Vec<StoreSettings> {
+    other_stores(given).into_iter().map(|own| with_own(shared, own)).collect()
+}
+
+/// The settings of all stores with what a named location has of its own. Credentials of one kind replace the other kind.
+fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
+    let or = |own: &Option<String>, shared: &Option<String>| own.clone().or_else(|| shared.clone());
+    let is_anonymous = own.no_sign_request == Some(true);
+    StoreSettings {
+        endpoint: or(&own.endpoint, &shared.endpoint),
+        region: or(&own.region, &shared.region),
+        profile: if is_anonymous { None } else { or(&own.profile, &shared.profile) },
+        anonymous: own.no_sign_request.unwrap_or(shared.anonymous && own.profile.is_none()),
+        ca_bundle: or(&own.ca_cert, &shared.ca_bundle),
+        insecure_http: own.insecure_http.unwrap_or(shared.insecure_http),
+        timeout: shared.timeout,
+    }
 }
 
 /// Store settings of commands that also take hosts.
@@ -100,8 +127,10 @@ pub(crate) fn content_memory(args: &MemoryArgs, streams: u64, more: u64) -> Resu
 /// [`haul_core::ErrorKind::Usage`] if it does not.
 pub(crate) fn check_endpoint<'a>(
     endpoint: Option<&str>,
-    mut places: impl Iterator<Item = &'a ObjectPlace>,
+    places: impl Iterator<Item = &'a ObjectPlace>,
 ) -> Result<()> {
+    // A named location with an endpoint of its own does not use the one of all.
+    let mut places = places.filter(|place| place.store.endpoint == 0);
     let first = places.next().map(|place| place.kind);
     if endpoint.is_some() && places.any(|place| Some(place.kind) != first) {
         let error = usage("use --endpoint", "the locations belong to different providers");
@@ -153,10 +182,11 @@ mod tests {
 
     #[test]
     fn invalid_places_and_memory_are_refused() {
+        let none = GivenArgs::default();
         for text in ["dir/", "host:dir", "s3://b", "s3://b/", "s3://b/a/"] {
-            assert_eq!(parse_object(OsStr::new(text)).unwrap_err().kind(), ErrorKind::Usage, "{text}");
+            assert_eq!(parse_object(OsStr::new(text), &none).unwrap_err().kind(), ErrorKind::Usage, "{text}");
         }
-        assert!(parse_place(OsStr::new("s3://b/a/")).is_ok());
+        assert!(parse_place(OsStr::new("s3://b/a/"), &none).is_ok());
         assert!(content_memory(&MemoryArgs { max_memory: 63 << 20 }, 1, 0).is_err());
         assert!(content_memory(&MemoryArgs { max_memory: 64 << 20 }, 1, 1).is_err());
         let default = MemoryArgs { max_memory: 128 << 20 };

@@ -17,7 +17,7 @@ use machines::{HERE, Machines, OUTPUT};
 use page::Block;
 
 /// The pages with commands. Each has a test below.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/install.md",
     "docs/quick-start.md",
@@ -28,6 +28,7 @@ const PAGES: [&str; 12] = [
     "docs/recipes/nightly-sync.md",
     "docs/recipes/buckets.md",
     "docs/recipes/seed-disk.md",
+    "docs/settings.md",
     "docs/troubleshooting.md",
     "docs/RESTRICTED-AGENT.md",
 ];
@@ -44,7 +45,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
-        readme, install, quick_start, nfs, smb, nightly_sync, buckets, seed_disk, troubleshooting, restricted_agent,
+        readme, install, quick_start, nfs, smb, nightly_sync, buckets, seed_disk, settings, troubleshooting, restricted_agent,
     ]);
     all.extend(cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob"),
@@ -194,6 +195,12 @@ fn buckets() {
     ["images", "images-copy"].into_iter().for_each(Bucket::make);
     make_container("images");
     follow("docs/recipes/buckets.md", &machines);
+}
+
+fn settings() {
+    let machines = Machines::new(&["nas"]);
+    Bucket::make("backups");
+    follow("docs/settings.md", &machines);
 }
 
 fn seed_disk() {

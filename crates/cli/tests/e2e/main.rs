@@ -21,6 +21,7 @@ mod changing;
 mod clients;
 mod cloudtrees;
 mod compression;
+mod config;
 mod copy_links;
 mod crash;
 mod databases;
@@ -213,6 +214,7 @@ fn main() -> ExitCode {
         digests::cases(),
         manifests::cases(),
         compression::cases(),
+        config::cases(),
         sftp::cases(),
         sftp_links::cases(),
         lying_sftp::cases(),

@@ -133,11 +133,12 @@ impl Bill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{ObjectKind, ObjectPlace, Side};
+    use haul_core::{ObjectKind, ObjectPlace, Side, StoreNumber};
     use std::time::Duration;
 
     fn client(kind: ObjectKind) -> Arc<Client> {
-        let place = ObjectPlace { kind, bucket: "b".to_owned(), key: String::new() };
+        let place =
+            ObjectPlace { kind, bucket: "b".to_owned(), key: String::new(), store: StoreNumber::default() };
         let endpoint = Some("http://127.0.0.1:1/account".to_owned());
         let endpoint =
             endpoint.map(|at| if kind == ObjectKind::Az { at } else { at.replace("/account", "") });

@@ -136,13 +136,18 @@ pub(super) fn implied(first: Option<&Object>) -> Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::{ObjectKind, ObjectPlace, Place, PlaceRoot, Side};
+    use haul_core::{ObjectKind, ObjectPlace, Place, PlaceRoot, Side, StoreNumber};
     use std::sync::Arc;
     use std::time::Duration;
 
     /// A tree below `t/`. It makes no requests.
     fn tree() -> Tree {
-        let place = ObjectPlace { kind: ObjectKind::S3, bucket: "b".to_owned(), key: String::new() };
+        let place = ObjectPlace {
+            kind: ObjectKind::S3,
+            bucket: "b".to_owned(),
+            key: String::new(),
+            store: StoreNumber::default(),
+        };
         let endpoint = Some("http://127.0.0.1:1".to_owned());
         let settings = haul_object::StoreSettings {
             endpoint,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use haul_core::location::{ObjectKind, ObjectPlace};
+use haul_core::location::{ObjectKind, ObjectPlace, StoreNumber};
 use haul_core::{BufferPool, Place, PlaceRoot, Side};
 use haul_object::{Client, PutOptions, StoreSettings};
 use haul_store::Detail;
@@ -27,7 +27,12 @@ fn client(store: &SmallStore, side: Side) -> Arc<Client> {
         timeout: Duration::from_secs(20),
         ..StoreSettings::default()
     };
-    let bucket = ObjectPlace { kind: ObjectKind::S3, bucket: "bucket".to_owned(), key: String::new() };
+    let bucket = ObjectPlace {
+        kind: ObjectKind::S3,
+        bucket: "bucket".to_owned(),
+        key: String::new(),
+        store: StoreNumber::default(),
+    };
     let cancel = Arc::new(AtomicBool::new(false));
     Arc::new(haul_object::open(&bucket, side, &settings, cancel, Arc::new(|_: &str| {})).unwrap())
 }

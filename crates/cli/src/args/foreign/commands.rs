@@ -45,8 +45,8 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["b3sum", "md5sum", "sha1sum", "sha256sum", "hashsum", "checksum"], "use `haul hash SRC`"),
     (&["status", "ps", "history"], "use `haul jobs`"),
     (
-        &["config", "configure", "alias", "listremotes"],
-        "haul has no configuration file; `haul help` lists its commands",
+        &["configure", "alias", "listremotes"],
+        "write named locations in ~/.config/haul/config.toml: `haul help config` explains it",
     ),
     (&["fpart", "partition", "split"], "use `haul plan --parts N SRC`"),
     (&["bench", "benchmark", "speed", "speedtest"], "use `haul probe SRC DST`"),

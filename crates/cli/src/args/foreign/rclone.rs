@@ -8,7 +8,7 @@ const LOGS: &str = "use --log-file FILE, which logs each change and problem, or 
 const LS_LOGS: &str = "`haul ls` writes no log: redirect its output";
 const CERTIFICATES: &str = "haul always checks certificates: use --ca-cert FILE for your own authority";
 const RATE: &str = "use --bwlimit RATE, which limits the total";
-const NO_FILE: &str = "haul has no configuration file: give locations as s3://BUCKET/KEY or host:PATH, credentials as in the tools of the provider";
+const NO_FILE: &str = "set HAUL_CONFIG=FILE, or write ~/.config/haul/config.toml (`haul help config`); give credentials as in the tools of the provider";
 const ASKS: &str = "haul never asks: list the objects with -n first";
 const FAILURES: &str =
     "haul copies what it can and exits with 1 if an entry failed: omit it (--json has the counts)";

@@ -46,7 +46,7 @@ pub(super) const WORDS: &[Word] = &[
         &["--defaults-file", "--defaults-extra-file", "--defaults-group-suffix", "--login-path"],
         &[Xbcloud],
         OBJECTS,
-        Hint("haul has no configuration file: give the store as a URL"),
+        Hint("give the store as a URL, or name it in ~/.config/haul/config.toml (`haul help config`)"),
     ),
     word(
         &["--parallel-download"],

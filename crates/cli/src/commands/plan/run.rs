@@ -31,10 +31,10 @@ const LOOK: Duration = Duration::from_millis(200);
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
-    let at = parse_file_location(&args.source)?;
+    let at = parse_file_location(&args.source, &args.given)?;
     one_stdin(&args.filter, args.probe.as_deref())?;
     let scan = scan_options(&args.filter)?;
-    let link = LinkSettings::resolve(&args.link)?;
+    let link = LinkSettings::resolve(&args.link, &args.given)?;
     let figures = args.probe.as_deref().map(Figures::read).transpose()?;
     let request =
         Request { top: args.top as usize, target: args.target_kind.map(Into::into), split: split(args) };

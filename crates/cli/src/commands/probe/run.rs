@@ -21,14 +21,15 @@ use crate::signals;
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
+    let parse = |text| parse_file_location(text, &args.given);
     let (source, destination) = match args.ends.as_slice() {
-        [source, destination] => (parse_file_location(source)?, Some(parse_file_location(destination)?)),
-        [one] if args.doctor => (parse_file_location(one)?, None),
+        [source, destination] => (parse(source)?, Some(parse(destination)?)),
+        [one] if args.doctor => (parse(one)?, None),
         _ => return Err(usage("probe", "it takes two locations, SRC and DST; with --doctor SRC is enough")),
     };
     one_stdin(&args.filter, None)?;
     let scan = scan_options(&args.filter)?;
-    let link = LinkSettings::resolve(&args.link)?.explaining(true);
+    let link = LinkSettings::resolve(&args.link, &args.given)?.explaining(true);
     let start = Start {
         command: Command::Probe,
         sources: vec![source.to_string()],

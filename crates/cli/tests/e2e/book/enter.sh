@@ -12,6 +12,6 @@ for dir in dev proc sys; do mount --rbind "/$dir" "$root/$dir"; done
 # A machine without haul has no such file.
 if [ -e "$root/opt/haul/bin/haul" ]; then mount --bind "$haul" "$root/opt/haul/bin/haul"; fi
 if [ -d "$root/opt/haul/hosts" ]; then mount --bind "${root%/*}" "$root/opt/haul/hosts"; fi
-exec chroot "$root" /usr/bin/env -u XDG_RUNTIME_DIR -u XDG_STATE_HOME -u TMPDIR -u AWS_CA_BUNDLE HOME=/root \
+exec chroot "$root" /usr/bin/env -u HAUL_CONFIG -u XDG_RUNTIME_DIR -u XDG_STATE_HOME -u TMPDIR -u AWS_CA_BUNDLE HOME=/root \
     PATH=/opt/haul/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     /bin/sh -c 'cd /root && exec "$@"' sh "$@"

@@ -1,0 +1,112 @@
+//! What the settings add to a command line, beside options: `crate::config` reads them. It arrives as the value of an
+//! argument that nobody can type.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+
+const ID: &str = "given";
+
+/// What the settings add to a command line, beside options.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    /// The names of the options whose values are from the settings.
+    pub(crate) options: Vec<String>,
+    /// Filter rules that follow those of the command line: the name of the option, and its value.
+    pub(crate) rules: Vec<(String, OsString)>,
+    /// The named locations of the command line.
+    pub(crate) locations: Vec<NamedLocation>,
+    /// Hosts that are reached in their own way.
+    pub(crate) hosts: Vec<HostOptions>,
+}
+
+/// A named location.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedLocation {
+    /// The name without `@`.
+    pub(crate) name: String,
+    /// The location.
+    pub(crate) location: String,
+    /// The options that reach its store.
+    pub(crate) store: StoreOptions,
+}
+
+/// The options that reach a store. What is `None` is as for all stores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreOptions {
+    pub(crate) endpoint: Option<String>,
+    pub(crate) region: Option<String>,
+    pub(crate) profile: Option<String>,
+    pub(crate) no_sign_request: Option<bool>,
+    pub(crate) ca_cert: Option<String>,
+    pub(crate) insecure_http: Option<bool>,
+}
+
+/// How one host is reached. What is `None` is as for all hosts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostOptions {
+    /// `host` or `user@host`.
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
+    pub(crate) rsh: Option<String>,
+    pub(crate) remote_haul: Option<String>,
+    pub(crate) bootstrap: Option<bool>,
+    pub(crate) streams: Option<u32>,
+}
+
+/// What the settings add; nothing, unless there are any.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GivenArgs(Arc<Given>);
+
+impl GivenArgs {
+    /// These values, in a test.
+    #[cfg(test)]
+    pub(crate) fn new(given: Given) -> Self {
+        Self(Arc::new(given))
+    }
+
+    /// What was given.
+    pub(crate) fn get(&self) -> &Given {
+        &self.0
+    }
+
+    /// Whether the settings gave the option with this long name, not the command line.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.0.options.iter().any(|given| given == option)
+    }
+
+    /// What was given to a parsed command line.
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        let given = matches.try_get_one::<Arc<Given>>(ID).ok().flatten();
+        Self(given.map(Arc::clone).unwrap_or_default())
+    }
+
+    /// The argument that carries what was given.
+    pub(super) fn carrier(given: Given) -> Arg {
+        let given = Arc::new(given);
+        let parser = move |_: &str| Ok::<_, String>(Arc::clone(&given));
+        Arg::new(ID).long(ID).hide(true).default_value("").value_parser(parser)
+    }
+}
+
+impl FromArgMatches for GivenArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self::of(matches))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::of(matches);
+        Ok(())
+    }
+}
+
+impl Args for GivenArgs {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}

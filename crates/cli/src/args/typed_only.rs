@@ -1,0 +1,64 @@
+//! What settings can give: the commands that take them, and the options that belong to one run.
+
+/// Commands for locations: they take settings, and `-h` beside other arguments is rsync's --human-readable.
+pub(crate) const COMMANDS: [&str; 10] =
+    ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
+
+/// Options that loosen a guard against deletion: a run that deletes more than usual says so itself.
+const DELETION: &str = "it decides what is deleted, so it must be typed for the run that it is for";
+/// Options that choose what a run does, or name its files.
+const RUN: &str = "it is for one run: give it on the command line";
+
+/// The options, the commands that they are refused for (none: all), and why.
+const OPTIONS: [(&[&str], &[&str], &str); 3] = [
+    (
+        &[
+            "force-delete",
+            "ignore-errors",
+            "max-delete",
+            "delete",
+            "remove-source-files",
+            "incomplete",
+            "any",
+        ],
+        &[],
+        DELETION,
+    ),
+    (&["recursive"], &["rm"], DELETION),
+    (
+        &[
+            "dry-run",
+            "help",
+            "version",
+            "archive",
+            "files-from",
+            "index",
+            "manifest",
+            "sign",
+            "failed",
+            "stop-at",
+            "doctor",
+            "quick",
+            "probe",
+            "unfit",
+            "parts",
+            "part-size",
+            "part-files",
+            "lists",
+            "length",
+            "fifo-dir",
+            "fifo-streams",
+            "resume",
+        ],
+        &[],
+        RUN,
+    ),
+];
+
+/// Why settings cannot give this option to a command; `None` if they can.
+pub(crate) fn typed_only(command: &str, long: &str) -> Option<&'static str> {
+    let row = |(names, commands, _): &&(&[&str], &[&str], &str)| {
+        names.contains(&long) && (commands.is_empty() || commands.contains(&command))
+    };
+    OPTIONS.iter().find(row).map(|(.., why)| *why)
+}

@@ -1,0 +1,41 @@
+//! `haul config`.
+
+use haul_core::path::printable;
+use haul_core::{Error, ErrorKind, Result, Side};
+
+use crate::args::{ConfigAction, ConfigArgs};
+use crate::config::{Settings, Sources, show, show_command};
+use crate::exit_code::Exit;
+use crate::render::Lines;
+
+/// Prints the settings or the paths of their files.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if the settings are invalid.
+pub(super) fn run(args: &ConfigArgs) -> Result<Exit> {
+    let sources = Sources::of_process();
+    let refused = |line: String| Error::new(ErrorKind::Usage, Side::Local, "read the settings", &line);
+    let printed = match &args.action {
+        ConfigAction::Path => sources
+            .files
+            .iter()
+            .map(|file| {
+                let missing = if file.exists() { "" } else { " (missing)" };
+                format!("{}{missing}\n", printable(file.path.as_os_str().as_encoded_bytes()))
+            })
+            .collect(),
+        ConfigAction::Show { command } => {
+            let settings = Settings::load(&sources).map_err(refused)?;
+            match command {
+                Some(command) => show_command(&settings, command).map_err(refused)?,
+                None => show(&settings),
+            }
+        }
+    };
+    let lines = Lines::stdout();
+    for line in printed {
+        lines.write(line.as_bytes());
+    }
+    lines.flush();
+    Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+}

@@ -1,0 +1,20 @@
+//! Settings of the user and of the machine: files and `HAUL_*` variables that add options to a command line. A job and a
+//! remote end never read them.
+
+mod check;
+mod choose;
+mod document;
+mod entry;
+mod hosts;
+mod origin;
+mod places;
+mod settings;
+mod settle;
+mod show;
+mod sources;
+mod trusted_file;
+
+pub(crate) use settings::Settings;
+pub(crate) use settle::settle;
+pub(crate) use show::{show, show_command};
+pub(crate) use sources::Sources;

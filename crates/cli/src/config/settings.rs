@@ -1,0 +1,116 @@
+//! All settings of a process, checked.
+
+use std::path::Path;
+
+use clap::ArgAction;
+use clap::Command;
+
+use super::check::{check, is_meant};
+use super::document::{Named, parse};
+use super::entry::{Entry, Scope, Value};
+use super::hosts::host;
+use super::origin::Origin;
+use super::places::{Place, place};
+use super::sources::Sources;
+use crate::args::{HostOptions, command};
+
+/// All settings of a process, checked, those that take precedence first.
+pub(crate) struct Settings {
+    /// The parser of the command line, by which they were checked.
+    pub(super) all: Command,
+    pub(super) variables: Vec<Entry>,
+    /// The options of each file.
+    pub(super) files: Vec<Vec<Entry>>,
+    pub(super) places: Vec<Place>,
+    pub(super) hosts: Vec<HostOptions>,
+    /// The tables of places and hosts as they are written, with `locations` or `hosts`.
+    pub(super) named: Vec<(&'static str, Named)>,
+}
+
+impl Settings {
+    /// Reads and checks the settings.
+    ///
+    /// # Errors
+    /// One line with the file and its line, if a file cannot be read or trusted, or a value is invalid.
+    pub(crate) fn load(sources: &Sources) -> Result<Self, String> {
+        let mut all = command();
+        all.build();
+        let mut settings = Self {
+            variables: variables(sources, &all)?,
+            all,
+            files: Vec::new(),
+            places: Vec::new(),
+            hosts: Vec::new(),
+            named: Vec::new(),
+        };
+        for file in &sources.files {
+            if let Some(text) = file.read()? {
+                settings.add(&file.path, &text, sources.home.as_deref())?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Adds a file that the ones before take precedence over.
+    fn add(&mut self, path: &Path, text: &str, home: Option<&Path>) -> Result<(), String> {
+        let mut document = parse(path, text)?;
+        let locations = document.locations.iter_mut().flat_map(|named| &mut named.entries);
+        for entry in document.options.iter_mut().chain(locations.filter(|entry| entry.name != "location")) {
+            check(entry, &self.all)?;
+            expand(entry, home)?;
+        }
+        self.files.push(document.options);
+        for named in document.locations {
+            let place = place(&named)?;
+            if !self.places.iter().any(|known| known.named.name == named.name) {
+                self.places.push(place);
+                self.named.push(("locations", named));
+            }
+        }
+        for named in document.hosts {
+            self.hosts.push(host(&named)?);
+            self.named.push(("hosts", named));
+        }
+        Ok(())
+    }
+}
+
+/// The options that variables give. A variable that resembles no option is not for haul.
+fn variables(sources: &Sources, all: &Command) -> Result<Vec<Entry>, String> {
+    let mut entries = Vec::new();
+    for (name, value) in &sources.variables {
+        let origin = Origin::Variable(format!("HAUL_{name}"));
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        if !is_meant(&name, all) {
+            continue;
+        }
+        let Some(value) = value.to_str() else { return Err(origin.says("it is not UTF-8 text")) };
+        let entry = Entry { scope: Scope::Defaults, name, value: Value::Untyped(value.to_owned()), origin };
+        check(&entry, all)?;
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// Replaces `~/` at the start of paths by the home directory. Only paths may begin with it.
+fn expand(entry: &mut Entry, home: Option<&Path>) -> Result<(), String> {
+    let texts = match &mut entry.value {
+        Value::Text(text) => std::slice::from_mut(text),
+        Value::List(texts) => texts.as_mut_slice(),
+        Value::Flag(_) | Value::Untyped(_) => return Ok(()),
+    };
+    for text in texts {
+        let Some(below) = text.strip_prefix("~/") else { continue };
+        let Some(home) = home.and_then(Path::to_str) else {
+            return Err(entry.origin.says("the home directory is not known: set HOME"));
+        };
+        *text = format!("{}/{below}", home.trim_end_matches('/'));
+    }
+    Ok(())
+}
+
+/// Whether the values of an option add up over all settings.
+pub(super) fn adds_up(action: &ArgAction, name: &str) -> bool {
+    const RULES: [&str; 4] = ["exclude", "include", "exclude-from", "include-from"];
+    matches!(action, ArgAction::Append) && RULES.contains(&name)
+}
