@@ -4,12 +4,14 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{GivenArgs, StoreArgs};
+use super::{GivenArgs, SelectArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul ls s3://backups/            # one level, up to the next slash
-  haul ls -r s3://backups/2026-    # all objects with this prefix";
+  haul ls -r s3://backups/2026-    # all objects with this prefix
+  haul ls -r --min-age 30d --summarize s3://backups/
+  haul du s3://backups/            # their number and size only";
 
 /// List objects: size, time and name
 #[derive(Debug, Args)]
@@ -21,6 +23,15 @@ pub(crate) struct LsArgs {
     /// List all objects below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
+    /// Print the number and the total size of the listed objects at the end
+    #[arg(long)]
+    pub(crate) summarize: bool,
+    /// Print the totals only, as `haul du` does.
+    #[arg(skip)]
+    pub(crate) totals_only: bool,
+    /// Sizes and ages.
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
     /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,

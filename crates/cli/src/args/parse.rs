@@ -126,8 +126,10 @@ pub(crate) fn parse_with(
     }
     let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words, settle)? };
     let mut cli = parsed.map_err(|error| refused(error, &words))?;
-    if let cli::Command::Copy(args) = &mut cli.command {
-        args.remove_source_files |= foreign::moves(typed(&words));
+    match &mut cli.command {
+        cli::Command::Copy(args) => args.remove_source_files |= foreign::moves(typed(&words)),
+        cli::Command::Ls(args) => args.totals_only = foreign::sums(typed(&words)),
+        _ => {}
     }
     match words.get(1).and_then(|typed| unlike(typed.to_str()?, &cli.command)) {
         Some(line) => Err(Refused::Line(line.to_owned())),

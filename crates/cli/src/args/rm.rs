@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{GivenArgs, StoreArgs};
+use super::{GivenArgs, SelectArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul rm s3://backups/db1.xb           # the object and its sidecar object
   haul rm -rn s3://backups/2024/        # list what would be removed
+  haul rm -rn --min-age 30d s3://backups/daily/
   haul rm --incomplete s3://backups/    # abort interrupted uploads";
 
 /// Remove objects, or abort incomplete uploads
@@ -31,6 +32,9 @@ pub(crate) struct RmArgs {
     /// With --incomplete: abort the uploads of others and of other hosts too, even those in progress
     #[arg(long, requires = "incomplete")]
     pub(crate) any: bool,
+    /// Sizes and ages.
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
     /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,

@@ -336,7 +336,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         ("mirror", "haul sync"),
         ("version", "--version"),
         ("doctor", "--doctor"),
-        ("du", "haul plan"),
+        ("tree", "haul plan"),
         ("src/", "haul copy SRC DST"),
     ] {
         assert!(line(&[command, "a", "b"]).contains(advice), "{command}");

@@ -10,7 +10,7 @@ const DELETION: &str = "it decides what is deleted, so it must be typed for the 
 const RUN: &str = "it is for one run: give it on the command line";
 
 /// The options, the commands that they are refused for (none: all), and why.
-const OPTIONS: [(&[&str], &[&str], &str); 3] = [
+const OPTIONS: [(&[&str], &[&str], &str); 4] = [
     (
         &[
             "force-delete",
@@ -24,7 +24,8 @@ const OPTIONS: [(&[&str], &[&str], &str); 3] = [
         &[],
         DELETION,
     ),
-    (&["recursive"], &["rm"], DELETION),
+    (&["recursive", "min-size", "max-size", "min-age", "max-age"], &["rm"], DELETION),
+    (&["min-size", "max-size", "min-age", "max-age", "summarize"], &["ls"], RUN),
     (
         &[
             "dry-run",

@@ -19,6 +19,7 @@ mod plan;
 mod probe;
 mod put;
 mod rm;
+mod selected;
 mod stream;
 mod sync;
 mod transfer;

@@ -6,11 +6,12 @@ use haul_object::Client;
 use haul_streams::sidecar::{self, Beside};
 use haul_streams::uploads::{self, Owner};
 
+use super::selected::{Streams, selected};
 use super::stream::open;
 use crate::args::RmArgs;
 use crate::exit_code::Exit;
 use crate::render::{Lines, print_error, removed_line, upload_line};
-use crate::settings::{parse_object, parse_place, store_settings, usage};
+use crate::settings::{Selection, parse_object, parse_place, store_settings, usage};
 
 /// Removes objects or uploads.
 ///
@@ -25,6 +26,11 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
         return Err(error.with_hint("give a prefix; to empty a bucket, use the tools of its provider"));
     }
+    let selection = Selection::new(&args.select)?;
+    if !args.recursive && !selection.takes_all() {
+        let error = usage("select objects", "sizes and ages select the objects below a prefix");
+        return Err(error.with_hint("add -r, and -n to see what would be removed"));
+    }
     let lines = Lines::stdout();
     let mut failed = 0;
     for place in &places {
@@ -33,7 +39,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
         } else if args.recursive {
-            remove_below(&client, place, args, &lines)?
+            remove_below(&client, place, &selection, args, &lines)?
         } else {
             remove_one(&client, place, args, &lines)?
         };
@@ -54,13 +60,24 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines
     remove(client, &keys, args, lines)
 }
 
-/// Removes all objects with a prefix. Returns the number of failures.
-fn remove_below(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+/// Removes the selected objects with a prefix. Returns the number of failures.
+fn remove_below(
+    client: &Client,
+    place: &ObjectPlace,
+    selection: &Selection<'_>,
+    args: &RmArgs,
+    lines: &Lines,
+) -> Result<usize> {
     let (mut next, mut failed, mut found) = (None, 0, false);
+    let mut streams = Streams::default();
     loop {
         let page = client.list(&place.key, false, next.as_deref())?;
-        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
-        found |= !keys.is_empty();
+        found |= !page.objects.is_empty();
+        let keys: Vec<String> = if selection.takes_all() {
+            page.objects.into_iter().map(|object| object.key).collect()
+        } else {
+            selected(client, &page.objects, selection, &mut streams)?
+        };
         failed += remove(client, &keys, args, lines)?;
         next = page.next;
         if next.is_none() {

@@ -30,7 +30,9 @@ pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
-pub(crate) use objects::{object_json, object_line, prefix_json, prefix_line, removed_line, upload_line};
+pub(crate) use objects::{
+    object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
+};
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};

@@ -20,6 +20,10 @@ enum Line<'a> {
     Prefix {
         prefix: &'a str,
     },
+    Total {
+        objects: u64,
+        len: u64,
+    },
 }
 
 fn json(line: &Line<'_>) -> Vec<u8> {
@@ -48,6 +52,17 @@ pub(crate) fn object_line(object: &Object) -> Vec<u8> {
 /// A common prefix as text.
 pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
     format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
+}
+
+/// The number and the total size of objects as JSON.
+pub(crate) fn total_json(objects: u64, len: u64) -> Vec<u8> {
+    json(&Line::Total { objects, len })
+}
+
+/// The number and the total size of objects as text.
+pub(crate) fn total_line(objects: u64, len: u64) -> Vec<u8> {
+    let noun = if objects == 1 { "object" } else { "objects" };
+    format!("{:>12}  total of {objects} {noun}\n", bytes(len)).into_bytes()
 }
 
 /// An object that was removed; in a dry run, would be.

@@ -7,6 +7,7 @@ mod link;
 mod object;
 mod records;
 mod rules;
+mod selection;
 mod stdin;
 mod transfer;
 mod words;
@@ -19,5 +20,6 @@ pub(crate) use object::{
     check_endpoint, content_memory, parse_object, parse_place, put_options, store_settings,
 };
 pub(crate) use records::{Records, Separator, open_list};
+pub(crate) use selection::Selection;
 pub(crate) use stdin::one_stdin;
 pub(crate) use transfer::{TransferSettings, scan_options};

@@ -87,6 +87,7 @@ mod restricted;
 mod resume;
 mod routes;
 mod scene;
+mod selected_objects;
 mod selection;
 mod sftp;
 mod sftp_links;
@@ -215,6 +216,7 @@ fn main() -> ExitCode {
         manifests::cases(),
         compression::cases(),
         config::cases(),
+        selected_objects::cases(),
         sftp::cases(),
         sftp_links::cases(),
         lying_sftp::cases(),

@@ -101,12 +101,6 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul has no restoring of archived objects: restore them first, with the provider's tools"),
     ),
     word(
-        &["--summarize"],
-        &[Aws],
-        &["ls"],
-        Hint("haul has no sums of objects: `haul ls --json URL` has the length of each"),
-    ),
-    word(
         &["--long", "-l", "--etag", "--storage-class", "--show-fullpath"],
         &[S5cmd],
         &["ls"],

@@ -8,11 +8,17 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("check", "verify"),
     ("cat", "get"),
     ("mirror", "sync"),
+    ("du", "ls"),
 ];
 
 /// Whether a command is `copy --remove-source-files`.
 pub(crate) fn moves(typed: &str) -> bool {
     matches!(typed, "mv" | "move")
+}
+
+/// Whether a command is `ls -r --summarize` without the list.
+pub(crate) fn sums(typed: &str) -> bool {
+    typed == "du"
 }
 
 /// Commands that haul refuses, and what to run instead.
@@ -33,8 +39,8 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["doctor"], "use `haul probe --doctor SRC DST`"),
     (&["version"], "use `haul --version`"),
     (
-        &["du", "size", "ncdu", "tree", "analyze", "analyse", "stat", "about"],
-        "haul has no sums of objects: use `haul plan SRC` for a tree, `haul ls URL` for objects",
+        &["size", "ncdu", "tree", "analyze", "analyse", "stat", "about"],
+        "use `haul plan SRC` for a tree, `haul ls URL` or `haul du URL` for objects",
     ),
     (&["list", "dir", "lsl", "lsf", "lsd", "lsjson"], "use `haul ls URL`"),
     (

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::behind::BEHIND;
-use super::commands::{ALIASES, COMMANDS, moves};
+use super::commands::{ALIASES, COMMANDS, moves, sums};
 use super::lookup::words;
 use super::word::{Tool, Verdict};
 
@@ -48,7 +48,11 @@ fn tables() -> String {
     }
     text.push_str("\n## Commands\n\n| command | with haul |\n|---|---|\n");
     for (alias, name) in ALIASES {
-        let option = if moves(alias) { " --remove-source-files" } else { "" };
+        let option = match alias {
+            alias if moves(alias) => " --remove-source-files",
+            alias if sums(alias) => " -r --summarize`, without the list of `ls",
+            _ => "",
+        };
         let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}{option}` |");
     }
     for (names, advice) in COMMANDS {

@@ -2,7 +2,7 @@
 
 use super::word::Tool::{Aws, Mc, Rclone, S5cmd, Xbcloud};
 use super::word::Verdict::{Default, Hint, Same};
-use super::word::{ALL, COMPARES, HOSTS, LOGGED, STORES, TREES, Word, word};
+use super::word::{ALL, COMPARES, HOSTS, LOGGED, SELECTS, STORES, TREES, Word, word};
 
 const LOGS: &str = "use --log-file FILE, which logs each change and problem, or use --json";
 const LS_LOGS: &str = "`haul ls` writes no log: redirect its output";
@@ -26,8 +26,8 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--s3-storage-class"], &[Rclone, Xbcloud], &["copy", "sync", "put"], Same("--storage-class")),
     word(&["--s3-server-side-encryption"], &[Rclone], &["copy", "sync", "put"], Same("--sse")),
     word(&["--s3-sse-kms-key-id"], &[Rclone], &["copy", "sync", "put"], Same("--sse-kms-key-id")),
-    word(&["--older-than"], &[Mc], HOSTS, Same("--min-age")),
-    word(&["--newer-than"], &[Mc], HOSTS, Same("--max-age")),
+    word(&["--older-than"], &[Mc], SELECTS, Same("--min-age")),
+    word(&["--newer-than"], &[Mc], SELECTS, Same("--max-age")),
     // Refused.
     word(
         &["--tpslimit", "--tpslimit-burst"],

@@ -87,6 +87,8 @@ pub(super) const COMPARES: &[&str] = &["copy", "sync", "verify"];
 pub(super) const READS: &[&str] = &["copy", "sync", "verify", "hash"];
 /// Commands that take hosts.
 pub(super) const HOSTS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe"];
+/// Commands that select by size and age.
+pub(super) const SELECTS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe", "ls", "rm"];
 /// Commands for streams.
 pub(super) const STREAMS: &[&str] = &["put", "get"];
 /// Commands for objects.

@@ -1,0 +1,80 @@
+//! The objects that `haul rm` removes by size and age. A sidecar object goes with its stream, whatever its own size and age.
+
+use haul_core::Result;
+use haul_object::{Client, Object};
+use haul_streams::sidecar::{self, Beside};
+
+use crate::settings::Selection;
+
+/// The listed objects of which the sidecar may follow, and whether each was selected. Listings are sorted, so a later
+/// name between a key and that of its sidecar begins with the key: there are no more of them than a key has bytes.
+#[derive(Default)]
+pub(super) struct Streams(Vec<(String, bool)>);
+
+impl Streams {
+    /// Whether the stream was selected, if the key is that of its sidecar.
+    fn of_sidecar(&mut self, key: &str) -> Option<bool> {
+        while self.0.last().is_some_and(|(last, _)| !key.starts_with(&last[..])) {
+            let _ = self.0.pop();
+        }
+        let found = self.0.iter().rev().find(|(stream, _)| key == sidecar::key_of(stream));
+        found.map(|(_, selected)| *selected)
+    }
+
+    fn add(&mut self, key: &str, selected: bool) {
+        self.0.push((key.to_owned(), selected));
+    }
+}
+
+/// The keys of the selected objects of a page, and of their sidecars.
+///
+/// # Errors
+/// Those of [`Selection::takes`], and of requests to the store.
+pub(super) fn selected(
+    client: &Client,
+    objects: &[Object],
+    selection: &Selection<'_>,
+    streams: &mut Streams,
+) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    for object in objects {
+        let key = &object.key;
+        let mut takes = selection.takes(object)?;
+        if let Some(goes) = streams.of_sidecar(key).filter(|goes| *goes != takes) {
+            let stream = key.strip_suffix(".haul").unwrap_or(key);
+            // Another object may have this name.
+            if sidecar::beside(client, stream)? == Beside::Sidecar {
+                takes = goes;
+            }
+        }
+        streams.add(key, takes);
+        if takes {
+            keys.push(key.clone());
+        }
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sidecars_follow_their_streams() {
+        let mut streams = Streams::default();
+        let mut told = Vec::new();
+        for (key, selected) in [
+            ("a", true),
+            ("a-1", false),
+            ("a-1.haul", true),
+            ("a.haul", false),
+            ("ab", true),
+            ("b.haul", true),
+        ] {
+            told.push(streams.of_sidecar(key));
+            streams.add(key, selected);
+        }
+        assert_eq!(told, [None, None, Some(false), Some(true), None, None]);
+        assert!(streams.0.len() <= 2, "only what the last key begins with is kept");
+    }
+}
