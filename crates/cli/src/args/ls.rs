@@ -4,26 +4,28 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::host::HostArgs;
 use super::{GivenArgs, SelectArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
+  haul ls db1:/var/backups/        # one directory
   haul ls s3://backups/            # one level, up to the next slash
   haul ls -r s3://backups/2026-    # all objects with this prefix
   haul ls -r --min-age 30d --summarize s3://backups/
   haul du s3://backups/            # their number and size only";
 
-/// List objects: size, time and name
+/// List objects or a directory: size, time (UTC) and name
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// A bucket or a prefix: s3://BUCKET/PREFIX, gs://..., az://...
-    #[arg(value_name = "URL")]
+    /// A bucket or a prefix (s3://BUCKET/PREFIX, gs://..., az://...), or a directory or file, also host:PATH
+    #[arg(value_name = "LOCATION")]
     pub(crate) place: OsString,
-    /// List all objects below, not only one level
+    /// List all that is below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
-    /// Print the number and the total size of the listed objects at the end
+    /// Print the number and the total size of the listed objects or files at the end
     #[arg(long)]
     pub(crate) summarize: bool,
     /// Print the totals only, as `haul du` does.
@@ -35,6 +37,9 @@ pub(crate) struct LsArgs {
     /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    /// Remote hosts.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
     /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

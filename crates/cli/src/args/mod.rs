@@ -17,6 +17,7 @@ mod full;
 mod get;
 mod given;
 mod hash;
+mod host;
 mod index;
 mod jobs;
 mod limits;

@@ -8,16 +8,16 @@ use crate::values::{parse_age, parse_size};
 /// Options that select objects by size and age.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SelectArgs {
-    /// Only objects of at least SIZE
+    /// Only objects and files of at least SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Filters")]
     pub(crate) min_size: Option<u64>,
-    /// Only objects of at most SIZE
+    /// Only objects and files of at most SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Filters")]
     pub(crate) max_size: Option<u64>,
-    /// Only objects that were stored at most AGE ago: 90s, 36h, 7d, 2w, 6M, 1y, or since a date
+    /// Only what was modified (an object: stored) at most AGE ago: 90s, 36h, 7d, 2w, 6M, 1y, or since a date
     #[arg(long, value_name = "AGE", value_parser = parse_age, help_heading = "Filters")]
     pub(crate) max_age: Option<Timestamp>,
-    /// Only objects that were stored at least AGE ago, or before a date
+    /// Only what was modified (an object: stored) at least AGE ago, or before a date
     #[arg(long, value_name = "AGE", value_parser = parse_age, help_heading = "Filters")]
     pub(crate) min_age: Option<Timestamp>,
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) use line::line;
+pub(super) use name::Name;
 
 use haul_core::event::{Action, Content, Done};
 use haul_core::{Error, ErrorKind, Limit, MetaNote, Phase, Progress, Side, Tcp, Totals};
@@ -18,7 +19,6 @@ use haul_job::RequestCounts;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::name::Name;
 use super::lines::Lines;
 use super::plan::Planned;
 use super::print::say;

@@ -11,6 +11,7 @@ mod itemize;
 mod jobs;
 mod json;
 mod lines;
+mod listed;
 mod log;
 mod log_words;
 mod objects;
@@ -30,6 +31,7 @@ pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
+pub(crate) use listed::Listed;
 pub(crate) use objects::{
     object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
 };

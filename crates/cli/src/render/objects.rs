@@ -20,10 +20,6 @@ enum Line<'a> {
     Prefix {
         prefix: &'a str,
     },
-    Total {
-        objects: u64,
-        len: u64,
-    },
 }
 
 fn json(line: &Line<'_>) -> Vec<u8> {
@@ -54,15 +50,16 @@ pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
     format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
 }
 
-/// The number and the total size of objects as JSON.
-pub(crate) fn total_json(objects: u64, len: u64) -> Vec<u8> {
-    json(&Line::Total { objects, len })
+/// The number and the total size of objects or files as JSON.
+pub(crate) fn total_json(noun: &str, count: u64, len: u64) -> Vec<u8> {
+    let total = serde_json::json!({ "type": "total", noun: count, "len": len });
+    super::json::line(&total).unwrap_or_default()
 }
 
-/// The number and the total size of objects as text.
-pub(crate) fn total_line(objects: u64, len: u64) -> Vec<u8> {
-    let noun = if objects == 1 { "object" } else { "objects" };
-    format!("{:>12}  total of {objects} {noun}\n", bytes(len)).into_bytes()
+/// The number and the total size of objects or files as text.
+pub(crate) fn total_line(noun: &str, count: u64, len: u64) -> Vec<u8> {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{:>12}  total of {count} {noun}{plural}\n", bytes(len)).into_bytes()
 }
 
 /// An object that was removed; in a dry run, would be.

@@ -49,6 +49,7 @@ mod kills;
 mod kit;
 mod limits;
 mod link_dest;
+mod listings;
 mod localstate;
 mod log_file;
 mod lying_answers;
@@ -216,6 +217,7 @@ fn main() -> ExitCode {
         manifests::cases(),
         compression::cases(),
         config::cases(),
+        listings::cases(),
         selected_objects::cases(),
         sftp::cases(),
         sftp_links::cases(),

@@ -40,9 +40,9 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["version"], "use `haul --version`"),
     (
         &["size", "ncdu", "tree", "analyze", "analyse", "stat", "about"],
-        "use `haul plan SRC` for a tree, `haul ls URL` or `haul du URL` for objects",
+        "use `haul ls LOCATION` or `haul du LOCATION`, and `haul plan SRC` to analyse a tree",
     ),
-    (&["list", "dir", "lsl", "lsf", "lsd", "lsjson"], "use `haul ls URL`"),
+    (&["list", "dir", "lsl", "lsf", "lsd", "lsjson"], "use `haul ls LOCATION`"),
     (
         &["del", "delete", "remove", "purge", "deletefile", "unlink", "rmdir", "rmdirs", "rb"],
         "use `haul rm URL`",

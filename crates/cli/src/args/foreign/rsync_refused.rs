@@ -101,7 +101,7 @@ pub(super) const WORDS: &[Word] = &[
     word(
         &["-i"],
         &[Rsync],
-        &["verify", "hash", "plan", "probe"],
+        &["verify", "hash", "plan", "probe", "ls"],
         Hint("for a key of ssh, use -e 'ssh -i KEY'"),
     ),
     word(&["--out-format", "--log-format", "--log-file-format"], &[Rsync], REPORTS, Hint(JSON)),
@@ -213,7 +213,12 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul checks all that another host sends, and passes no path to a shell: omit it"),
     ),
     word(&["--max-alloc"], &[Rsync], HOSTS, Hint("use --max-memory SIZE")),
-    word(&["--list-only"], &[Rsync], TREES, Hint("use -n")),
+    word(
+        &["--list-only"],
+        &[Rsync],
+        TREES,
+        Hint("use `haul ls LOCATION`, or -n to see what would be copied"),
+    ),
     word(
         &["--write-batch", "--only-write-batch", "--read-batch"],
         &[Rsync],
@@ -268,12 +273,7 @@ pub(super) const WORDS: &[Word] = &[
         &["put", "get", "ls", "rm"],
         Hint("only commands for trees have filters, as in `haul copy --exclude PATTERN SRC DST`"),
     ),
-    word(
-        &["-e", "--rsh"],
-        &[Rsync],
-        &["put", "get", "ls", "rm"],
-        Hint("it uses object stores, not ssh: omit it"),
-    ),
+    word(&["-e", "--rsh"], &[Rsync], &["put", "get", "rm"], Hint("it uses object stores, not ssh: omit it")),
     word(
         &["-a", "--archive"],
         &[Rsync, Mc],

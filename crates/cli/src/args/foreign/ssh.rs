@@ -2,14 +2,15 @@
 
 use super::word::Tool::{Fpsync, Mc, Mscp, Rclone, Rsync, Scp};
 use super::word::Verdict::Hint;
-use super::word::{HOSTS, OBJECTS, TREES, Word, word};
+use super::word::{HOSTS, OBJECTS, STREAMS, TREES, Word, word};
 
 const SSH: &str = "give options of ssh with -e, as in -e 'ssh -p 2222 -i KEY', or in ssh_config";
-const STREAMS_AND_LS: &[&str] = &["put", "get", "ls"];
+const READS: &[&str] = &["verify", "hash", "plan", "probe", "ls"];
+const HOSTS_AND_LS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe", "ls"];
 const NO_SSH: &str = "it uses object stores, not ssh: omit it";
 
 pub(super) const WORDS: &[Word] = &[
-    word(&["--port", "-4", "--ipv4", "-6", "--ipv6"], &[Rsync, Scp, Mscp], HOSTS, Hint(SSH)),
+    word(&["--port", "-4", "--ipv4", "-6", "--ipv6"], &[Rsync, Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
     word(
         &["--contimeout"],
         &[Rsync, Rclone],
@@ -17,9 +18,9 @@ pub(super) const WORDS: &[Word] = &[
         Hint("use --timeout SECONDS, and for the login -e 'ssh -o ConnectTimeout=SECONDS'"),
     ),
     word(&["--contimeout"], &[Rclone], OBJECTS, Hint("use --timeout SECONDS")),
-    word(&["-F", "-J", "-i", "-Q", "--identity-file"], &[Scp, Mscp], STREAMS_AND_LS, Hint(NO_SSH)),
-    word(&["-Q", "--identity-file"], &[Scp, Mscp], HOSTS, Hint(SSH)),
-    word(&["-F", "-J"], &[Scp, Mscp], &["verify", "hash", "plan", "probe"], Hint(SSH)),
+    word(&["-F", "-J", "-i", "-Q", "--identity-file"], &[Scp, Mscp], STREAMS, Hint(NO_SSH)),
+    word(&["-Q", "--identity-file"], &[Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
+    word(&["-F", "-J"], &[Scp, Mscp], READS, Hint(SSH)),
     // Short names that tools use for different things.
     word(
         &["-F"],

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 /// A name: as text, and as bytes if it is not valid text.
 #[derive(Serialize)]
-pub(super) struct Name {
+pub(in crate::render) struct Name {
     pub(super) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path_bytes: Option<Vec<u8>>,
 }
 
 impl Name {
-    pub(super) fn new(name: &[u8]) -> Self {
+    pub(in crate::render) fn new(name: &[u8]) -> Self {
         let name = if name.is_empty() { b"." } else { name };
         match std::str::from_utf8(name) {
             Ok(text) => Self { path: text.to_owned(), path_bytes: None },

@@ -1,24 +1,23 @@
-//! `haul ls`.
+//! Lists objects.
 
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
 use haul_object::Object;
 
-use super::stream::open;
 use crate::args::LsArgs;
+use crate::commands::stream::open;
 use crate::exit_code::Exit;
 use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line, total_json, total_line};
-use crate::settings::{Selection, parse_place, store_settings};
+use crate::settings::{Selection, store_settings};
 
 /// Lists objects.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if no object has the prefix; [`ErrorKind::Usage`] if nothing can match the selection; errors
 /// of the store.
-pub(super) fn run(args: &LsArgs) -> Result<Exit> {
-    let place = parse_place(&args.place, &args.given)?;
-    let stores = store_settings(&args.store, &args.given, &place);
-    let client = open(&place, Side::Source, &stores, Cancel::default().flag(), None)?;
+pub(super) fn list(place: &ObjectPlace, args: &LsArgs) -> Result<Exit> {
+    let stores = store_settings(&args.store, &args.given, place);
+    let client = open(place, Side::Source, &stores, Cancel::default().flag(), None)?;
     let selection = Selection::new(&args.select)?;
     let recursive = args.recursive || args.totals_only;
     let lines = Lines::stdout();
@@ -59,7 +58,11 @@ pub(super) fn run(args: &LsArgs) -> Result<Exit> {
         return Err(error.on(place.to_string()));
     }
     if args.summarize || args.totals_only {
-        lines.write(&if args.json { total_json(count, len) } else { total_line(count, len) });
+        lines.write(&if args.json {
+            total_json("objects", count, len)
+        } else {
+            total_line("object", count, len)
+        });
         lines.flush();
     }
     Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })

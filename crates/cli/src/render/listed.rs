@@ -1,0 +1,91 @@
+//! Lines about entries of directories, as text and JSON.
+
+use haul_core::path::printable;
+use haul_core::{Entry, EntryKind, Timestamp};
+use serde::Serialize;
+
+use super::json::{Name, line};
+use super::wording::bytes;
+
+/// An entry of a directory, under the name that it is listed with.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "listed")]
+pub(crate) struct Listed<'a> {
+    #[serde(flatten)]
+    name: Name,
+    kind: &'static str,
+    len: u64,
+    modified: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip)]
+    entry: &'a Entry,
+    #[serde(skip)]
+    shown: String,
+}
+
+impl<'a> Listed<'a> {
+    /// The entry with this name.
+    pub(crate) fn new(name: &[u8], entry: &'a Entry) -> Self {
+        let (kind, target) = match &entry.kind {
+            EntryKind::File => ("file", None),
+            EntryKind::Dir => ("dir", None),
+            EntryKind::Symlink(target) => ("symlink", Some(printable(target))),
+            EntryKind::Fifo => ("fifo", None),
+            EntryKind::Socket => ("socket", None),
+            EntryKind::CharDevice(_) => ("char_device", None),
+            EntryKind::BlockDevice(_) => ("block_device", None),
+        };
+        let modified = time(entry.mtime).map(|time| time.to_string());
+        Self { name: Name::new(name), kind, len: entry.len, modified, target, entry, shown: printable(name) }
+    }
+
+    /// As JSON.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        // Text and numbers can always be serialized.
+        line(self).unwrap_or_default()
+    }
+
+    /// As text.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        let size = if self.entry.is_file() { bytes(self.len) } else { String::new() };
+        let time = time(self.entry.mtime).map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+        let slash = if self.entry.is_dir() { "/" } else { "" };
+        let arrow = self.target.as_ref().map(|target| format!(" -> {target}")).unwrap_or_default();
+        let time = time.unwrap_or_default();
+        format!("{size:>12}  {time:19}  {}{slash}{arrow}\n", self.shown).into_bytes()
+    }
+}
+
+/// The time in UTC; `None` if it is out of the range of calendars.
+fn time(at: Timestamp) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::new(at.sec, i32::try_from(at.nsec).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::RelPath;
+
+    #[test]
+    fn lines_look_like_those_of_objects() {
+        let entry = |name: &str, kind, len| Entry {
+            mtime: Timestamp { sec: 1_767_323_045, nsec: 0 },
+            ..Entry::new(RelPath::new(name.as_bytes()).unwrap(), kind, len)
+        };
+        let text =
+            |entry: &Entry| String::from_utf8(Listed::new(entry.path.as_bytes(), entry).line()).unwrap();
+        assert_eq!(
+            text(&entry("a\nb", EntryKind::File, 1536)),
+            "    1.50 KiB  2026-01-02 03:04:05  a\\x0ab\n"
+        );
+        assert_eq!(text(&entry("d", EntryKind::Dir, 4096)), "              2026-01-02 03:04:05  d/\n");
+        let link = entry("l", EntryKind::Symlink(b"x\x1b".to_vec()), 0);
+        assert_eq!(text(&link), "              2026-01-02 03:04:05  l -> x\\x1b\n");
+        let json = String::from_utf8(Listed::new(b"l", &link).json()).unwrap();
+        let expected = r#"{"type":"listed","path":"l","kind":"symlink","len":0,"modified":"2026-01-02T03:04:05Z","target":"x\\x1b"}"#;
+        assert_eq!(json.trim_end(), expected);
+        let far = Entry { mtime: Timestamp { sec: i64::MAX, nsec: 0 }, ..link };
+        assert!(text(&far).contains("l -> x"));
+    }
+}
