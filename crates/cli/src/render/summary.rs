@@ -300,12 +300,12 @@ impl Summary {
         let [missing, differs, extra] = self.differences;
         let totals = &self.report.totals;
         let time = duration(self.report.seconds);
-        let mut equal = format!("equal: {}", entries(totals.same));
+        let mut equal = format!("equal: {} of {}", totals.same, entries(totals.found));
         // A manifest has no lengths.
         if totals.same_bytes > 0 || totals.same == 0 {
             let _ = write!(equal, ", {}", bytes(totals.same_bytes));
         }
-        lines.push(format!("{equal} of {} in {time}", entries(totals.found)));
+        lines.push(format!("{equal}, in {time}"));
         for (number, text) in
             [(missing, "missing"), (differs, "different"), (extra, "only at the destination")]
         {
