@@ -74,6 +74,7 @@ pub(crate) fn run(args: &ListingArgs, haul: &str, stop: &Stop) -> Result<()> {
 fn list(command: &str, endpoint: &str, stop: &Stop) -> Result<(f64, u64, usize)> {
     let begun = Instant::now();
     let mut child = Command::new("sh")
+        .env("HAUL_CONFIG", "")
         .args(["-c", &format!("exec env {command}")])
         .envs([("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "x"), ("AWS_REGION", "us-east-1")])
         .envs([("AWS_ENDPOINT_URL", endpoint), ("S3_ENDPOINT_URL", endpoint), ("RCLONE_CONFIG", "/dev/null")])

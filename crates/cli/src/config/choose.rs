@@ -8,6 +8,19 @@ use super::check::meaning;
 use super::entry::{Entry, Scope, key};
 use super::places::is_of_store;
 use super::settings::{Settings, adds_up};
+use crate::args::opposite;
+
+/// Options that have no meaning without another one.
+const REQUIRE: [(&str, &str); 4] = [
+    ("index-refresh", "index"),
+    ("sse-kms-key-id", "sse"),
+    ("allow-plain", "identity"),
+    ("allowed-signers", "manifest"),
+];
+/// Options that protect data: if an option excludes one of them, the user has to decide.
+const PROTECTING: [&str; 4] = ["encrypt", "encrypt-file", "backup", "backup-dir"];
+/// Options that stand for another one too, which may be switched off.
+const IMPLY: [(&str, &str); 2] = [("backup-dir", "backup"), ("suffix", "backup")];
 
 /// The part of a command line that decides which settings apply.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +29,17 @@ pub(super) struct Line {
     pub(super) command: String,
     /// The identifiers of the options of the command line.
     pub(super) typed: Vec<String>,
-    /// The long names of these options, without `no-`.
-    pub(super) keys: Vec<String>,
+    /// The long names of these options.
+    pub(super) longs: Vec<String>,
     /// The named locations, without `@`.
     pub(super) names: Vec<String>,
+}
+
+impl Line {
+    /// Whether it has an option or its opposite.
+    pub(super) fn has(&self, long: &str) -> bool {
+        self.longs.iter().any(|typed| key(typed) == key(long))
+    }
 }
 
 /// A setting that applies.
@@ -37,54 +57,92 @@ pub(super) struct Chosen<'a> {
 /// The settings that apply to a command line. An error is one line.
 pub(super) fn choose<'a>(settings: &'a Settings, line: &Line) -> Result<Vec<Chosen<'a>>, String> {
     let Some(command) = settings.all.find_subcommand(&line.command) else { return Ok(Vec::new()) };
-    let mut chosen: Vec<(usize, &Arg, Chosen<'a>)> = Vec::new();
+    let mut chosen: Vec<Ranked<'a, '_>> = Vec::new();
     for (rank, entry) in candidates(settings, line) {
         let Some(found) = meaning(entry, &line.command, command)? else { continue };
         let long = found.arg.get_long().unwrap_or_default().to_owned();
         let is_rule = adds_up(found.arg.get_action(), &long);
-        if !is_rule && line.keys.iter().any(|typed| typed == key(&long)) {
+        let new =
+            Ranked { rank, arg: found.arg, chosen: Chosen { entry, long, words: found.words, is_rule } };
+        if !is_rule && line.has(&new.chosen.long) || is_off(&new.chosen.long, line, &chosen) {
             continue;
         }
-        let same = chosen.iter().find(|(.., other)| !is_rule && key(&other.long) == key(&long));
-        if let Some((_, _, other)) = same {
-            let differ = other.words != found.words;
-            if differ
-                && matches!((&other.entry.scope, &entry.scope), (Scope::Location(_), Scope::Location(_)))
-            {
-                return Err(entry.origin.says(format!(
-                    "the locations of this command line have different values of `{long}` ({} has another): give it \
-                     on the command line",
-                    other.entry.origin
-                )));
-            }
-            continue;
+        if applies(&new, line, command, &chosen)? {
+            chosen.push(new);
         }
-        if !found.words.is_empty() {
-            if line
-                .typed
-                .iter()
-                .filter_map(|id| find(command, id))
-                .any(|typed| exclude(command, typed, found.arg))
-            {
-                continue;
-            }
-            let rival = chosen
-                .iter()
-                .find(|(_, arg, other)| !other.words.is_empty() && exclude(command, arg, found.arg));
-            match rival {
-                Some((of, _, other)) if *of == rank => {
-                    return Err(entry.origin.says(format!(
-                        "`{long}` cannot be used with `{}` ({})",
-                        other.long, other.entry.origin
-                    )));
-                }
-                Some(_) => continue,
-                None => {}
-            }
-        }
-        chosen.push((rank, found.arg, Chosen { entry, long, words: found.words, is_rule }));
     }
-    Ok(chosen.into_iter().map(|(.., chosen)| chosen).collect())
+    let has = |needed: &str| line.has(needed) || chosen.iter().any(|other| other.gives(needed));
+    let lacks = |long: &str| REQUIRE.iter().any(|(own, needed)| *own == long && !has(needed));
+    let lacking: Vec<String> =
+        chosen.iter().map(|one| one.chosen.long.clone()).filter(|long| lacks(long)).collect();
+    let all = chosen.into_iter().map(|ranked| ranked.chosen);
+    Ok(all.filter(|one| !lacking.contains(&one.long)).collect())
+}
+
+/// A setting that may apply, with its rank and its option.
+struct Ranked<'a, 'b> {
+    rank: usize,
+    arg: &'b Arg,
+    chosen: Chosen<'a>,
+}
+
+impl Ranked<'_, '_> {
+    /// Whether it gives an option, and does not switch it off.
+    fn gives(&self, long: &str) -> bool {
+        self.chosen.long == long && !self.chosen.words.is_empty()
+    }
+
+    fn protects(&self) -> bool {
+        PROTECTING.contains(&&self.chosen.long[..])
+    }
+}
+
+/// Whether an option stands for another one that is switched off.
+fn is_off(long: &str, line: &Line, chosen: &[Ranked<'_, '_>]) -> bool {
+    IMPLY.iter().filter(|(own, _)| *own == long).any(|(_, implied)| {
+        let off = opposite(implied);
+        let is_chosen_off = |one: &Ranked<'_, '_>| one.chosen.long == *implied && one.chosen.words.is_empty();
+        line.longs.contains(&off) || chosen.iter().any(is_chosen_off)
+    })
+}
+
+/// Whether a setting applies beside those that take precedence.
+fn applies(
+    new: &Ranked<'_, '_>,
+    line: &Line,
+    command: &Command,
+    chosen: &[Ranked<'_, '_>],
+) -> Result<bool, String> {
+    let Chosen { entry, long, words, is_rule } = &new.chosen;
+    if let Some(same) = chosen.iter().find(|one| !is_rule && key(&one.chosen.long) == key(long)) {
+        let is_place = |of: &Entry| matches!(of.scope, Scope::Location(_));
+        if same.chosen.words != *words && is_place(same.chosen.entry) && is_place(entry) {
+            let origin = &same.chosen.entry.origin;
+            let cause = "the locations of this command line have different values of";
+            return Err(entry.origin.says(format!("{cause} `{long}` ({origin} has another): type it")));
+        }
+        return Ok(false);
+    }
+    if words.is_empty() {
+        return Ok(true);
+    }
+    let typed = line.typed.iter().filter_map(|id| find(command, id));
+    if let Some(typed) = typed.into_iter().find(|typed| exclude(command, typed, new.arg)) {
+        let typed = typed.get_long().unwrap_or_default();
+        let cause = format!("`{long}` cannot be used with --{typed} of the command line");
+        let way = format!("omit --{typed}, or switch `{long}` off");
+        return if new.protects() { Err(entry.origin.says(format!("{cause}: {way}"))) } else { Ok(false) };
+    }
+    let mut rivals = chosen.iter().filter(|one| !one.chosen.words.is_empty());
+    match rivals.find(|one| exclude(command, one.arg, new.arg)) {
+        Some(rival) if rival.rank == new.rank || rival.protects() || new.protects() => {
+            let Chosen { entry: other, long: others, .. } = &rival.chosen;
+            let cause = format!("`{long}` cannot be used with `{others}` of {}: remove one", other.origin);
+            Err(entry.origin.says(cause))
+        }
+        Some(_) => Ok(false),
+        None => Ok(true),
+    }
 }
 
 /// All entries that may apply, with their rank, by precedence.

@@ -14,6 +14,9 @@ mod show;
 mod sources;
 mod trusted_file;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use settings::Settings;
 pub(crate) use settle::settle;
 pub(crate) use show::{show, show_command};
