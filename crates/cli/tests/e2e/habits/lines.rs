@@ -57,7 +57,7 @@ pub(super) const RCLONE: [Line; 22] = [
     ("sync --backup-dir ../old src/ dst/", SYNCED),
     ("sync --track-renames src/ dst/", "copies a renamed file again"),
     ("sync --fast-list src/ dst/", "omit it"),
-    ("copy --config rclone.conf src/ dst/", "no configuration file"),
+    ("copy --config rclone.conf src/ dst/", "HAUL_CONFIG=FILE"),
     ("move src/ dst/", ""),
     ("size src/", "haul plan SRC"),
 ];
@@ -152,7 +152,7 @@ pub(super) const AWS: [Line; 22] = [
     ("sync --follow-symlinks src/ dst/", ""),
     ("mv --recursive src/ dst/", ""),
     ("s3 cp --recursive src/ dst/", "not its name"),
-    ("ls --summarize --recursive s3://bucket/", "haul ls --json URL"),
+    ("size s3://bucket/", "haul du LOCATION"),
     ("presign s3://bucket/key", "the provider's tools"),
 ];
 
@@ -173,7 +173,7 @@ pub(super) const S5CMD: [Line; 20] = [
     ("cp --flatten src/ dst/", "keeps paths"),
     ("sync --exit-on-error src/ dst/", "exits with 1"),
     ("cp --no-follow-symlinks src/ dst/", "without -L"),
-    ("du src/", "haul plan SRC"),
+    ("tree src/", "haul plan SRC"),
     ("run commands.txt", "a shell or xargs"),
     ("ls --etag s3://bucket/", "--json has the ETag"),
     ("rm --all-versions s3://bucket/key", "old versions"),
@@ -199,7 +199,7 @@ pub(super) const MC: [Line; 20] = [
     ("cp -r --enc-s3 a src/ dst/", "--sse AES256"),
     ("diff src/ dst/", "haul verify"),
     ("rm --recursive --dangerous s3://bucket/x", "never a whole bucket"),
-    ("alias set store http://h", "no configuration file"),
+    ("alias set store http://h", "named locations"),
 ];
 
 pub(super) const ROBOCOPY: [Line; 20] = [
