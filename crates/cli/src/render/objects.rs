@@ -4,7 +4,7 @@ use haul_core::path::printable;
 use haul_object::Object;
 use serde::Serialize;
 
-use super::wording::bytes;
+use super::wording::{bytes, count};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -57,9 +57,9 @@ pub(crate) fn total_json(noun: &str, count: u64, len: u64) -> Vec<u8> {
 }
 
 /// The number and the total size of objects or files as text.
-pub(crate) fn total_line(noun: &str, count: u64, len: u64) -> Vec<u8> {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{:>12}  total of {count} {noun}{plural}\n", bytes(len)).into_bytes()
+pub(crate) fn total_line(noun: &str, number: u64, len: u64) -> Vec<u8> {
+    let total = count(number, noun, &format!("{noun}s"));
+    format!("{:>12}  total of {total}\n", bytes(len)).into_bytes()
 }
 
 /// An object that was removed; in a dry run, would be.
@@ -95,6 +95,11 @@ mod tests {
         };
         let line = String::from_utf8(object_line(&object)).unwrap();
         assert_eq!(line, "    1.50 KiB  2026-01-02 03:04:05  a\\x0ab\n");
+        let total = |number| String::from_utf8(total_line("file", number, 1536)).unwrap();
+        assert_eq!(
+            (total(1), total(1503)),
+            ("    1.50 KiB  total of 1 file\n".to_owned(), "    1.50 KiB  total of 1,503 files\n".to_owned())
+        );
         let line = String::from_utf8(object_json(&object)).unwrap();
         let expected =
             r#"{"type":"object","key":"a\nb","len":1536,"modified":"2026-01-02T03:04:05.678Z","etag":"e"}"#;

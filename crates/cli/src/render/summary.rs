@@ -9,7 +9,7 @@ use haul_job::RequestCounts;
 
 use super::failures::{Group, cause_of};
 use super::requests::requests_text;
-use super::wording::{bytes, count, duration, entries, rate};
+use super::wording::{bytes, count, duration, entries, number, rate};
 use crate::exit_code::Exit;
 use crate::manifest::Written;
 
@@ -300,7 +300,7 @@ impl Summary {
         let [missing, differs, extra] = self.differences;
         let totals = &self.report.totals;
         let time = duration(self.report.seconds);
-        let mut equal = format!("equal: {} of {}", totals.same, entries(totals.found));
+        let mut equal = format!("equal: {} of {}", number(totals.same), entries(totals.found));
         // A manifest has no lengths.
         if totals.same_bytes > 0 || totals.same == 0 {
             let _ = write!(equal, ", {}", bytes(totals.same_bytes));

@@ -80,3 +80,11 @@ fn quiet_prints_errors_only() {
     summary.exit = Exit::Incomplete;
     assert!(summary.text().starts_with("owner could not be set"));
 }
+
+#[test]
+fn verify_says_how_many_of_all_entries_are_equal() {
+    let totals = Totals { found: 1506, same: 1503, same_bytes: 2048, ..Totals::default() };
+    let report = Report { totals, seconds: 1.0, ..Report::default() };
+    let text = summary(Command::Verify, report, Exit::Mismatch).text();
+    assert!(text.contains("equal: 1,503 of 1,506 entries, 2.00 KiB, in 1.0 s"), "{text}");
+}

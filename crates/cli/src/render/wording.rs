@@ -6,9 +6,14 @@ use haul_core::event::Action;
 use haul_core::{Limit, Phase};
 use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
 
+/// A number: `2,000`.
+pub(super) fn number(number: u64) -> String {
+    HumanCount(number).to_string()
+}
+
 /// A count with a noun: `1 file`, `2,000 files`.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", HumanCount(number), if number == 1 { one } else { many })
+    format!("{} {}", self::number(number), if number == 1 { one } else { many })
 }
 
 /// A count of entries.
