@@ -76,8 +76,7 @@ pub(crate) fn other_stores(given: &GivenArgs) -> Vec<&StoreOptions> {
 
 fn number(named: &NamedLocation, given: &GivenArgs) -> StoreNumber {
     let others = other_stores(given);
-    let mut endpoints: Vec<&String> = others.iter().filter_map(|store| store.endpoint.as_ref()).collect();
-    endpoints.dedup();
+    let endpoints: Vec<&String> = others.iter().filter_map(|store| store.endpoint.as_ref()).collect();
     let of = |at: Option<usize>| at.and_then(|at| u16::try_from(at + 1).ok()).unwrap_or_default();
     StoreNumber {
         settings: of(others.iter().position(|other| **other == named.store)),

@@ -16,6 +16,13 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
+    /// The time this many nanoseconds after 1970, or before it if negative; `None` if the seconds do not fit.
+    #[must_use]
+    pub fn from_nanoseconds(all: i128) -> Option<Self> {
+        let sec = i64::try_from(all.div_euclid(1_000_000_000)).ok()?;
+        Some(Self { sec, nsec: all.rem_euclid(1_000_000_000) as u32 })
+    }
+
     /// Whether the seconds of both differ by at most `window`. A negative `window` means equal to the nanosecond.
     #[must_use]
     pub fn is_within(self, window: i64, other: Self) -> bool {

@@ -1,14 +1,10 @@
-//! Options for a remote host that is only read from.
+//! How a remote host is reached, and what runs there.
 
 use clap::Args;
 
-use super::link::{LinkArgs, TransportArg};
-use super::missing::MissingHaulArgs;
+use super::MissingHaulArgs;
 
-/// Memory for buffers: a listing needs little.
-const MEMORY: u64 = 64 << 20;
-
-/// Options for a remote host that is only listed.
+/// How a remote host is reached, and what runs there.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
     /// Remote shell command, for example 'ssh -p 2222'; haul appends the host
@@ -20,22 +16,4 @@ pub(crate) struct HostArgs {
     /// Remote hosts without haul.
     #[command(flatten)]
     pub(crate) missing: MissingHaulArgs,
-}
-
-impl HostArgs {
-    /// The options of a link that carries no content: one connection through ssh.
-    pub(crate) fn link(&self, timeout: u32) -> LinkArgs {
-        LinkArgs {
-            rsh: self.rsh.clone(),
-            remote_haul: self.remote_haul.clone(),
-            missing: self.missing.clone(),
-            streams: None,
-            transport: TransportArg::Ssh,
-            ports: None,
-            bind: None,
-            congestion: None,
-            timeout,
-            max_memory: MEMORY,
-        }
-    }
 }

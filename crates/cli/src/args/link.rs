@@ -5,8 +5,11 @@ use std::net::IpAddr;
 use clap::{Args, ValueEnum};
 use haul_remote::{Ports, Transport};
 
-use super::MissingHaulArgs;
+use super::HostArgs;
 use crate::values::{number, parse_address, parse_memory, parse_ports, parse_timeout};
+
+/// Memory for buffers of a listing.
+const LISTING_MEMORY: u64 = 64 << 20;
 
 /// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -33,15 +36,9 @@ impl From<TransportArg> for Transport {
 /// Options for remote hosts.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// Remote shell command, for example 'ssh -p 2222'; haul appends the host
-    #[arg(short = 'e', long, value_name = "COMMAND", help_heading = "Remote hosts")]
-    pub(crate) rsh: Option<String>,
-    /// Path of haul on the remote host
-    #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Remote hosts")]
-    pub(crate) remote_haul: String,
-    /// Remote hosts without haul.
+    /// The host.
     #[command(flatten)]
-    pub(crate) missing: MissingHaulArgs,
+    pub(crate) host: HostArgs,
     /// Maximum number of connections per remote host [default: automatic]
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "connections", 1, 512),
           help_heading = "Remote hosts")]
@@ -66,4 +63,20 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_memory,
           help_heading = "Limits")]
     pub(crate) max_memory: u64,
+}
+
+impl LinkArgs {
+    /// Options for a host that is only listed: one connection through ssh, and little memory.
+    pub(crate) fn listing(host: HostArgs, timeout: u32) -> Self {
+        Self {
+            host,
+            streams: None,
+            transport: TransportArg::Ssh,
+            ports: None,
+            bind: None,
+            congestion: None,
+            timeout,
+            max_memory: LISTING_MEMORY,
+        }
+    }
 }

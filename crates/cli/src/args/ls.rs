@@ -4,8 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::host::HostArgs;
-use super::{GivenArgs, SelectArgs, StoreArgs};
+use super::{GivenArgs, HostArgs, SelectArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:

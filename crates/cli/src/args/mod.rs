@@ -70,6 +70,7 @@ pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use given::{Given, GivenArgs, HostOptions, NamedLocation, StoreOptions};
 pub(crate) use hash::HashArgs;
+pub(crate) use host::HostArgs;
 pub(crate) use index::IndexArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;

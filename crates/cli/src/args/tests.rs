@@ -97,7 +97,7 @@ fn short_options_can_be_combined() {
     let args = copy(&["-anxuv0", "-e", "ssh -p 22", "a", "b"]);
     assert!(args.transfer.dry_run && args.transfer.archive && args.transfer.update);
     assert!(args.transfer.filter.one_file_system && args.transfer.filter.from0 && args.transfer.verbose);
-    assert_eq!(args.transfer.link.rsh.as_deref(), Some("ssh -p 22"));
+    assert_eq!(args.transfer.link.host.rsh.as_deref(), Some("ssh -p 22"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn options_have_defaults() {
     let transfer = copy(&["a", "b"]).transfer;
     assert_eq!(transfer.link.max_memory, 256 * 1024 * 1024);
     assert_eq!((transfer.link.timeout, transfer.link.streams), (30, None));
-    assert_eq!(transfer.link.remote_haul, "haul");
+    assert_eq!(transfer.link.host.remote_haul, "haul");
     assert_eq!(transfer.verify, VerifyMode::Wire);
     assert_eq!((transfer.filter.min_size, transfer.filter.max_size), (None, None));
     assert_eq!((transfer.delta.delta, transfer.delta.inplace), (DeltaMode::Auto, false));

@@ -3,9 +3,9 @@
 use clap_complete::Shell;
 use haul_core::Result;
 
+use super::print::print;
 use crate::args::command;
 use crate::exit_code::Exit;
-use crate::render::Lines;
 
 /// Prints the completion script of a shell.
 ///
@@ -14,8 +14,5 @@ use crate::render::Lines;
 pub(super) fn run(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "haul", &mut script);
-    let lines = Lines::stdout();
-    lines.write(&script);
-    lines.flush();
-    Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+    Ok(print(&script))
 }

@@ -2,9 +2,9 @@
 
 use haul_core::Result;
 
+use super::print::print;
 use crate::args::{TOPICS, explain};
 use crate::exit_code::Exit;
-use crate::render::Lines;
 use crate::settings::usage;
 
 /// Prints the help text of haul, of a command or of a topic.
@@ -17,8 +17,5 @@ pub(super) fn run(word: Option<&str>) -> Result<Exit> {
         let cause = format!("it is neither a command nor a topic; the topics are {}", topics.join(", "));
         return Err(usage("explain", &cause).on(word.unwrap_or_default()));
     };
-    let lines = Lines::stdout();
-    lines.write(text.as_bytes());
-    lines.flush();
-    Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+    Ok(print(text.as_bytes()))
 }

@@ -16,6 +16,7 @@ mod ls;
 mod man;
 mod output;
 mod plan;
+mod print;
 mod probe;
 mod put;
 mod rm;

@@ -12,13 +12,12 @@ use crate::settings::Selection;
 pub(super) struct Streams(Vec<(String, bool)>);
 
 impl Streams {
-    /// Whether the stream was selected, if the key is that of its sidecar.
-    fn of_sidecar(&mut self, key: &str) -> Option<bool> {
+    /// The stream, and whether it was selected, if the key is that of its sidecar.
+    fn of_sidecar(&mut self, key: &str) -> Option<&(String, bool)> {
         while self.0.last().is_some_and(|(last, _)| !key.starts_with(&last[..])) {
             let _ = self.0.pop();
         }
-        let found = self.0.iter().rev().find(|(stream, _)| key == sidecar::key_of(stream));
-        found.map(|(_, selected)| *selected)
+        self.0.iter().rev().find(|(stream, _)| key == sidecar::key_of(stream))
     }
 
     fn add(&mut self, key: &str, selected: bool) {
@@ -40,12 +39,11 @@ pub(super) fn selected(
     for object in objects {
         let key = &object.key;
         let mut takes = selection.takes(object)?;
-        if let Some(goes) = streams.of_sidecar(key).filter(|goes| *goes != takes) {
-            let stream = key.strip_suffix(".haul").unwrap_or(key);
-            // Another object may have this name.
-            if sidecar::beside(client, stream)? == Beside::Sidecar {
-                takes = goes;
-            }
+        // Another object may have the name of the sidecar.
+        if let Some((stream, goes)) = streams.of_sidecar(key).filter(|(_, goes)| *goes != takes)
+            && sidecar::beside(client, stream)? == Beside::Sidecar
+        {
+            takes = *goes;
         }
         streams.add(key, takes);
         if takes {
@@ -71,7 +69,7 @@ mod tests {
             ("ab", true),
             ("b.haul", true),
         ] {
-            told.push(streams.of_sidecar(key));
+            told.push(streams.of_sidecar(key).map(|(_, selected)| *selected));
             streams.add(key, selected);
         }
         assert_eq!(told, [None, None, Some(false), Some(true), None, None]);

@@ -34,15 +34,15 @@ impl LinkSettings {
     /// # Errors
     /// [`haul_core::ErrorKind::Usage`] if the remote shell cannot be parsed or `--remote-haul` is empty.
     pub(crate) fn resolve(args: &LinkArgs, given: &GivenArgs) -> Result<Self> {
-        let shell = match &args.rsh {
+        let shell = match &args.host.rsh {
             None => vec!["ssh".to_owned()],
             Some(command) => shell(command)?,
         };
-        if args.remote_haul.trim().is_empty() {
+        if args.host.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
         let typed = [
-            ("-e", args.rsh.is_some() && !given.has("rsh")),
+            ("-e", args.host.rsh.is_some() && !given.has("rsh")),
             ("--streams", args.streams.is_some() && !given.has("streams")),
             ("--transport", Transport::from(args.transport) != Transport::Auto && !given.has("transport")),
             ("--ports", args.ports.is_some() && !given.has("ports")),
@@ -56,8 +56,8 @@ impl LinkSettings {
             ports: args.ports,
             bind: args.bind,
             congestion: args.congestion.clone(),
-            ssh: SshConfig { shell, shell_given: args.rsh.is_some(), timeout: args.timeout },
-            remote_haul: args.remote_haul.clone(),
+            ssh: SshConfig { shell, shell_given: args.host.rsh.is_some(), timeout: args.timeout },
+            remote_haul: args.host.remote_haul.clone(),
             streams: args.streams.unwrap_or(0),
             max_memory,
             iops: None,
@@ -69,8 +69,8 @@ impl LinkSettings {
         };
         let config = EndsConfig {
             peer,
-            bootstrap: args.missing.bootstrap,
-            haul_named: args.remote_haul != DEFAULT_HAUL,
+            bootstrap: args.host.missing.bootstrap,
+            haul_named: args.host.remote_haul != DEFAULT_HAUL,
             pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
             hosts: given.get().hosts.iter().map(host_config).collect::<Result<_>>()?,

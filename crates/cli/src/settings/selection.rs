@@ -6,6 +6,17 @@ use haul_object::Object;
 use super::errors::usage;
 use crate::args::SelectArgs;
 
+/// Checks that something can be as old as `--max-age` and `--min-age` say.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if nothing can.
+pub(super) fn check_ages(from: Option<Timestamp>, until: Option<Timestamp>) -> Result<()> {
+    if from.zip(until).is_some_and(|(from, until)| from > until) {
+        return Err(usage("select by age", "--min-age is more than --max-age: nothing has such an age"));
+    }
+    Ok(())
+}
+
 /// The objects that `ls` and `rm` are for.
 pub(crate) struct Selection<'a>(&'a SelectArgs);
 
@@ -15,9 +26,7 @@ impl<'a> Selection<'a> {
     /// # Errors
     /// [`ErrorKind::Usage`] if nothing can match them.
     pub(crate) fn new(args: &'a SelectArgs) -> Result<Self> {
-        if args.max_age.zip(args.min_age).is_some_and(|(from, until)| from > until) {
-            return Err(usage("select by age", "--min-age is more than --max-age: nothing has such an age"));
-        }
+        check_ages(args.max_age, args.min_age)?;
         if args.min_size.zip(args.max_size).is_some_and(|(least, most)| least > most) {
             let cause = "--min-size is more than --max-size: nothing has such a size";
             return Err(usage("select by size", cause));
@@ -48,13 +57,11 @@ impl<'a> Selection<'a> {
 }
 
 fn modified(object: &Object) -> Result<Timestamp> {
-    let time = object.modified.parse::<jiff::Timestamp>().map_err(|_| {
+    let time = object.modified.parse::<jiff::Timestamp>().ok();
+    time.and_then(|time| Timestamp::from_nanoseconds(time.as_nanosecond())).ok_or_else(|| {
         let cause = format!("the store reports no valid time for it: `{}`", object.modified);
         Error::new(ErrorKind::Protocol, Side::Source, "select by age", &cause).on(object.key.as_bytes())
-    })?;
-    let all = time.as_nanosecond();
-    let sec = i64::try_from(all.div_euclid(1_000_000_000)).unwrap_or(i64::MAX);
-    Ok(Timestamp { sec, nsec: all.rem_euclid(1_000_000_000) as u32 })
+    })
 }
 
 #[cfg(test)]

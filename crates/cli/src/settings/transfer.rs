@@ -11,6 +11,7 @@ use haul_job::TrustRequest;
 
 use super::errors::usage;
 use super::rules::read_rules;
+use super::selection::check_ages;
 use crate::args::{DeltaMode, FilterArgs, OlderArgs, PreserveArgs, TransferArgs, TrustArgs, VerifyMode};
 use crate::values::Chown;
 
@@ -157,12 +158,7 @@ fn trust(args: &TrustArgs) -> TrustRequest {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if rules cannot be read.
 pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
-    if let (Some(from), Some(until)) = (args.modified_from, args.modified_until)
-        && from > until
-    {
-        let why = "--min-age is more than --max-age: nothing has such an age";
-        return Err(usage("select by age", why));
-    }
+    check_ages(args.modified_from, args.modified_until)?;
     Ok(ScanOptions {
         starts: Vec::new(),
         rules: read_rules(&args.words, args.from0)?,

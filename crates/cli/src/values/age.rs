@@ -29,11 +29,7 @@ pub(crate) fn parse_age(text: &str) -> Result<Timestamp, String> {
         Some(seconds) => now.checked_sub(jiff::SignedDuration::from_secs_f64(seconds)).ok(),
         None => date(text),
     };
-    let nanoseconds = time.map(jiff::Timestamp::as_nanosecond);
-    let time = nanoseconds.and_then(|all| {
-        let sec = i64::try_from(all.div_euclid(1_000_000_000)).ok()?;
-        Some(Timestamp { sec, nsec: all.rem_euclid(1_000_000_000) as u32 })
-    });
+    let time = time.and_then(|time| Timestamp::from_nanoseconds(time.as_nanosecond()));
     time.ok_or_else(|| {
         format!("`{text}` is not an age; ages are like 90s, 36h, 7d, 2w, 6M, 1y, 2024-05-01 or 2024-05-01T12:00:00Z")
     })

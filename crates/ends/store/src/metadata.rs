@@ -275,8 +275,7 @@ fn time_of(text: &str) -> Option<Timestamp> {
     }
     let nanos = i128::from(whole.parse::<i64>().ok()?) * 1_000_000_000 + part.parse::<i128>().ok()?;
     let nanos = if negative { -nanos } else { nanos };
-    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
-    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+    Timestamp::from_nanoseconds(nanos)
 }
 
 fn rfc3339(time: Timestamp) -> Option<String> {
@@ -290,9 +289,7 @@ fn modified(text: &str) -> Option<Timestamp> {
         .parse::<jiff::Timestamp>()
         .ok()
         .or_else(|| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok())?;
-    let nanos = time.as_nanosecond();
-    let sec = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
-    Some(Timestamp { sec, nsec: nanos.rem_euclid(1_000_000_000) as u32 })
+    Timestamp::from_nanoseconds(time.as_nanosecond())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use haul_core::{Entry, Error, ErrorKind, Links, Location, Result, ScanBatch, Sca
 use haul_engine::Cancel;
 use haul_job::{Ends, not_found, source_place};
 
-use crate::args::LsArgs;
+use crate::args::{LinkArgs, LsArgs};
 use crate::exit_code::Exit;
 use crate::render::{Lines, Listed, print_error, print_line, total_json, total_line};
 use crate::settings::{LinkSettings, Selection};
@@ -26,7 +26,7 @@ const EACH: usize = 64;
 pub(super) fn list(at: &Location, args: &LsArgs) -> Result<Exit> {
     let select = &args.select;
     let _ = Selection::new(select)?;
-    let link = LinkSettings::resolve(&args.host.link(args.store.timeout), &args.given)?;
+    let link = LinkSettings::resolve(&LinkArgs::listing(args.host.clone(), args.store.timeout), &args.given)?;
     let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
     let source = ends.source(at, &source_place(at), Links::default())?;
     let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
