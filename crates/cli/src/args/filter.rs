@@ -58,6 +58,11 @@ const RULES: [RuleOption; 4] = [
     ("include-from", "FILE", "Read include patterns from FILE", FilterWord::IncludeFrom),
 ];
 
+/// Whether an option with this long name is an exclude or include rule.
+pub(crate) fn is_rule(long: &str) -> bool {
+    RULES.iter().any(|(name, ..)| *name == long)
+}
+
 impl FromArgMatches for FilterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut words = Vec::new();

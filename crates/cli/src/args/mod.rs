@@ -65,7 +65,7 @@ pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
 pub(crate) use encode::{DecodeArgs, EncodeArgs};
 pub(crate) use fifo::FifoArgs;
-pub(crate) use filter::{FilterArgs, FilterWord};
+pub(crate) use filter::{FilterArgs, FilterWord, is_rule};
 pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use given::{Given, GivenArgs, HostOptions, NamedLocation, StoreOptions};

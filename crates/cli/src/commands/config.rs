@@ -3,10 +3,10 @@
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Result, Side};
 
+use super::print::print;
 use crate::args::{ConfigAction, ConfigArgs};
 use crate::config::{Settings, Sources, show, show_command};
 use crate::exit_code::Exit;
-use crate::render::Lines;
 
 /// Prints the settings or the paths of their files.
 ///
@@ -15,7 +15,7 @@ use crate::render::Lines;
 pub(super) fn run(args: &ConfigArgs) -> Result<Exit> {
     let sources = Sources::of_process();
     let refused = |line: String| Error::new(ErrorKind::Usage, Side::Local, "read the settings", &line);
-    let printed = match &args.action {
+    let printed: Vec<String> = match &args.action {
         ConfigAction::Path => sources
             .files
             .iter()
@@ -24,18 +24,11 @@ pub(super) fn run(args: &ConfigArgs) -> Result<Exit> {
                 format!("{}{missing}\n", printable(file.path.as_os_str().as_encoded_bytes()))
             })
             .collect(),
-        ConfigAction::Show { command } => {
-            let settings = Settings::load(&sources).map_err(refused)?;
-            match command {
-                Some(command) => show_command(&settings, command).map_err(refused)?,
-                None => show(&settings),
-            }
-        }
+        ConfigAction::Show { command } => match (Settings::load(&sources).map_err(refused)?, command) {
+            (None, _) => Vec::new(),
+            (Some(settings), Some(command)) => show_command(&settings, command).map_err(refused)?,
+            (Some(settings), None) => show(&settings),
+        },
     };
-    let lines = Lines::stdout();
-    for line in printed {
-        lines.write(line.as_bytes());
-    }
-    lines.flush();
-    Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+    Ok(print(printed.concat().as_bytes()))
 }

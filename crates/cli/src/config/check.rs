@@ -17,11 +17,11 @@ pub(super) struct Meaning<'a> {
     pub(super) words: Vec<String>,
 }
 
-/// Checks an entry against the commands of its scope: the option exists, settings may give it, the value is valid. An
-/// error is one line.
-pub(super) fn check(entry: &Entry, all: &Command) -> Result<(), String> {
+/// Checks an entry against the commands of its scope: the option exists, settings may give it, the value is valid. Returns
+/// whether its values are files of this machine. An error is one line.
+pub(super) fn check(entry: &Entry, all: &Command) -> Result<bool, String> {
     let commands = commands(&entry.scope);
-    let mut known = false;
+    let (mut known, mut files) = (false, false);
     for name in commands.iter().copied() {
         let Some(command) = all.find_subcommand(name) else { continue };
         let Some(meaning) = meaning(entry, name, command)? else { continue };
@@ -29,9 +29,9 @@ pub(super) fn check(entry: &Entry, all: &Command) -> Result<(), String> {
         for word in &meaning.words {
             check_value(meaning.arg, word).map_err(|cause| entry.origin.says(cause))?;
         }
-        check_path(entry, meaning.arg)?;
+        files |= names_files(meaning.arg);
     }
-    if known { Ok(()) } else { Err(entry.origin.says(unknown(entry, &commands, all))) }
+    if known { Ok(files) } else { Err(entry.origin.says(unknown(entry, &commands, all))) }
 }
 
 /// Whether a variable with this name can be meant for haul: some command has the option, or one with a similar name.
@@ -99,26 +99,8 @@ fn truth(text: &str) -> Option<bool> {
 }
 
 /// Whether the values of an option are files of this machine.
-pub(super) fn names_files(arg: &Arg) -> bool {
+fn names_files(arg: &Arg) -> bool {
     arg.get_value_names().is_some_and(|names| names.iter().any(|name| *name == "FILE"))
-}
-
-/// A file of this machine has the same name wherever haul runs.
-fn check_path(entry: &Entry, arg: &Arg) -> Result<(), String> {
-    let is_file = names_files(arg);
-    let texts = match &entry.value {
-        Value::Text(text) => std::slice::from_ref(text),
-        Value::List(texts) => texts,
-        // Variables are set beside the command line, so their paths are those of the command line.
-        Value::Flag(_) | Value::Untyped(_) => return Ok(()),
-    };
-    match texts.iter().find(|text| is_file && !text.starts_with('/') && !text.starts_with("~/")) {
-        Some(text) => Err(entry.origin.says(format!(
-            "{}: `{text}` depends on the directory that haul runs in: begin with / or ~/",
-            entry.name
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// Why no command takes an entry.

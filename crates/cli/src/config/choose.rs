@@ -6,9 +6,9 @@ use clap::{Arg, Command};
 
 use super::check::meaning;
 use super::entry::{Entry, Scope, key};
-use super::places::is_of_store;
-use super::settings::{Settings, adds_up};
-use crate::args::opposite;
+use super::places::of_store;
+use super::settings::Settings;
+use crate::args::{is_rule, opposite};
 
 /// Options that have no meaning without another one.
 const REQUIRE: [(&str, &str); 4] = [
@@ -61,7 +61,7 @@ pub(super) fn choose<'a>(settings: &'a Settings, line: &Line) -> Result<Vec<Chos
     for (rank, entry) in candidates(settings, line) {
         let Some(found) = meaning(entry, &line.command, command)? else { continue };
         let long = found.arg.get_long().unwrap_or_default().to_owned();
-        let is_rule = adds_up(found.arg.get_action(), &long);
+        let is_rule = is_rule(&long);
         let new =
             Ranked { rank, arg: found.arg, chosen: Chosen { entry, long, words: found.words, is_rule } };
         if !is_rule && line.has(&new.chosen.long) || is_off(&new.chosen.long, line, &chosen) {
@@ -150,7 +150,7 @@ fn candidates<'a>(settings: &'a Settings, line: &Line) -> Vec<(usize, &'a Entry)
     let mut all: Vec<(usize, &Entry)> = settings.variables.iter().map(|entry| (0, entry)).collect();
     for name in &line.names {
         let places = settings.places.iter().filter(|place| place.named.name == *name);
-        let entries = places.flat_map(|place| &place.options).filter(|entry| !is_of_store(entry));
+        let entries = places.flat_map(|place| &place.options).filter(|entry| of_store(entry).is_none());
         all.extend(entries.map(|entry| (1, entry)));
     }
     for (at, file) in settings.files.iter().enumerate() {

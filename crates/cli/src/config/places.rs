@@ -3,7 +3,7 @@
 use haul_core::Location;
 
 use super::document::Named;
-use super::entry::{Entry, Value};
+use super::entry::{Entry, Value, key};
 use crate::args::{NamedLocation, StoreOptions};
 
 /// The options that reach a store: they apply to the location, not to the whole command line.
@@ -45,6 +45,11 @@ pub(super) fn place(named: &Named) -> Result<Place, String> {
             .origin
             .says(format!("the location `{name}` lacks `location`, as in location = \"nas:/srv\"")));
     }
+    let NamedLocation { store, .. } = place.located(&|_| false);
+    if store.no_sign_request == Some(true) && store.profile.is_some() {
+        let cause = "`profile` cannot be used with `no-sign-request`: remove one";
+        return Err(named.origin.says(cause));
+    }
     Ok(place)
 }
 
@@ -52,13 +57,20 @@ impl Place {
     /// The location with the options that reach its store, but those that the command line or a variable gives.
     pub(super) fn located(&self, is_taken: &dyn Fn(&str) -> bool) -> NamedLocation {
         let mut store = StoreOptions::default();
-        for entry in self.options.iter().filter(|entry| is_of_store(entry) && !is_taken(&entry.name)) {
+        for (option, entry) in self.options.iter().filter_map(|entry| Some((of_store(entry)?, entry))) {
+            if is_taken(option) {
+                continue;
+            }
             let text = || match &entry.value {
                 Value::Text(text) => Some(text.clone()),
                 Value::Flag(_) | Value::List(_) | Value::Untyped(_) => None,
             };
-            let flag = || (entry.value == Value::Flag(true)).then_some(true);
-            match entry.name.as_str() {
+            // The entry may have the name of the opposite.
+            let flag = || match entry.value {
+                Value::Flag(on) => Some(on == (entry.name == option)),
+                Value::Text(_) | Value::List(_) | Value::Untyped(_) => None,
+            };
+            match option {
                 "endpoint" => store.endpoint = text(),
                 "region" => store.region = text(),
                 "profile" => store.profile = text(),
@@ -71,7 +83,7 @@ impl Place {
     }
 }
 
-/// Whether the option reaches a store.
-pub(super) fn is_of_store(entry: &Entry) -> bool {
-    STORE.contains(&entry.name.as_str())
+/// The option that an entry gives, if it reaches a store.
+pub(super) fn of_store(entry: &Entry) -> Option<&'static str> {
+    STORE.into_iter().find(|option| key(option) == entry.key())
 }

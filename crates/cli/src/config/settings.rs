@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use clap::ArgAction;
 use clap::Command;
 
 use super::check::{check, is_meant};
@@ -28,11 +27,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads and checks the settings.
+    /// Reads and checks the settings; `None`: there are none.
     ///
     /// # Errors
     /// One line with the file and its line, if a file cannot be read or trusted, or a value is invalid.
-    pub(crate) fn load(sources: &Sources) -> Result<Self, String> {
+    pub(crate) fn load(sources: &Sources) -> Result<Option<Self>, String> {
+        let texts = sources.read()?;
+        if texts.is_empty() && sources.variables.is_empty() {
+            return Ok(None);
+        }
         let mut all = command();
         all.build();
         let mut settings = Self {
@@ -43,12 +46,10 @@ impl Settings {
             hosts: Vec::new(),
             named: Vec::new(),
         };
-        for file in &sources.files {
-            if let Some(text) = file.read()? {
-                settings.add(&file.path, &text, sources.home.as_deref())?;
-            }
+        for (path, text) in texts {
+            settings.add(path, &text, sources.home.as_deref())?;
         }
-        Ok(settings)
+        Ok(Some(settings))
     }
 
     /// Adds a file that the ones before take precedence over.
@@ -56,8 +57,9 @@ impl Settings {
         let mut document = parse(path, text)?;
         let locations = document.locations.iter_mut().flat_map(|named| &mut named.entries);
         for entry in document.options.iter_mut().chain(locations.filter(|entry| entry.name != "location")) {
-            check(entry, &self.all)?;
-            expand(entry, home)?;
+            if check(entry, &self.all)? {
+                make_absolute(entry, home)?;
+            }
         }
         self.files.push(document.options);
         for named in document.locations {
@@ -86,31 +88,30 @@ fn variables(sources: &Sources, all: &Command) -> Result<Vec<Entry>, String> {
         }
         let Some(value) = value.to_str() else { return Err(origin.says("it is not UTF-8 text")) };
         let entry = Entry { scope: Scope::Defaults, name, value: Value::Untyped(value.to_owned()), origin };
-        check(&entry, all)?;
+        // The paths of a variable are those of the command line beside it.
+        let _names_files = check(&entry, all)?;
         entries.push(entry);
     }
     Ok(entries)
 }
 
-/// Replaces `~/` at the start of paths by the home directory. Only paths may begin with it.
-fn expand(entry: &mut Entry, home: Option<&Path>) -> Result<(), String> {
-    let texts = match &mut entry.value {
+/// Replaces `~/` at the start of the names of files by the home directory.
+fn make_absolute(entry: &mut Entry, home: Option<&Path>) -> Result<(), String> {
+    let Entry { name, value, origin, .. } = entry;
+    let texts = match value {
         Value::Text(text) => std::slice::from_mut(text),
         Value::List(texts) => texts.as_mut_slice(),
         Value::Flag(_) | Value::Untyped(_) => return Ok(()),
     };
-    for text in texts {
-        let Some(below) = text.strip_prefix("~/") else { continue };
+    for text in texts.iter_mut().filter(|text| !text.starts_with('/')) {
+        let Some(below) = text.strip_prefix("~/") else {
+            let cause = "depends on the directory that haul runs in: begin with / or ~/";
+            return Err(origin.says(format!("{name}: `{text}` {cause}")));
+        };
         let Some(home) = home.and_then(Path::to_str) else {
-            return Err(entry.origin.says("the home directory is not known: set HOME"));
+            return Err(origin.says("the home directory is not known: set HOME"));
         };
         *text = format!("{}/{below}", home.trim_end_matches('/'));
     }
     Ok(())
-}
-
-/// Whether the values of an option add up over all settings.
-pub(super) fn adds_up(action: &ArgAction, name: &str) -> bool {
-    const RULES: [&str; 4] = ["exclude", "include", "exclude-from", "include-from"];
-    matches!(action, ArgAction::Append) && RULES.contains(&name)
 }

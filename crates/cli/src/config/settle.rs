@@ -18,10 +18,7 @@ use crate::locations::split_name;
 /// # Errors
 /// One line that names the file, its line, the cause and the way out.
 pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Settled>, String> {
-    if sources.files.is_empty() && sources.variables.is_empty() {
-        return Ok(None);
-    }
-    let settings = Settings::load(sources)?;
+    let Some(settings) = Settings::load(sources)? else { return Ok(None) };
     let line = line(typed);
     let mut settled = Settled::default();
     for chosen in choose(&settings, &line)? {

@@ -5,6 +5,7 @@ use haul_core::path::printable;
 use super::choose::{Line, choose};
 use super::entry::{Entry, Scope, Value};
 use super::settings::Settings;
+use crate::args::is_rule;
 
 /// All settings that count for some command line.
 pub(crate) fn show(settings: &Settings) -> Vec<String> {
@@ -13,7 +14,7 @@ pub(crate) fn show(settings: &Settings) -> Vec<String> {
     for entry in all {
         let is_replaced = |(_, other): &(String, &Entry)| {
             let is_wider = settings.variables.iter().any(|variable| variable.key() == entry.key());
-            other.key() == entry.key() && (is_wider || other.scope == entry.scope) && !is_rule(entry)
+            other.key() == entry.key() && (is_wider || other.scope == entry.scope) && !is_rule(&entry.name)
         };
         if !found.iter().any(is_replaced) {
             found.push((name(entry), entry));
@@ -35,10 +36,6 @@ pub(crate) fn show_command(settings: &Settings, command: &str) -> Result<Vec<Str
     let command = Line { command: command.to_owned(), ..Line::default() };
     let chosen = choose(settings, &command)?;
     Ok(chosen.iter().map(|chosen| line(&chosen.entry.name, chosen.entry)).collect())
-}
-
-fn is_rule(entry: &Entry) -> bool {
-    ["exclude", "include", "exclude-from", "include-from"].contains(&entry.name.as_str())
 }
 
 fn name(entry: &Entry) -> String {
@@ -79,7 +76,7 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let settings = |variables: &[(&str, &str)]| {
-            Settings::load(&Sources::of_test(paths.to_vec(), variables)).unwrap()
+            Settings::load(&Sources::of_test(paths.to_vec(), variables)).unwrap().unwrap()
         };
         let short = |lines: Vec<String>| -> Vec<String> {
             let dir = format!("{}/", dir.path().display());

@@ -23,7 +23,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// The text; `None` if the file is missing. An error is one line.
-    pub(super) fn read(&self) -> Result<Option<String>, String> {
+    fn read(&self) -> Result<Option<String>, String> {
         match trusted_file::read(&self.path)? {
             None if self.is_required => {
                 let path = self.path.display();
@@ -54,6 +54,12 @@ impl Sources {
     /// Those of the environment of this process.
     pub(crate) fn of_process() -> Self {
         Self::of(&|name| env::var_os(name), env::vars_os())
+    }
+
+    /// The paths and texts of the files that exist. An error is one line.
+    pub(super) fn read(&self) -> Result<Vec<(&Path, String)>, String> {
+        let texts = self.files.iter().map(|file| Ok(file.read()?.map(|text| (file.path.as_path(), text))));
+        texts.filter_map(Result::transpose).collect()
     }
 
     /// These files, which must exist, and variables, without `HAUL_`, in a test.

@@ -280,3 +280,31 @@ fn without_given(text: &str) -> String {
     }
     out + rest
 }
+
+#[test]
+fn only_names_of_files_are_below_the_home_directory() {
+    let text = "[defaults]\nexclude = ['~/a']\nexclude-from = '~/rules'\nremote-haul = '~/bin/haul'\nca-cert = '~/ca'\n";
+    let args = copy(SRC_DST, &[], &[text]).transfer;
+    let words = format!("{:?}", args.filter.words);
+    assert!(words.contains("\"~/a\"") && words.contains("\"/home/a/rules\""), "{words}");
+    assert_eq!(
+        (args.link.host.remote_haul.as_str(), args.store.address.ca_cert.as_deref()),
+        ("~/bin/haul", Some("/home/a/ca"))
+    );
+}
+
+#[test]
+fn a_location_switches_off_what_all_stores_have() {
+    let store = |own: &str| {
+        let text =
+            format!("[defaults]\nno-sign-request = true\n[locations.b]\nlocation = 's3://bucket'\n{own}\n");
+        copy("haul copy a @b", &[], &[&text]).transfer.given.get().locations[0].store.no_sign_request
+    };
+    assert_eq!(
+        (store(""), store("no-sign-request = false"), store("sign-request = true")),
+        (None, Some(false), Some(false))
+    );
+    assert_eq!(store("no-sign-request = true"), Some(true));
+    let both = "[locations.b]\nlocation = 's3://bucket'\nno-sign-request = true\nprofile = 'x'\n";
+    assert!(refusal(SRC_DST, &[], &[both]).contains("`profile` cannot be used with `no-sign-request`"));
+}
