@@ -11,6 +11,7 @@ use rustix::fs::Advice;
 
 use super::queue::CommitQueue;
 use super::rechecks::Rechecks;
+use super::superseded::Superseded;
 use super::sync::{Disk, Syncer};
 use super::unsynced::Unsynced;
 use crate::delta::base::Bases;
@@ -38,6 +39,8 @@ pub(crate) struct Committer {
     /// Reads back the content that interrupted runs have left.
     pub(crate) rechecks: Arc<Rechecks>,
     pub(crate) large_files: Mutex<HashMap<RelPath, LargeSlot>>,
+    /// Files that changed during the run.
+    pub(crate) superseded: Superseded,
     /// Large files that were committed.
     pub(crate) committed: Mutex<Cache<RelPath, (Identity, Digest)>>,
     /// The old versions of large files that are compared.
@@ -69,6 +72,7 @@ impl Committer {
             tree,
             metadata,
             large_files: Mutex::default(),
+            superseded: Superseded::default(),
             committed: Mutex::new(Cache::new(COMMITTED)),
             bases: Bases::new(),
             durable: options.durable,
@@ -84,6 +88,19 @@ impl Committer {
         Error::io(root.side(), "sync", error).on(root.shown(&entry.path)).with_retry(Retry::Anew)
     }
 
+    /// Refuses an earlier state of a file that changed during the run.
+    ///
+    /// # Errors
+    /// `SourceChanged`.
+    pub(crate) fn check_current(&self, entry: &Entry) -> Result<()> {
+        if self.superseded.is_outdated(entry) { Err(self.outdated(entry)) } else { Ok(()) }
+    }
+
+    pub(super) fn outdated(&self, entry: &Entry) -> Error {
+        let cause = "the file has changed at the source since it was read";
+        self.tree.root.fault(ErrorKind::SourceChanged, "write", &entry.path, cause)
+    }
+
     /// Renames a complete file into place.
     pub(crate) fn publish(&self, staged: &Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
         if !self.durable
@@ -97,7 +114,9 @@ impl Committer {
         if self.verify_disk {
             self.read_back(&staged.file, entry, digest)?;
         }
-        staged.publish(&self.tree, &entry.path)?;
+        self.superseded
+            .publish(entry, || staged.publish(&self.tree, &entry.path))
+            .unwrap_or_else(|| Err(self.outdated(entry)))?;
         if self.durable {
             page_cache::release(&staged.file, 0, entry.len);
         }

@@ -155,8 +155,12 @@ impl Committer {
 
     /// Marks a file that has its final name as complete, by setting its times.
     fn complete(&self, staged: Staged, entry: &Entry, digest: Digest) -> Result<Outcome> {
-        let finished = self.metadata.finish(&staged.file, entry);
+        let finished = self.superseded.publish(entry, || self.metadata.finish(&staged.file, entry));
         let Staged { file, at, now, .. } = staged;
+        let Some(finished) = finished else {
+            remove_if(&at, &now);
+            return Err(self.outdated(entry));
+        };
         finished.and(direct::close(file)).map_err(|errno| {
             remove_if(&at, &now);
             self.tree.root.error("write", &entry.path, errno)

@@ -8,5 +8,6 @@ pub(crate) mod rechecks;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
+pub(crate) mod superseded;
 pub(crate) mod sync;
 pub(crate) mod unsynced;

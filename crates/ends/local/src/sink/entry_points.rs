@@ -42,6 +42,7 @@ impl Sink for LocalSink {
     }
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        self.committer.superseded.offered(offers);
         // Many entries are compared by several threads, in runs that share directories.
         let len = if self.tree().is_network_fs() {
             NETWORK_RUN
@@ -99,6 +100,7 @@ impl Sink for LocalSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
+            self.committer.superseded.discard(path);
             if self.close_large(path)
                 && let Ok(at) = self.root().at(path)
             {

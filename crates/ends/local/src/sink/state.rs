@@ -158,6 +158,7 @@ impl LocalSink {
 
     /// The open large file of an entry, or the digest with which it was committed before.
     pub(super) fn large(&self, entry: &Arc<Entry>) -> Result<Result<Arc<LargeFile>, Digest>> {
+        self.committer.check_current(entry)?;
         let slot = {
             let mut large_files = self.committer.large_files.lock();
             let mut committed = self.committer.committed.lock();

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use haul_core::digest::SliceHasher;
 use haul_core::{
-    Batch, BufferPool, Changes, Digest, EntryKind, ErrorKind, Extent, Side, SinkOptions, Slice, SliceData,
-    Timestamp,
+    Batch, BufferPool, Changes, Digest, EntryKind, ErrorKind, Extent, Offer, Side, SinkOptions, Slice,
+    SliceData, Timestamp,
 };
 
 use super::*;
@@ -73,6 +73,20 @@ fn a_batch_that_comes_late_changes_nothing_after_the_end() {
     let before = time();
     assert_eq!(outcome(&sink, b"old", false).unwrap_err().kind(), ErrorKind::Protocol);
     assert_eq!((std::fs::read(dir.path().join("f")).unwrap(), time()), (b"new".to_vec(), before));
+}
+
+#[test]
+fn a_batch_that_comes_late_does_not_replace_a_later_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
+    let refused = |content| outcome(&sink, content, false).unwrap_err().kind() == ErrorKind::SourceChanged;
+    sink.discard(&[entry(3).path.clone()]).unwrap();
+    assert!(refused(b"old"), "it was discarded");
+    assert_eq!(sink.offer(&[Offer { entry: entry(5), digest: None }]).unwrap().len(), 1);
+    assert_eq!(write(&sink, b"later", false), Outcome::Committed(Some(Digest::of(b"later"))));
+    assert!(refused(b"old"), "a later state was offered");
+    assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"later");
 }
 
 #[test]

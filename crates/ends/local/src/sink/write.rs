@@ -130,6 +130,7 @@ impl LocalSink {
 
     /// Writes a whole small file with its metadata. With `again`, a file that has arrived before is not written again.
     fn take_small(&self, entry: &Arc<Entry>, data: &SliceData, content: &[u8], again: bool) -> Result<Taken> {
+        self.committer.check_current(entry)?;
         // The chaining value of the only slice is the digest of the file.
         let digest = Digest(data.value.0);
         let preserve = &self.options.preserve;
