@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -21,8 +22,11 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that what takes the
-/// square of it for each level is noticed.
-const LEVELS: u32 = 8000;
+/// square of it for each level is noticed. `DEEP_TREE_LEVELS` replaces it: the paths of 100,000 levels have 10 GB
+/// together, which takes minutes.
+fn levels() -> u32 {
+    std::env::var("DEEP_TREE_LEVELS").map_or(8000, |levels| levels.parse().unwrap())
+}
 
 fn below(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     openat(dir, "a", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -32,7 +36,7 @@ fn below(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
 fn deep(root: &Path) {
     std::fs::create_dir(root).unwrap();
     let mut dir: OwnedFd = File::open(root).unwrap().into();
-    for level in 0..LEVELS {
+    for level in 0..levels() {
         mkdirat(&dir, "a", Mode::RWXU).unwrap();
         dir = below(&dir).unwrap();
         if level % 100 == 99 {
@@ -68,22 +72,23 @@ fn a_deep_tree_is_copied_verified_and_removed() {
     let (source, empty) = (scene.join("src"), scene.tree("empty"));
     let _removed = Removed(&source);
     deep(&source);
-    let all = (LEVELS, LEVELS / 100);
+    let all = (levels(), levels() / 100);
+    let limit = Duration::from_secs(u64::from(levels() / 50).max(120));
     for way in [Way::Local, Way::Push, Way::Pull] {
         let copy = scene.join("dst");
         let _removed = Removed(&copy);
-        let run = scene.copy(way, &source, &copy).finish().expect_success();
+        let run = scene.copy(way, &source, &copy).limit(limit).finish().expect_success();
         summary(&run).assert_accounted();
         assert_eq!(depth(&copy), all, "{way:?}");
         if way == Way::Local {
             let verify = scene.by(way, "verify", slash(&source), slash(&copy));
-            let _ = verify.finish().expect_success();
+            let _ = verify.limit(limit).finish().expect_success();
         }
         if way == Way::Pull {
             continue;
         }
-        let sync = scene.by(way, "sync", slash(empty.path()), slash(&copy)).arg("--max-delete=10000");
-        let run = sync.finish().expect_success();
+        let sync = scene.by(way, "sync", slash(empty.path()), slash(&copy)).arg("--max-delete=1000000");
+        let run = sync.limit(limit).finish().expect_success();
         assert_eq!(summary(&run).of("removed"), u64::from(all.0 + all.1), "{way:?}");
         assert_eq!(depth(&copy), (0, 0), "{way:?}");
     }
