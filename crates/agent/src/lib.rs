@@ -11,6 +11,7 @@
 //! ends may do, and what is fetched from them), `serve` (what each request does).
 
 mod accept;
+mod comparing;
 mod connection;
 mod direct;
 mod ends;

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Changes, Error, ErrorKind, FinishReport, HardLink, Left, Links, Offer,
-    Ops, Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
+    Answer, BatchData, BufferPool, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Links,
+    Offer, Ops, Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
 };
 use haul_local::Confined;
 
+use crate::comparing::Comparing;
 use crate::ends::Ends;
 
 /// What a session may do in its directory.
@@ -81,6 +82,16 @@ impl Ends for RestrictedEnds {
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+        if options.compare == Compare::Metadata {
+            let look = SinkOptions {
+                dry_run: true,
+                in_place: false,
+                backup: None,
+                link_dest: Vec::new(),
+                ..options.clone()
+            };
+            return Ok(Arc::new(Comparing(self.folder.sink(place, &look, true, pool, &self.sink)?)));
+        }
         match self.access {
             Access::Read => {
                 let cause = "this login may only read (haul agent --read-only)";

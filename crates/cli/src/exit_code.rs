@@ -35,6 +35,8 @@ pub(crate) struct Circumstances {
     pub(crate) unaccounted: bool,
     /// `probe --doctor` found a problem, or `plan` an invalid name.
     pub(crate) bad: bool,
+    /// `verify` found entries of which only the metadata differs.
+    pub(crate) metadata_differs: bool,
     /// Requested output could not be written to standard output or a file.
     pub(crate) output_lost: bool,
 }
@@ -78,7 +80,7 @@ impl Exit {
         }
         let metadata_lost = circumstances.strict && !(report.notes.is_empty() && report.left_out.is_empty());
         let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
-        let lost = lost || circumstances.bad;
+        let lost = lost || circumstances.bad || circumstances.metadata_differs;
         if !report.is_complete() || lost {
             return Self::Incomplete;
         }
@@ -141,6 +143,8 @@ mod tests {
         assert_eq!(Exit::of_report(&one_failed, full), Exit::Full);
         let unaccounted = Circumstances { unaccounted: true, ..Circumstances::default() };
         assert_eq!(Exit::of_report(&Report::default(), unaccounted), Exit::Incomplete);
+        let differs = Circumstances { metadata_differs: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&Report::default(), differs), Exit::Incomplete);
         let lost = Circumstances { output_lost: true, ..Circumstances::default() };
         assert_eq!(Exit::of_report(&Report::default(), lost), Exit::Incomplete);
     }

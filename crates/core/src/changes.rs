@@ -40,8 +40,10 @@ impl Changes {
     pub const ACL: Self = Self(1 << 8);
     /// Another extended attribute.
     pub const XATTR: Self = Self(1 << 9);
+    /// Which other names the file has (hard links). Only told with [`crate::Compare::Metadata`].
+    pub const LINKS: Self = Self(1 << 10);
 
-    const WORDS: [(Self, &'static str); 10] = [
+    const WORDS: [(Self, &'static str); 11] = [
         (Self::NEW, "new"),
         (Self::KIND, "kind"),
         (Self::CONTENT, "content"),
@@ -52,6 +54,7 @@ impl Changes {
         (Self::GROUP, "group"),
         (Self::ACL, "acl"),
         (Self::XATTR, "xattr"),
+        (Self::LINKS, "links"),
     ];
 
     /// Whether it has all of the attributes `of`.
@@ -64,6 +67,12 @@ impl Changes {
     #[must_use]
     pub fn when(self, holds: bool) -> Self {
         if holds { self } else { Self::NONE }
+    }
+
+    /// The set without the attributes `of`.
+    #[must_use]
+    pub fn without(self, of: Self) -> Self {
+        Self(self.0 & !of.0)
     }
 
     /// Whether it has no attribute.
@@ -107,7 +116,7 @@ mod tests {
     #[test]
     fn unknown_bits_are_dropped() {
         let all = Changes::from(u16::MAX);
-        assert_eq!(all.words().count(), 10);
+        assert_eq!(all.words().count(), 11);
         assert_eq!(Changes::from(all.0), all);
         assert_eq!(Changes::from(1 << 15), Changes::NONE);
     }

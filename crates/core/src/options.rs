@@ -124,6 +124,11 @@ pub enum Compare {
     Checksum,
     /// None: all files are copied again (`--ignore-times`).
     Nothing,
+    /// Files of the same size, whatever they contain: the caller compares content, and the sink only metadata
+    /// (`haul verify`). Requires [`SinkOptions::dry_run`] and [`SinkOptions::itemize`]. Differences that a copy could
+    /// not remove, because the destination does not keep the metadata or the user may not set it there, are not among
+    /// [`crate::Changes`]; [`crate::Sink::finish`] reports them.
+    Metadata,
 }
 
 /// The options of a sink.

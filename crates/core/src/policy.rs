@@ -178,7 +178,7 @@ fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) ->
     }
     match (options.compare, offer.digest) {
         (Compare::SizeOnly | Compare::SizeAndTime, _) if seen.is_suspect() => Verdict::Differs,
-        (Compare::SizeOnly, _) => Verdict::Same,
+        (Compare::SizeOnly | Compare::Metadata, _) => Verdict::Same,
         (Compare::SizeAndTime, _) => Verdict::of_comparison(seen.has_time(entry.mtime)),
         (Compare::Checksum, Some(digest)) => Verdict::CompareDigest(digest),
         (Compare::Checksum, None) | (Compare::Nothing, _) => Verdict::Differs,
@@ -245,7 +245,8 @@ mod tests {
     }
 
     fn all_options() -> impl Iterator<Item = SinkOptions> {
-        let compares = [Compare::SizeAndTime, Compare::SizeOnly, Compare::Checksum, Compare::Nothing];
+        let compares =
+            [Compare::SizeAndTime, Compare::SizeOnly, Compare::Checksum, Compare::Nothing, Compare::Metadata];
         compares.into_iter().flat_map(|compare| {
             (0..8).map(move |bits| SinkOptions {
                 compare,
@@ -291,7 +292,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(count, 32 * 14 * 288);
+        assert_eq!(count, 40 * 14 * 288);
     }
 
     /// The first row whose condition holds decides, as a table for people states it.
@@ -313,6 +314,7 @@ mod tests {
             (options.compare == Compare::Nothing, Verdict::Differs),
             (checksum && offer.digest.is_none(), Verdict::Differs),
             (checksum, Verdict::CompareDigest(DIGEST)),
+            (options.compare == Compare::Metadata, Verdict::Same),
             (seen.suspect, Verdict::Differs),
             (by_time && seen.sec != 100, Verdict::Differs),
             (true, Verdict::Same),
@@ -339,7 +341,7 @@ mod tests {
             }
         }
         let offer = offer(&EntryKind::File, true);
-        for compare in [Compare::SizeOnly, Compare::Checksum] {
+        for compare in [Compare::SizeOnly, Compare::Checksum, Compare::Metadata] {
             let options = SinkOptions { compare, ..SinkOptions::default() };
             assert_ne!(decide(&options, &offer, Some(&NoTimes(10))), Verdict::Differs);
         }

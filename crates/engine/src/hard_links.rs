@@ -30,27 +30,30 @@ impl HardLinks {
     /// # Errors
     /// `Io` if the list of links cannot be written.
     pub(crate) fn keep_further_name(&self, entry: Entry) -> Result<Option<Entry>> {
-        if entry.nlink < 2 || entry.is_dir() {
-            return Ok(Some(entry));
-        }
-        let to = {
-            let mut first = self.first.lock();
-            match first.entry((entry.dev, entry.ino)) {
-                Slot::Vacant(slot) => {
-                    slot.insert((entry.path.clone(), 1));
-                    return Ok(Some(entry));
-                }
-                // A list may name the same path twice.
-                Slot::Occupied(slot) if slot.get().0 == entry.path => return Ok(Some(entry)),
-                Slot::Occupied(mut slot) => {
-                    slot.get_mut().1 += 1;
-                    let is_last = slot.get().1 >= entry.nlink && !self.symlinks.are_followed();
-                    if is_last { slot.remove().0 } else { slot.get().0.clone() }
-                }
-            }
-        };
+        let Some(to) = self.first_name(&entry) else { return Ok(Some(entry)) };
         self.add(&HardLink { entry: Arc::new(entry), to })?;
         Ok(None)
+    }
+
+    /// The first name of the file, if the entry is a further name of a known file.
+    pub(crate) fn first_name(&self, entry: &Entry) -> Option<RelPath> {
+        if entry.nlink < 2 || entry.is_dir() {
+            return None;
+        }
+        let mut first = self.first.lock();
+        match first.entry((entry.dev, entry.ino)) {
+            Slot::Vacant(slot) => {
+                slot.insert((entry.path.clone(), 1));
+                None
+            }
+            // A list may name the same path twice.
+            Slot::Occupied(slot) if slot.get().0 == entry.path => None,
+            Slot::Occupied(mut slot) => {
+                slot.get_mut().1 += 1;
+                let is_last = slot.get().1 >= entry.nlink && !self.symlinks.are_followed();
+                Some(if is_last { slot.remove().0 } else { slot.get().0.clone() })
+            }
+        }
     }
 
     /// Adds a link to make.

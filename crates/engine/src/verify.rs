@@ -1,24 +1,39 @@
-//! Compares content by digest: two ends, or one end and a manifest.
+//! Compares two ends, or one end and a manifest: content by digest.
+
+use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use haul_core::{
-    Digest, Entry, EntryKind, Error, ErrorKind, RelPath, Report, Reporter, Result, ScanOptions, Side, Source,
+    Changes, Digest, Entry, EntryKind, Error, ErrorKind, FinishReport, Links, RelPath, Report, Reporter,
+    Result, ScanOptions, Side, Sink, Source,
 };
 
 use crate::answers::one_each;
 use crate::cancel::Cancel;
+use crate::changes::MetadataChanges;
+use crate::expected::Expected;
 use crate::hash::HashLine;
 use crate::inspect::{Inspection, reading};
+use crate::metadata_comparer::{MetadataComparer, Pair};
 use crate::meter::Meter;
+use crate::trust::Trust;
 
 /// The number of lines of a manifest in one request.
 const PER_REQUEST: usize = 256;
 
 /// How two ends are compared.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct VerifyOptions {
     /// Which entries of the source to compare.
     pub scan: ScanOptions,
+    /// What the source was told to do with symbolic links.
+    pub links: Links,
+    /// Which entries and attributes a copy accepts from the source. The others are not compared.
+    pub trust: Trust,
+    /// Changes of modes, owners and groups that a copy makes.
+    pub changes: MetadataChanges,
+    /// The destination, opened with [`haul_core::Compare::Metadata`]; `None`: only kinds and content are compared.
+    pub metadata: Option<Arc<dyn Sink>>,
 }
 
 /// A difference.
@@ -28,12 +43,22 @@ pub enum Checked {
     Missing(RelPath),
     /// The entry differs, as the text explains.
     Differs(RelPath, String),
+    /// Only the metadata of the entry differs.
+    Metadata {
+        /// How it differs.
+        changes: Changes,
+        /// The entry of the source, as a copy would create it.
+        source: Arc<Entry>,
+        /// The entry of the destination.
+        destination: Box<Entry>,
+    },
     /// The destination has an entry that the source does not have. This is reported, but it is no failure.
     Extra(RelPath),
 }
 
 /// Compares every entry of `source` with the same path of `destination`, files by digest. Both ends hash at the same
-/// time. Calls `found` for each difference. [`Report::corrupt`] counts the missing and the different entries.
+/// time. Calls `found` for each difference. [`Report::corrupt`] counts the missing and the different entries, without
+/// those of which only metadata differs. [`Report::notes`] has metadata that was not compared.
 pub fn verify(
     source: &dyn Source,
     destination: &dyn Source,
@@ -43,8 +68,13 @@ pub fn verify(
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
+    let expected = Expected::new(options.trust, &options.changes);
+    let metadata = options.metadata.as_deref().map(|sink| MetadataComparer::new(sink, options.links));
     let ask = |entries: Vec<Entry>, results: &Sender<Checked>| {
-        Comparison { meter: &meter, source, destination, results }.compare(&entries)
+        let metadata = metadata.as_ref();
+        let comparison =
+            Comparison { meter: &meter, source, destination, expected: &expected, metadata, results };
+        comparison.compare(entries)
     };
     let mut take = |checked| {
         found(checked);
@@ -55,7 +85,13 @@ pub fn verify(
     if !cancel.is_cancelled() && meter.fatal().is_none() {
         find_extra(&meter, source, destination, scan, cancel, found);
     }
-    Inspection::report(&meter, cancel)
+    let finished =
+        options.metadata.as_ref().map_or_else(|| Ok(FinishReport::default()), |sink| sink.finish());
+    let notes = finished.map(|finished| finished.notes).unwrap_or_else(|error| {
+        meter.abort(error);
+        Vec::new()
+    });
+    Report { notes, left_out: expected.left_out(), ..Inspection::report(&meter, cancel) }
 }
 
 /// The comparison of one request.
@@ -63,57 +99,118 @@ struct Comparison<'a> {
     meter: &'a Meter<'a>,
     source: &'a dyn Source,
     destination: &'a dyn Source,
+    expected: &'a Expected,
+    metadata: Option<&'a MetadataComparer<'a>>,
     results: &'a Sender<Checked>,
 }
 
 impl Comparison<'_> {
-    fn report(&self, checked: Checked) {
-        self.meter.count_corrupt();
+    fn tell(&self, checked: Checked) {
         drop(self.results.send(checked));
     }
 
+    fn report(&self, checked: Checked) {
+        self.meter.count_corrupt();
+        self.tell(checked);
+    }
+
     /// Compares entries of the source with the same paths of the destination.
-    fn compare(&self, entries: &[Entry]) -> Result<()> {
+    fn compare(&self, entries: Vec<Entry>) -> Result<()> {
+        let entries = self.expected.entries(entries, self.meter);
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
-        let mut to_hash: Vec<&Entry> = Vec::new();
-        for (entry, found) in entries.iter().zip(same_length(self.look(&paths)?, paths.len())?) {
+        let (mut pairs, mut missing) = (Vec::new(), Vec::new());
+        for (entry, found) in entries.into_iter().zip(same_length(self.look(&paths)?, paths.len())?) {
             match found {
                 Err(error) => self.meter.fail(&entry.path, of_destination(error)),
-                Ok(None) => self.report(Checked::Missing(entry.path.clone())),
-                Ok(Some(found)) => match difference(entry, &found) {
+                Ok(None) => missing.push(entry),
+                Ok(Some(found)) => match difference(&entry, &found) {
                     Some(how) => self.report(Checked::Differs(entry.path.clone(), how)),
-                    None if entry.is_file() => to_hash.push(entry),
-                    None => self.meter.totals().same += 1,
+                    None => pairs.push(Pair { entry, found }),
                 },
             }
         }
-        if to_hash.is_empty() { Ok(()) } else { self.compare_digests(&to_hash) }
+        self.report_missing(missing)?;
+        if pairs.is_empty() { Ok(()) } else { self.compare_pairs(pairs) }
     }
 
     fn look(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         self.destination.lookup(paths).map_err(of_destination)
     }
 
-    fn compare_digests(&self, entries: &[&Entry]) -> Result<()> {
-        let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
-        let (copied, original) =
-            haul_threads::both("hash", || self.destination.digest(&paths), || self.source.digest(&paths))?;
-        let (original, copied) = (
-            same_length(original?, paths.len())?,
-            same_length(copied.map_err(of_destination)?, paths.len())?,
-        );
-        for ((entry, original), copied) in entries.iter().zip(original).zip(copied) {
-            match (original, copied) {
-                (Ok(original), Ok(copied)) if original == copied => self.meter.totals().same(entry.len),
-                (Ok(original), Ok(copied)) => {
-                    let how = format!("digest {original} at the source, {copied} there");
-                    self.report(Checked::Differs(entry.path.clone(), how));
-                }
-                (Err(error), _) => self.meter.fail(&entry.path, error),
-                (_, Err(error)) => self.meter.fail(&entry.path, of_destination(error)),
+    /// Reports entries that the destination lacks, but for those that it cannot have.
+    fn report_missing(&self, missing: Vec<Arc<Entry>>) -> Result<()> {
+        let refused = match self.metadata {
+            Some(metadata) => metadata.refused(&missing)?,
+            None => vec![false; missing.len()],
+        };
+        for (entry, is_refused) in missing.into_iter().zip(refused) {
+            if is_refused {
+                self.meter.totals().left += 1;
+            } else {
+                self.report(Checked::Missing(entry.path.clone()));
             }
         }
         Ok(())
+    }
+
+    /// Compares content and metadata at the same time.
+    fn compare_pairs(&self, pairs: Vec<Pair>) -> Result<()> {
+        let files = pairs.iter().filter(|pair| pair.entry.is_file());
+        let paths: Vec<RelPath> = files.map(|pair| pair.entry.path.clone()).collect();
+        let compare_metadata = || match self.metadata {
+            Some(metadata) => metadata.compare(&pairs),
+            None => Ok(pairs.iter().map(|_| Ok(Changes::NONE)).collect()),
+        };
+        let (changes, digests) = haul_threads::both("compare", compare_metadata, || self.digests(&paths))?;
+        let mut digests = digests?.into_iter();
+        for (pair, changes) in pairs.into_iter().zip(changes?) {
+            let content = if pair.entry.is_file() { digests.next() } else { None };
+            self.settle(pair, changes, content);
+        }
+        Ok(())
+    }
+
+    /// The digests of files at the source and at the destination.
+    fn digests(&self, paths: &[RelPath]) -> Result<Vec<(Result<Digest>, Result<Digest>)>> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (copied, original) =
+            haul_threads::both("hash", || self.destination.digest(paths), || self.source.digest(paths))?;
+        let original = same_length(original?, paths.len())?;
+        let copied = same_length(copied.map_err(of_destination)?, paths.len())?;
+        Ok(original.into_iter().zip(copied).collect())
+    }
+
+    /// Counts and reports the outcome of one comparison.
+    fn settle(
+        &self,
+        pair: Pair,
+        changes: Result<Changes>,
+        content: Option<(Result<Digest>, Result<Digest>)>,
+    ) {
+        let path = &pair.entry.path;
+        match content {
+            Some((Err(error), _)) => return self.meter.fail(path, error),
+            Some((_, Err(error))) => return self.meter.fail(path, of_destination(error)),
+            Some((Ok(original), Ok(copied))) if original != copied => {
+                let mut how = format!("digest {original} at the source, {copied} there");
+                let words: Vec<&str> = changes.unwrap_or_default().words().collect();
+                if !words.is_empty() {
+                    how.push_str(&format!("; also {}", words.join(", ")));
+                }
+                return self.report(Checked::Differs(path.clone(), how));
+            }
+            Some((Ok(_), Ok(_))) | None => {}
+        }
+        match changes {
+            Err(error) => self.meter.fail(path, of_destination(error)),
+            Ok(changes) if changes.is_empty() => self.meter.totals().same(pair.entry.len),
+            Ok(changes) => {
+                let Pair { entry: source, found } = pair;
+                self.tell(Checked::Metadata { changes, source, destination: Box::new(found) });
+            }
+        }
     }
 }
 

@@ -189,6 +189,16 @@ impl Ends {
         }
     }
 
+    /// Opens a destination to compare its metadata ([`haul_core::Compare::Metadata`]).
+    ///
+    /// # Errors
+    /// As [`Ends::source`].
+    pub fn compared(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+        let Location::Object(object) = at else { return self.sink(at, place, options) };
+        let client = self.store(object, Side::Destination)?;
+        haul_store::open_sink(&client, place, options, None, &self.config.stored, &self.config.pool)
+    }
+
     /// Opens the destination of a copy from the place `from` of `source`. If both are remote hauls, they connect to
     /// each other if they can.
     ///
@@ -259,7 +269,7 @@ impl Ends {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] if a name is not known there, or an end cannot look up names; errors of opening the session.
-    pub(crate) fn resolve(
+    pub fn resolve(
         &mut self,
         changes: &MetadataChanges,
         source: &Location,

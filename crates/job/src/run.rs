@@ -356,7 +356,7 @@ impl Runner<'_> {
             in_place: self.sink.in_place,
             ignore_existing: self.sink.ignore_existing,
             delete: self.request.delete,
-            trust: self.request.trust.of(&part.at, destination, user_name().as_deref()),
+            trust: self.request.trust.between(&part.at, destination),
             backups: self.sink.backup.as_ref().and_then(|backup| backup.names(&part.place)),
             changes: self.ends.resolve(&self.request.changes, &part.at, destination)?,
             on_full: self.request.on_full,
@@ -422,9 +422,4 @@ impl Runner<'_> {
             mounted.remember();
         }
     }
-}
-
-/// The name of the user who runs haul.
-fn user_name() -> Option<Vec<u8>> {
-    uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
 }

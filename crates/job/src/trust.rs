@@ -15,8 +15,13 @@ pub struct TrustRequest {
 }
 
 impl TrustRequest {
-    /// The trust in `source` for a copy to `destination` by the user with this name.
-    pub(crate) fn of(self, source: &Location, destination: &Location, user: Option<&[u8]>) -> Trust {
+    /// The trust in `source` for a copy to `destination` by the user who runs haul.
+    pub fn between(self, source: &Location, destination: &Location) -> Trust {
+        self.of(source, destination, user_name().as_deref())
+    }
+
+    /// The same by the user with this name.
+    fn of(self, source: &Location, destination: &Location, user: Option<&[u8]>) -> Trust {
         // In a store a device is metadata like any other: it gives no rights before it is copied out again.
         let trusted = is_own(source, user) || matches!(destination, Location::Object(_));
         Trust {
@@ -25,6 +30,11 @@ impl TrustRequest {
             outside_links: !self.safe_links,
         }
     }
+}
+
+/// The name of the user who runs haul.
+fn user_name() -> Option<Vec<u8>> {
+    uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
 }
 
 /// Whether the user controls who writes to the source. A bucket has other writers, and another account another user.

@@ -34,7 +34,7 @@ pub(crate) struct PreserveArgs {
     /// without set-ID bits.
     #[arg(long, help_heading = HEADING)]
     pub(crate) no_perms: bool,
-    /// Do not set times; the next run copies all files again, except with --size-only or -c
+    /// Do not set times, nor compare them in `verify`; the next copy copies all again, except with --size-only or -c
     ///
     /// haul still compares modification times to find the files that changed, as rsync does: a file that was copied
     /// without its time differs in the next run. haul then writes every file to a temporary file first, also on network

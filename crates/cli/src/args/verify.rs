@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs, StoreEndArgs};
+use super::{
+    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs, PreserveArgs, StoreEndArgs,
+    TrustArgs,
+};
+use crate::values::parse_window;
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -16,10 +20,12 @@ Examples:
   haul copy --manifest data.b3 --sign ~/.ssh/id_ed25519 /data/ nas:/data/
   haul verify --manifest data.b3 --allowed-signers signers nas:/data/
 
-Exit code 3: DST lacks files or has different content. Files that only DST has
-are reported, but are no error.";
+Exit code 3: DST lacks files or has different content. Exit code 1: the content
+is equal, and modes, owners, times, hard links, ACLs or attributes differ; give
+the options that change metadata (--no-owner, --chmod ...) as for the copy.
+Files that only DST has are reported, but are no error.";
 
-/// Compare content by digest and report each difference
+/// Compare content by digest, and metadata; report each difference
 #[derive(Debug, Args)]
 #[command(args_override_self = true, override_usage = USAGE, after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -28,7 +34,9 @@ pub(crate) struct VerifyArgs {
     pub(crate) ends: Vec<OsString>,
     /// Compare DST with the digests in FILE, the output of `haul hash` or b3sum; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
-          "from0", "min-size", "max-size", "one-file-system", "copy_links"])]
+          "from0", "min-size", "max-size", "one-file-system", "copy_links", "modify_window", "owner_by_name",
+          "no_owner", "no_group", "no_perms", "no_times", "no_acls", "no_xattrs", "chmod", "chown", "usermap",
+          "groupmap", "devices", "no_devices", "suid", "no_suid", "safe_links"])]
     pub(crate) manifest: Option<OsString>,
     /// Require a signature of the manifest (its name with .sig) by a key in FILE, as `--sign` writes it
     ///
@@ -36,6 +44,25 @@ pub(crate) struct VerifyArgs {
     /// public key. haul runs ssh-keygen, and compares nothing if the signature is missing or not valid (exit code 3).
     #[arg(long, value_name = "FILE", requires = "manifest")]
     pub(crate) allowed_signers: Option<PathBuf>,
+    /// Compare kinds, links and content only, not modes, owners, times, hard links, ACLs and attributes
+    #[arg(long, conflicts_with_all = ["modify_window", "owner_by_name", "no_owner", "no_group", "no_perms", "no_times",
+          "no_acls", "no_xattrs", "chmod", "chown", "usermap", "groupmap"], help_heading = "Comparison")]
+    pub(crate) content_only: bool,
+    /// Treat modification times that differ by at most N seconds as equal; -1 compares nanoseconds
+    ///
+    /// By default haul compares times with the precision that DST stores. N is a whole number, with or without a unit
+    /// (2, 2s).
+    #[arg(long, value_name = "N", value_parser = parse_window, help_heading = "Comparison")]
+    pub(crate) modify_window: Option<i64>,
+    /// Compare owners and groups by name instead of by numeric ID
+    #[arg(long, help_heading = "Metadata")]
+    pub(crate) owner_by_name: bool,
+    /// Metadata that is not compared, or expected to be changed.
+    #[command(flatten)]
+    pub(crate) preserve: PreserveArgs,
+    /// Trust in the source.
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedArgs,

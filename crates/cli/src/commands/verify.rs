@@ -15,13 +15,13 @@ use haul_job::{
     Ends, Landing, Observer, PartReporter, destination_place, not_found, root_name, source_place,
 };
 
-use super::output::{asked_for_progress, settings};
+use super::output::{asked_for_progress, settings as output_settings};
 use crate::args::VerifyArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::{read_manifest, verify_signature};
-use crate::render::{Command, Console, Difference, Start, Summary};
-use crate::settings::{LinkSettings, of_option, one_stdin, open_list, scan_options, usage};
+use crate::render::{Command, Console, Difference, Differences, Start, Summary, metadata_difference};
+use crate::settings::{LinkSettings, VerifySettings, of_option, one_stdin, open_list, usage};
 use crate::signals;
 
 /// Compares the destination with a source or a manifest.
@@ -39,7 +39,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         }
     };
     one_stdin(&args.filter, None)?;
-    let scan = scan_options(&args.filter)?;
+    let settings = VerifySettings::resolve(args)?;
     let shown = source.as_ref().map(ToString::to_string);
     let listed = args.manifest.as_ref().map(|file| file.to_string_lossy().into_owned());
     let start = Start {
@@ -52,15 +52,15 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .explaining(args.output.json)
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
-    let console = Console::start(asked_for_progress(settings(&args.output), args.accepted), &start)?;
+    let console = Console::start(asked_for_progress(output_settings(&args.output), args.accepted), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);
     let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let signers = args.allowed_signers.as_deref();
-    let mut verify = Verify { ends, destination, console, cancel, differences: [0; 3] };
+    let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {
-        (Some(source), _) => verify.with_source(source, args.links.links(), VerifyOptions { scan }),
+        (Some(source), _) => verify.with_source(source, args.links.links(), settings),
         (None, Some(manifest)) => verify.with_manifest(manifest, signers),
         (None, None) => Ok(Report::default()),
     };
@@ -76,11 +76,11 @@ struct Verify {
     destination: Location,
     console: Arc<Console>,
     cancel: Cancel,
-    differences: [u64; 3],
+    differences: Differences,
 }
 
 impl Verify {
-    fn with_source(&mut self, at: &Location, links: Links, mut options: VerifyOptions) -> Result<Report> {
+    fn with_source(&mut self, at: &Location, links: Links, settings: VerifySettings) -> Result<Report> {
         let source = self.ends.source(at, &source_place(at), links)?;
         let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
@@ -88,7 +88,15 @@ impl Verify {
         let destination = self.ends.source(&self.destination, &place, Links::Kept);
         let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
         let root_name = root_name(at, landing).unwrap_or_default();
-        options.scan.rules = options.scan.rules.iter().map(|rule| rule.below(root_name)).collect();
+        let VerifySettings { mut scan, sink, trust, changes } = settings;
+        scan.rules = scan.rules.iter().map(|rule| rule.below(root_name)).collect();
+        let options = VerifyOptions {
+            scan,
+            links,
+            trust: trust.between(at, &self.destination),
+            changes: self.ends.resolve(&changes, at, &self.destination)?,
+            metadata: sink.map(|sink| self.ends.compared(&self.destination, &place, &sink)).transpose()?,
+        };
         let console = &*self.console;
         let reporter = reporter(console, root_name);
         let differences = &mut self.differences;
@@ -142,12 +150,16 @@ fn reporter<'a>(observer: &'a dyn Observer, root_name: &'a [u8]) -> PartReporter
 }
 
 /// Shows and counts a difference.
-fn show(console: &Console, reporter: &PartReporter<'_>, differences: &mut [u64; 3], checked: Checked) {
-    let (at, difference, path, detail) = match checked {
-        Checked::Missing(path) => (0, Difference::Missing, path, String::new()),
-        Checked::Differs(path, how) => (1, Difference::Differs, path, how),
-        Checked::Extra(path) => (2, Difference::Extra, path, String::new()),
+fn show(console: &Console, reporter: &PartReporter<'_>, differences: &mut Differences, checked: Checked) {
+    let (difference, path, detail) = match checked {
+        Checked::Missing(path) => (Difference::Missing, path, String::new()),
+        Checked::Differs(path, how) => (Difference::Differs, path, how),
+        Checked::Metadata { changes, source, destination } => {
+            let how = metadata_difference(changes, &source, &destination);
+            (Difference::Metadata, source.path.clone(), how)
+        }
+        Checked::Extra(path) => (Difference::Extra, path, String::new()),
     };
-    differences[at] += 1;
+    differences.count(difference);
     console.difference(difference, &reporter.name(&path), &detail);
 }

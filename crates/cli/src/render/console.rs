@@ -177,6 +177,7 @@ impl Console {
                 unaccounted: summary.unaccounted() > 0,
                 strict: self.settings.strict,
                 bad: summary.bad,
+                metadata_differs: summary.differences.metadata > 0,
                 output_lost: summary.list_failure.is_some() || self.lines.failure().is_some(),
             }
         };

@@ -6,7 +6,6 @@ mod plan;
 mod probe;
 
 use haul_core::sync::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Command;
 use super::summary::{Stored, Summary};
-use super::view::{Difference, Start, View};
+use super::view::{Difference, Differences, Start, View};
 use crate::manifest::Written;
 
 /// Version of the format. It changes when a field is removed or changes its meaning.
@@ -134,8 +133,8 @@ enum Line<'a> {
         seconds: f64,
         totals: Totals,
         corrupt: u64,
-        #[serde(skip_serializing_if = "HashMap::is_empty")]
-        differences: HashMap<&'static str, u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        differences: Option<Differences>,
         failures: Vec<Failures<'a>>,
         metadata: Vec<Metadata<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -314,11 +313,7 @@ pub(super) fn summary(summary: &Summary) -> Value {
 
 fn summary_line(summary: &Summary) -> Line<'_> {
     let report = &summary.report;
-    let differences = if summary.command == Command::Verify {
-        ["missing", "differs", "extra"].into_iter().zip(summary.differences).collect()
-    } else {
-        HashMap::new()
-    };
+    let differences = (summary.command == Command::Verify).then_some(summary.differences);
     let failures = summary.groups.iter().map(|group| Failures {
         kind: group.kind,
         cause: &group.cause,

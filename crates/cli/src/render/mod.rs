@@ -14,6 +14,7 @@ mod lines;
 mod listed;
 mod log;
 mod log_words;
+mod metadata_difference;
 mod objects;
 mod people;
 mod plain;
@@ -32,6 +33,7 @@ pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
 pub(crate) use lines::Lines;
 pub(crate) use listed::Listed;
+pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
     object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
 };
@@ -39,4 +41,4 @@ pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use summary::{Command, Stored, Summary};
-pub(crate) use view::{Difference, Start};
+pub(crate) use view::{Difference, Differences, Start};

@@ -55,6 +55,7 @@ pub(super) fn difference_line(difference: Difference, name: &[u8], detail: &str)
     match difference {
         Difference::Missing => format!("missing  {name}"),
         Difference::Differs => format!("differs  {name}: {detail}"),
+        Difference::Metadata => format!("metadata {name}: {detail}"),
         Difference::Extra => format!("extra    {name}"),
     }
 }

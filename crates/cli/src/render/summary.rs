@@ -9,6 +9,7 @@ use haul_job::RequestCounts;
 
 use super::failures::{Group, cause_of};
 use super::requests::requests_text;
+use super::view::Differences;
 use super::wording::{bytes, count, duration, entries, number, rate};
 use crate::exit_code::Exit;
 use crate::manifest::Written;
@@ -55,8 +56,8 @@ pub(crate) struct Summary {
     pub(crate) command: Command,
     /// The report of the engine.
     pub(crate) report: Report,
-    /// The numbers of missing, different and extra entries.
-    pub(crate) differences: [u64; 3],
+    /// The numbers of differences that `verify` found.
+    pub(crate) differences: Differences,
     /// SRC and DST of a command that copies only the failed paths, if there is one.
     pub(crate) retry: Option<String>,
     /// Requests to object stores.
@@ -103,7 +104,7 @@ impl Summary {
         Self {
             command,
             report,
-            differences: [0; 3],
+            differences: Differences::default(),
             retry: None,
             requests: None,
             estimate: None,
@@ -297,7 +298,7 @@ impl Summary {
     }
 
     fn compared(&self, lines: &mut Vec<String>) {
-        let [missing, differs, extra] = self.differences;
+        let Differences { missing, differs, metadata, extra } = self.differences;
         let totals = &self.report.totals;
         let time = duration(self.report.seconds);
         let mut equal = format!("equal: {} of {}", number(totals.same), entries(totals.found));
@@ -306,9 +307,13 @@ impl Summary {
             let _ = write!(equal, ", {}", bytes(totals.same_bytes));
         }
         lines.push(format!("{equal}, in {time}"));
-        for (number, text) in
-            [(missing, "missing"), (differs, "different"), (extra, "only at the destination")]
-        {
+        for (number, text) in [
+            (missing, "missing"),
+            (differs, "different"),
+            (metadata, "different in metadata only"),
+            (extra, "only at the destination"),
+            (totals.left, "skipped"),
+        ] {
             if number > 0 {
                 lines.push(format!("{text}: {}", entries(number)));
             }
@@ -317,7 +322,11 @@ impl Summary {
 
     fn notes(&self, lines: &mut Vec<String>) {
         for note in &self.report.notes {
-            let what = format!("{} could not be set on {}", note.what, entries(note.count));
+            let what = if self.command == Command::Verify {
+                format!("not compared: {} of {}", note.what, entries(note.count))
+            } else {
+                format!("{} could not be set on {}", note.what, entries(note.count))
+            };
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
         }
         for note in &self.report.left_out {
@@ -414,13 +423,17 @@ impl Summary {
                 Ok(())
             }
             Exit::Mismatch if self.command == Command::Verify => {
-                let [missing, differs, _] = self.differences;
+                let Differences { missing, differs, .. } = self.differences;
                 let all = entries(self.report.totals.found);
                 write!(last, "haul: verification FAILED: {missing} missing, {differs} different of {all}")
             }
             Exit::Mismatch => write!(last, "haul: verification FAILED{advice}"),
             Exit::Full => {
                 write!(last, "haul: the destination is full; free some space{}", after(copies, again))
+            }
+            Exit::Incomplete if self.differences.metadata > 0 && !self.said_why() => {
+                let all = entries(self.differences.metadata);
+                write!(last, "haul: content is equal, metadata DIFFERS: {all}")
             }
             Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
             // What failed was said, and there is nothing to add.

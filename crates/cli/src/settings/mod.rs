@@ -10,6 +10,7 @@ mod rules;
 mod selection;
 mod stdin;
 mod transfer;
+mod verify;
 mod words;
 
 pub(crate) use encode::{encode, identities};
@@ -23,3 +24,4 @@ pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use selection::Selection;
 pub(crate) use stdin::one_stdin;
 pub(crate) use transfer::{TransferSettings, scan_options};
+pub(crate) use verify::VerifySettings;

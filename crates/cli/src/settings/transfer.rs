@@ -61,7 +61,7 @@ impl TransferSettings {
                 DeltaMode::Off => Delta::Never,
             },
             in_place: args.delta.inplace,
-            preserve: preserve(args)?,
+            preserve: preserve(&args.preserve, args.owner_by_name)?,
             link_dest: link_dest(&args.older)?,
             backup: backup(&args.older)?,
             // Only where it is printed: it may take further operations.
@@ -74,9 +74,9 @@ impl TransferSettings {
 }
 
 /// Which metadata is taken over.
-fn preserve(args: &TransferArgs) -> Result<Preserve> {
-    let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs, .. } = args.preserve;
-    if args.owner_by_name && no_owner && no_group {
+pub(super) fn preserve(args: &PreserveArgs, owner_by_name: bool) -> Result<Preserve> {
+    let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs, .. } = *args;
+    if owner_by_name && no_owner && no_group {
         let why = "--no-owner and --no-group leave nothing to map";
         return Err(usage("use --owner-by-name", why).with_hint("omit it, or one of the two"));
     }
@@ -124,7 +124,7 @@ fn backup(args: &OlderArgs) -> Result<Option<Backup>> {
 }
 
 /// Changes of modes, owners and groups.
-fn changes(args: &PreserveArgs) -> Result<MetadataChanges> {
+pub(super) fn changes(args: &PreserveArgs) -> Result<MetadataChanges> {
     let chown = args.chown.clone().unwrap_or(Chown { user: None, group: None });
     let rules = |all: Option<To>, map: &Option<Vec<IdRule>>, names: [&str; 2], left_out: bool| {
         let [option, drop] = names;
@@ -144,7 +144,7 @@ fn changes(args: &PreserveArgs) -> Result<MetadataChanges> {
 }
 
 /// The trust in the source. Of two contradicting options clap has already dropped the first one.
-fn trust(args: &TrustArgs) -> TrustRequest {
+pub(super) fn trust(args: &TrustArgs) -> TrustRequest {
     let choice = |yes: bool, no: bool| (yes || no).then_some(yes);
     TrustRequest {
         devices: choice(args.devices, args.no_devices),

@@ -104,6 +104,7 @@ mod streams;
 mod sync;
 mod threads;
 mod trust;
+mod verify;
 mod wildcards;
 mod words;
 
@@ -214,6 +215,7 @@ fn main() -> ExitCode {
         itemize::cases(),
         memory::cases(),
         digests::cases(),
+        verify::cases(),
         manifests::cases(),
         compression::cases(),
         config::cases(),

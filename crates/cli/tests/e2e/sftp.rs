@@ -45,7 +45,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// `sftp://HOST/PATH`; the port is in the words for `-e`.
-fn sftp(path: &Path) -> OsString {
+pub(crate) fn sftp(path: &Path) -> OsString {
     joined(&[b"sftp://", REMOTE.as_bytes(), slash(path).as_bytes()])
 }
 

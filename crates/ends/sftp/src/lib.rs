@@ -19,6 +19,7 @@ mod checks;
 mod compare;
 mod conn;
 mod greeting;
+mod kept;
 mod large;
 mod large_file;
 mod lineage;

@@ -10,7 +10,7 @@ use super::tree::Tree;
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 /// Set-user-ID and set-group-ID.
-const SET_ID: u32 = 0o6000;
+pub(super) const SET_ID: u32 = 0o6000;
 
 /// Adds a warning if something was refused. A lost connection is an error, not a refusal.
 fn refused(notes: &MetadataWarnings, what: &str, path: &RelPath, said: Result<(), Fault>) -> Result<bool> {
@@ -25,7 +25,7 @@ fn refused(notes: &MetadataWarnings, what: &str, path: &RelPath, said: Result<()
 }
 
 /// Adds warnings for metadata that SFTP cannot store.
-fn metadata_warnings(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
+pub(super) fn metadata_warnings(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
     let (path, preserve) = (&entry.path, &options.preserve);
     if preserve.times && entry.mtime.nsec != 0 {
         notes.note("times below a second", "SFTP carries whole seconds", path);

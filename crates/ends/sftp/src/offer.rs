@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use haul_core::policy::{self, Verdict, decide};
 use haul_core::{
-    Answer, Changes, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN, SinkOptions,
+    Answer, Changes, Compare, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN,
+    SinkOptions,
 };
 
 use super::compare::SftpEntry;
@@ -18,7 +19,7 @@ use super::pipeline::Pipeline;
 use super::reply::Fault;
 use super::state::SftpSink;
 use super::tree::{file_mode, is_dir};
-use super::{large, read};
+use super::{kept, large, read};
 use haul_core::staging::is_staging_name;
 
 /// An offer that is being answered.
@@ -165,6 +166,11 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             continue;
         }
         let entry = &*case.offer.entry;
+        if sink.options.compare == Compare::Metadata {
+            let now = case.now.as_ref().filter(|_| can_hold(entry));
+            case.answer = Some(now.map_or(Ok(Answer::Same), |now| kept::answer(sink, entry, now)));
+            continue;
+        }
         if entry.is_dir() {
             let is_made = sink.was_made(&entry.path);
             sink.add_dir(entry, case.now.as_ref().filter(|_| !is_made))?;

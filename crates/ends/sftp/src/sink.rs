@@ -2,12 +2,13 @@
 
 use haul_core::policy::Verdict;
 use haul_core::{
-    Answer, BatchData, Changes, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome, RelPath,
-    Result, Sink, SinkCaps, WriteDone,
+    Answer, BatchData, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome,
+    RelPath, Result, Sink, SinkCaps, WriteDone,
 };
 
 use super::compare::may_be_one_file;
 use super::conn::Conn;
+use super::kept;
 use super::large;
 use super::meta::Change;
 use super::offer;
@@ -138,6 +139,7 @@ impl SftpSink {
             return no_first_name();
         }
         match found {
+            Some(now) if self.options.compare == Compare::Metadata => Some(kept::answer(self, entry, now)),
             Some(now) if self.options.links_by_metadata() && may_be_one_file(now, target) => {
                 Some(Ok(Answer::Same))
             }

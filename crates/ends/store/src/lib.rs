@@ -11,6 +11,7 @@
 //! up to hundreds of them.
 
 mod cost;
+mod kept;
 mod large;
 mod large_copies;
 mod links;

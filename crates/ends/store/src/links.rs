@@ -1,8 +1,9 @@
 //! Hard links. A store has none: each further name is a copy of the object.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Error, HardLink, Left, Result};
+use haul_core::{Answer, Changes, Compare, Error, HardLink, Left, Result};
 
+use super::kept;
 use super::listing::NotListed;
 use super::metadata;
 use super::offer;
@@ -25,6 +26,9 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
             Changes::NEW
         }
         Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        Some(object) if sink.options.compare == Compare::Metadata => {
+            return Ok(kept::answer(sink, entry, Some(&object)));
+        }
         Some(object) => {
             let there = metadata::read(&entry.path, &object, false, None);
             if offer::is_newer(sink, &there, entry) {

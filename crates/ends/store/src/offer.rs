@@ -2,8 +2,8 @@
 
 use haul_core::policy::{self, Existing, Kind, Verdict, decide};
 use haul_core::{
-    Answer, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
-    Timestamp,
+    Answer, Changes, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result,
+    SinkOptions, Timestamp,
 };
 use haul_object::{Object, Payload};
 use haul_streams::sidecar;
@@ -12,7 +12,7 @@ use super::listing::{ListedName, NotListed};
 use super::read;
 use super::sink_state::SinkState;
 use super::source_state::{Detail, SourceState};
-use super::{metadata, server_side_copy};
+use super::{kept, metadata, server_side_copy};
 
 /// Answers an offer.
 pub(super) fn offer(sink: &SinkState, offer: &Offer) -> Result<Answer> {
@@ -81,6 +81,10 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     {
         return Ok(Answer::Same);
     }
+    let exists = own.is_some() || seen.folder == Ok(true);
+    if sink.options.compare == Compare::Metadata && exists && !in_the_way {
+        return Ok(kept::answer(sink, entry, own.as_ref()));
+    }
     let is_new = own.is_none() && seen.folder != Ok(true);
     if is_new && sink.options.existing {
         return Ok(Answer::Left(Left::Missing));
@@ -127,6 +131,9 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
             let there = metadata::read(&entry.path, &now, false, None);
             match compare(sink, offer, &now, &there)? {
                 Verdict::Left(left) => return Ok(Answer::Left(left)),
+                Verdict::Same if options.compare == Compare::Metadata => {
+                    return Ok(kept::answer(sink, entry, Some(&now)));
+                }
                 Verdict::Same if metadata::is_same(&now, entry, &options.preserve) => {
                     return Ok(Answer::Same);
                 }

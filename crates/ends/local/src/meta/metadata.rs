@@ -220,7 +220,7 @@ impl Metadata {
     }
 
     /// The owner, group and mode that an entry is to have, whose plain metadata is `now`.
-    fn owner_and_mode(&self, now: &Statx, entry: &Entry) -> (u32, u32, u32) {
+    pub(super) fn owner_and_mode(&self, now: &Statx, entry: &Entry) -> (u32, u32, u32) {
         let wanted = self.owner(entry);
         let ids = self.preserve.ids(wanted, (now.stx_uid, now.stx_gid));
         (ids.0, ids.1, self.preserve.mode(entry, wanted, ids))

@@ -2,6 +2,7 @@
 
 pub(crate) mod entry;
 pub(crate) mod ids;
+mod kept;
 pub(crate) mod metadata;
 pub(crate) mod new_mode;
 mod target;

@@ -108,6 +108,12 @@ pub(crate) fn is_replaced(wanted: Timestamp, kept: Timestamp) -> bool {
     (nanoseconds(wanted) - nanoseconds(kept)).abs() >= COARSEST
 }
 
+/// Whether `kept` may be the wanted time as some file system rounds it. Without a file there, that cannot be probed.
+pub(crate) fn may_be_rounded(wanted: Timestamp, kept: Timestamp) -> bool {
+    let (wanted, kept) = (nanoseconds(wanted), nanoseconds(kept));
+    UNITS.into_iter().any(|unit| kept % unit == 0 && (kept - wanted).abs() < unit)
+}
+
 fn nanoseconds(time: Timestamp) -> i128 {
     i128::from(time.sec) * 1_000_000_000 + i128::from(time.nsec)
 }
@@ -229,6 +235,11 @@ mod tests {
         assert!(!is_same(time(1_500_000_004, 0), exact, None, Some(2_000_000_000)));
         assert!(is_same(time(1_500_000_004, 0), exact, Some(3), None));
         assert!(!is_same(time(1_500_000_005, 0), exact, Some(3), None));
+        assert!(
+            may_be_rounded(exact, time(1_500_000_000, 0)) && may_be_rounded(exact, time(1_500_000_001, 0))
+        );
+        assert!(!may_be_rounded(exact, time(1_500_000_001, 123_456_788)));
+        assert!(!may_be_rounded(exact, time(1_500_000_004, 0)));
         let unusual = time(-1_000_000, 0);
         assert!(!is_same(time(0, 0), unusual, None, None), "this file system keeps times before 1970");
         assert!(is_replaced(unusual, time(0, 0)) && is_unusual(unusual) && !is_unusual(exact));

@@ -52,6 +52,12 @@ impl XattrsOf<'_> {
     }
 }
 
+/// Whether the file could have an attribute of this name, as far as reading it shows.
+pub(crate) fn is_supported(ops: &Ops, of: &XattrsOf<'_>, name: &[u8]) -> bool {
+    ops.one();
+    of.get(name, &mut [0_u8; 1]) != Err(Errno::NOTSUP)
+}
+
 /// The carried attributes, sorted by name; none on a file system without attributes.
 pub(crate) fn read(ops: &Ops, of: &XattrsOf<'_>) -> rustix::io::Result<Vec<Xattr>> {
     match read_or_unsupported(ops, of) {

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_core::{Answer, Changes, Compare, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::compare::{changes, compare};
 use super::directory::clear_dir;
+use super::kept;
 use super::look::look;
 use super::make::make;
 use super::references::link_to_reference;
@@ -29,6 +30,11 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
         return Ok(Answer::Left(Left::Exists));
     }
     let mut verdict = compare(sink, offer, now.as_ref().map(|(at, now)| (at, now)))?;
+    if sink.options.compare == Compare::Metadata
+        && let (Verdict::Same, Some((at, now))) = (&verdict, &now)
+    {
+        return kept::entry(sink, entry, at, now);
+    }
     if let Some((at, now)) = &now
         && (sink.options.dry_run || keeps_inode(sink, entry, &verdict, now))
     {

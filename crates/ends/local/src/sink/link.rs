@@ -1,12 +1,13 @@
 //! Making further names of files.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Entry, Error, HardLink, Left, Result};
+use haul_core::{Answer, Compare, Entry, Error, HardLink, Left, Result};
 use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
 use super::compare::changes;
 use super::directory::clear_dir;
+use super::kept;
 use super::look::look;
 use super::state::LocalSink;
 use crate::path::at::{At, REPLACED};
@@ -21,7 +22,13 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let now = look(sink, &entry.path).map_err(failed)?;
     let seen = now.as_ref().map(|(at, now)| (at, now));
     let made = || Answer::Made(changes(sink, entry, seen, &Verdict::Differs));
-    let Some((to, target)) = look(sink, &link.to).map_err(failed)? else {
+    let target = look(sink, &link.to).map_err(failed)?;
+    if sink.options.compare == Compare::Metadata
+        && let Some((at, now)) = &now
+    {
+        return kept::link(sink, entry, (at, now), target.as_ref().map(|(_, target)| target));
+    }
+    let Some((to, target)) = target else {
         if sink.options.dry_run {
             return Ok(made());
         }

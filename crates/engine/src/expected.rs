@@ -1,0 +1,43 @@
+//! What a copy would make of the entries of the source: `verify` compares the destination with that.
+
+use std::sync::Arc;
+
+use haul_core::{Entry, MetaNote};
+
+use crate::changes::{Changer, MetadataChanges};
+use crate::meter::Meter;
+use crate::trust::{Trust, TrustFilter};
+
+/// Drops what the source is not trusted with, and changes modes and owners.
+pub(crate) struct Expected {
+    trust: TrustFilter,
+    changer: Changer,
+}
+
+impl Expected {
+    pub(crate) fn new(trust: Trust, changes: &MetadataChanges) -> Self {
+        Self { trust: TrustFilter::new(trust), changer: Changer::new(changes) }
+    }
+
+    /// The entries as a copy would create them. Rejected ones are counted.
+    pub(crate) fn entries(&self, entries: Vec<Entry>, meter: &Meter<'_>) -> Vec<Arc<Entry>> {
+        let mut expected = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(entry) = self.trust.admit(entry) else {
+                meter.totals().left += 1;
+                continue;
+            };
+            let path = entry.path.clone();
+            match self.changer.change(entry) {
+                Ok(entry) => expected.push(Arc::new(entry)),
+                Err(error) => meter.fail(&path, error),
+            }
+        }
+        expected
+    }
+
+    /// What the source was not trusted with, once for each kind.
+    pub(crate) fn left_out(&self) -> Vec<MetaNote> {
+        self.trust.rejected()
+    }
+}
