@@ -96,6 +96,7 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         | Request::ScanStart { .. }
         | Request::Lookup { .. }
         | Request::Digest { .. }
+        | Request::Sha256 { .. }
         | Request::RemoveUnchanged { .. } => of_source(session, request),
         of_sink => self::of_sink(session, of_sink),
     };
@@ -137,6 +138,9 @@ fn of_source(session: &ServerSession, request: Request) -> Response {
         }
         Request::Digest { root, paths } => {
             source(session, root, |source| source.digest(&paths).map(Response::Digest))
+        }
+        Request::Sha256 { root, paths } => {
+            source(session, root, |source| source.sha256(&paths).map(Response::Sha256))
         }
         Request::RemoveUnchanged { root, entries } => source(session, root, |source| {
             session.ends.may_remove(Side::Source)?;

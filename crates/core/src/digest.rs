@@ -52,6 +52,16 @@ impl Digest {
     }
 }
 
+/// The SHA-256 of a file, for those who have to have it, and the BLAKE3 digest of the same bytes, which shows that they
+/// are those that a copy has verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sha256 {
+    /// The SHA-256 digest.
+    pub sha256: [u8; 32],
+    /// The BLAKE3 digest.
+    pub blake3: Digest,
+}
+
 /// The bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {

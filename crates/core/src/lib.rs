@@ -47,7 +47,7 @@ pub use caps::{SinkCaps, SourceCaps};
 pub use changes::Changes;
 pub use chmod::ModeChange;
 pub use delta::{Delta, PageHashes};
-pub use digest::{ChainingValue, Digest, SLICE_LEN};
+pub use digest::{ChainingValue, Digest, SLICE_LEN, Sha256};
 pub use entry::{Entry, EntryKind, OwnerNames, Timestamp};
 pub use error::{Error, ErrorKind, Result, Side};
 pub use event::{Event, Limit, Phase, Progress, Reporter};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::caps::SourceCaps;
 use crate::delta::PageHashes;
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, Result, Side};
 use crate::options::ScanOptions;
@@ -133,6 +133,14 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the whole call fails.
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>>;
+
+    /// As [`Source::digest`], and the SHA-256 of the same bytes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] if this source computes none; else if the whole call fails.
+    fn sha256(&self, _paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        Err(Error::new(ErrorKind::Unsupported, Side::Source, "hash", "it computes no SHA-256"))
+    }
 
     /// With [`SourceCaps::removes`]: removes each entry that is not a directory and still is the one given: kind and
     /// [`Entry::identity`] are equal, but for a change time that this source set itself by removing another name of the

@@ -7,12 +7,38 @@ use crate::cancel::Cancel;
 use crate::inspect::Inspection;
 use crate::meter::Meter;
 
+/// How files are hashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// As b3sum does.
+    #[default]
+    Blake3,
+    /// As sha256sum does.
+    Sha256,
+}
+
+impl Algorithm {
+    /// The digests of files of a source.
+    ///
+    /// # Errors
+    /// As [`Source::digest`].
+    pub(crate) fn digests(self, source: &dyn Source, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        Ok(match self {
+            Self::Blake3 => source.digest(paths)?,
+            Self::Sha256 => {
+                let digests = source.sha256(paths)?.into_iter();
+                digests.map(|digest| digest.map(|digest| Digest(digest.sha256))).collect()
+            }
+        })
+    }
+}
+
 /// One line of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashLine {
     /// The file, relative to the root. The root itself if the source is one file.
     pub path: RelPath,
-    /// Its BLAKE3 digest.
+    /// Its digest.
     pub digest: Digest,
 }
 
@@ -21,6 +47,7 @@ pub struct HashLine {
 pub fn hash(
     source: &dyn Source,
     scan: &ScanOptions,
+    algorithm: Algorithm,
     line: &mut dyn FnMut(HashLine) -> Result<()>,
     reporter: &dyn Reporter,
     cancel: &Cancel,
@@ -29,7 +56,7 @@ pub fn hash(
     let ask = |entries: Vec<Entry>, lines: &Sender<HashLine>| -> Result<()> {
         let files: Vec<Entry> = entries.into_iter().filter(Entry::is_file).collect();
         let paths: Vec<RelPath> = files.iter().map(|entry| entry.path.clone()).collect();
-        for (entry, digest) in files.into_iter().zip(source.digest(&paths)?) {
+        for (entry, digest) in files.into_iter().zip(algorithm.digests(source, &paths)?) {
             match digest {
                 Ok(digest) => {
                     meter.totals().same(entry.len);

@@ -12,7 +12,7 @@ use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::changes::MetadataChanges;
 use crate::expected::Expected;
-use crate::hash::HashLine;
+use crate::hash::{Algorithm, HashLine};
 use crate::inspect::{Inspection, reading};
 use crate::metadata_comparer::{MetadataComparer, Pair};
 use crate::meter::Meter;
@@ -296,6 +296,7 @@ impl Reporter for Silent {
 pub fn check_manifest(
     lines: &mut dyn Iterator<Item = Result<HashLine>>,
     destination: &dyn Source,
+    algorithm: Algorithm,
     found: &mut dyn FnMut(Checked),
     reporter: &dyn Reporter,
     cancel: &Cancel,
@@ -306,7 +307,7 @@ pub fn check_manifest(
         if wanted.is_empty() {
             continue;
         }
-        if let Err(error) = check_lines(wanted, destination, found, &meter) {
+        if let Err(error) = check_lines(wanted, destination, algorithm, found, &meter) {
             meter.abort(error);
             break;
         }
@@ -333,11 +334,12 @@ fn next_lines(lines: &mut dyn Iterator<Item = Result<HashLine>>, meter: &Meter<'
 fn check_lines(
     wanted: Vec<HashLine>,
     destination: &dyn Source,
+    algorithm: Algorithm,
     found: &mut dyn FnMut(Checked),
     meter: &Meter<'_>,
 ) -> Result<()> {
     let paths: Vec<RelPath> = wanted.iter().map(|line| line.path.clone()).collect();
-    let digests: Vec<Result<Digest>> = same_length(destination.digest(&paths)?, paths.len())?;
+    let digests: Vec<Result<Digest>> = same_length(algorithm.digests(destination, &paths)?, paths.len())?;
     for (HashLine { path, digest: wanted }, digest) in wanted.into_iter().zip(digests) {
         match digest {
             Ok(digest) if digest == wanted => meter.totals().same += 1,

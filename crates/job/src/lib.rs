@@ -29,6 +29,7 @@ mod remove_sources;
 mod requests;
 mod rootless;
 mod run;
+mod sha256;
 mod siblings;
 mod state;
 mod trust;

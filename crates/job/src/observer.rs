@@ -1,7 +1,7 @@
 //! What a job reports while it runs.
 
 use haul_core::event::Done;
-use haul_core::{Error, Progress};
+use haul_core::{Digest, Error, Progress};
 
 /// Receives the events of a job, from several threads. Names are those in the transfer.
 pub trait Observer: Send + Sync {
@@ -11,6 +11,9 @@ pub trait Observer: Send + Sync {
     fn in_flight(&self, name: &[u8]);
     /// An entry was handled; in a dry run, would be.
     fn entry(&self, name: &[u8], done: Done<'_>);
+    /// With [`crate::Request::sha256`]: the SHA-256 of a file whose content the run has verified; `None` if it could not
+    /// be computed from that content.
+    fn sha256(&self, _name: &[u8], _digest: Option<Digest>) {}
     /// An entry failed.
     fn failed(&self, name: &[u8], error: &Error);
     /// A message for the user.

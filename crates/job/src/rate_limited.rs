@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanOptions,
-    Source, SourceCaps, Traffic,
+    Sha256, Source, SourceCaps, Traffic,
 };
 use haul_engine::Cancel;
 
@@ -73,6 +73,10 @@ impl Source for RateLimited {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.source.digest(paths)
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        self.source.sha256(paths)
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanBatch, ScanOptions,
-    Source, SourceCaps, Traffic,
+    Sha256, Source, SourceCaps, Traffic,
 };
 
 /// A source whose scan omits the root, unless the root is requested by name.
@@ -56,6 +56,10 @@ impl Source for Rootless {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.0.digest(paths)
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        self.0.sha256(paths)
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

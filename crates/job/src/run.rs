@@ -27,6 +27,7 @@ use super::place::source_place;
 use super::plan::{Paths, PlannedCopy, Planner};
 use super::remove_sources::{CopiedPart, RemoveSources, check_ends, refuse_one_tree};
 use super::requests::RequestCounts;
+use super::sha256::{Verified, end_to_hash};
 use super::trust::TrustRequest;
 
 /// A copy or a sync.
@@ -51,6 +52,8 @@ pub struct Request {
     pub nice: bool,
     /// Report the digest of each file. Requires [`Compare::Checksum`].
     pub digests: bool,
+    /// Report the SHA-256 of each file, too. Requires `digests`.
+    pub sha256: bool,
     /// Keep an index of the source.
     pub index: Option<IndexRequest>,
     /// Delete what the source lacks.
@@ -365,9 +368,20 @@ impl Runner<'_> {
             pace: self.pace.clone(),
             workers: 0,
         };
+        let source = Arc::clone(&part.source);
         let parts = [Part { source: part.source, sink, preview, view, other_sources: rivals }];
-        let report = haul_engine::copy(&parts, options, &reporter, self.cancel);
-        merge(&mut self.report, report);
+        if self.request.sha256 {
+            let verified = Verified::new(&reporter);
+            merge(&mut self.report, haul_engine::copy(&parts, options, &verified, self.cancel));
+            drop(parts);
+            if self.report.fatal.is_none() && !self.report.interrupted {
+                let there = (destination, &part.place);
+                let end = end_to_hash(&mut self.ends, (&part.at, &source), there)?;
+                verified.hash(&*end, self.cancel)?;
+            }
+        } else {
+            merge(&mut self.report, haul_engine::copy(&parts, options, &reporter, self.cancel));
+        }
         if let Some(bill) = bill {
             self.expected.get_or_insert_default().add_cost(bill.cost());
         }

@@ -11,7 +11,7 @@ use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Links, Method,
-    Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, SinkOptions,
+    Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, Sha256, SinkOptions,
     SliceData,
 };
 use serde::{Deserialize, Serialize};
@@ -389,6 +389,13 @@ pub enum Request {
         /// The length of the payload, at most [`crate::MAX_PAYLOAD`].
         bytes: u32,
     },
+    /// [`haul_core::Source::sha256`].
+    Sha256 {
+        /// The source.
+        root: RootId,
+        /// The paths to hash.
+        paths: Vec<RelPath>,
+    },
 }
 
 /// A part of a scan.
@@ -466,4 +473,6 @@ pub enum Response {
     Produced,
     /// To [`Request::OwnerIds`]: one for each name, if the remote end has it.
     OwnerIds(Vec<Option<u32>>),
+    /// To [`Request::Sha256`].
+    Sha256(Vec<Result<Sha256>>),
 }

@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{FilterArgs, GivenArgs, LinkArgs, LinksArgs, StoreEndArgs};
+use crate::values::ManifestFormat;
 
 const EXAMPLES: &str = "\
 Examples:
   haul hash /data/ > data.b3
   (cd /data && b3sum -c) < data.b3
+  haul hash --format sha256 /data/ > data.sha256    # for sha256sum -c
   haul hash nas:/data/ | LC_ALL=C sort -k 2 > data.b3
 
 The order of the lines varies: sort them to compare two manifests. Paths are
@@ -22,6 +24,9 @@ pub(crate) struct HashArgs {
     /// The file or directory to hash
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
+    /// The digests: those of b3sum or of sha256sum
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) format: ManifestFormat,
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -8,7 +8,7 @@ use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs, LimitArgs, LinkArgs,
     LinksArgs, OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
-use crate::values::parse_window;
+use crate::values::{ManifestFormat, parse_window};
 
 /// How written content is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -162,6 +162,19 @@ pub(crate) struct TransferArgs {
     /// run is interrupted, an older FILE stays.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "size_only"], help_heading = "Output")]
     pub(crate) manifest: Option<PathBuf>,
+    /// The digests of the manifest: those of b3sum or of sha256sum
+    ///
+    /// For sha256, haul reads each file once more after the copy, at the end that is nearer, and compares its BLAKE3
+    /// digest with the one that the copy verified.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        requires = "manifest",
+        help_heading = "Output"
+    )]
+    pub(crate) manifest_format: ManifestFormat,
     /// Sign the manifest with this ssh key (FILE.sig), if every file was copied; see `haul verify --allowed-signers`
     ///
     /// KEY is the file of a private key, or of a public key whose private key ssh-agent has. haul runs ssh-keygen(1).

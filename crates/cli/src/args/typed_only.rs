@@ -35,6 +35,7 @@ const OPTIONS: [(&[&str], &[&str], &str); 4] = [
             "files-from",
             "index",
             "manifest",
+            "manifest-format",
             "sign",
             "failed",
             "stop-at",

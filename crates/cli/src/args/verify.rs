@@ -9,7 +9,7 @@ use super::{
     AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs, PreserveArgs, StoreEndArgs,
     TrustArgs,
 };
-use crate::values::parse_window;
+use crate::values::{ManifestFormat, parse_window};
 
 const USAGE: &str = "haul verify [OPTIONS] SRC DST\n       haul verify [OPTIONS] --manifest FILE DST";
 
@@ -38,6 +38,9 @@ pub(crate) struct VerifyArgs {
           "no_owner", "no_group", "no_perms", "no_times", "no_acls", "no_xattrs", "chmod", "chown", "usermap",
           "groupmap", "devices", "no_devices", "suid", "no_suid", "safe_links"])]
     pub(crate) manifest: Option<OsString>,
+    /// The digests in the manifest: those of b3sum or of sha256sum
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, requires = "manifest")]
+    pub(crate) manifest_format: ManifestFormat,
     /// Require a signature of the manifest (its name with .sig) by a key in FILE, as `--sign` writes it
     ///
     /// FILE is a list of allowed signers as in ssh-keygen(1): in each line a name, such as an e-mail address, and a

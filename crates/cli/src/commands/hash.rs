@@ -53,7 +53,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         let before = haul_core::Totals::default();
         let reporter =
             PartReporter { observer: &*console, root_name, before, last: true, listed: false, bill: None };
-        Ok(haul_engine::hash(&*source, &scan, &mut line, &reporter, &cancel))
+        Ok(haul_engine::hash(&*source, &scan, args.format.into(), &mut line, &reporter, &cancel))
     };
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
     lines.flush();

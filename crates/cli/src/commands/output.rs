@@ -3,6 +3,7 @@
 use crate::args::{AcceptedArgs, OutputArgs, TransferArgs};
 use crate::manifest::ManifestRequest;
 use crate::render::{OutputSettings, Showing};
+use crate::values::ManifestFormat;
 
 /// When progress is shown.
 pub(super) fn showing(progress: bool, no_progress: bool) -> Showing {
@@ -27,7 +28,11 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
 /// The output settings of `copy` and `sync`.
 pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     OutputSettings {
-        manifest: args.manifest.clone().map(|file| ManifestRequest { file, key: args.sign.clone() }),
+        manifest: args.manifest.clone().map(|file| ManifestRequest {
+            file,
+            sha256: args.manifest_format == ManifestFormat::Sha256,
+            key: args.sign.clone(),
+        }),
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
         verbose: args.verbose,
         itemize: args.itemize_changes,

@@ -18,7 +18,7 @@ use crate::render::{Command, Console, Items, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::signals;
 use crate::stop_time;
-use crate::values::Timetable;
+use crate::values::{ManifestFormat, Timetable};
 
 /// A `copy` or `sync`, as given on the command line.
 pub(super) struct Transfer<'a> {
@@ -112,6 +112,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
         delete: transfer.delete,
         digests: args.manifest.is_some(),
+        sha256: args.manifest.is_some() && args.manifest_format == ManifestFormat::Sha256,
         remove_sources: transfer.remove_sources,
     })
 }

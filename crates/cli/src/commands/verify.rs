@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
-use haul_engine::{Cancel, Checked, VerifyOptions};
+use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
 use haul_job::{
     Ends, Landing, Observer, PartReporter, destination_place, not_found, root_name, source_place,
@@ -61,7 +61,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, args.links.links(), settings),
-        (None, Some(manifest)) => verify.with_manifest(manifest, signers),
+        (None, Some(manifest)) => verify.with_manifest(manifest, args.manifest_format.into(), signers),
         (None, None) => Ok(Report::default()),
     };
     let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
@@ -104,7 +104,12 @@ impl Verify {
         Ok(haul_engine::verify(&*source, &*destination, &options, &mut found, &reporter, &self.cancel))
     }
 
-    fn with_manifest(&mut self, file: &OsStr, allowed_signers: Option<&Path>) -> Result<Report> {
+    fn with_manifest(
+        &mut self,
+        file: &OsStr,
+        algorithm: Algorithm,
+        allowed_signers: Option<&Path>,
+    ) -> Result<Report> {
         let list = match allowed_signers {
             Some(signers) => signed_list(file, signers, &self.console)?,
             None => open_list(file)?,
@@ -120,7 +125,8 @@ impl Verify {
         let reporter = reporter(console, b"");
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
-        Ok(haul_engine::check_manifest(&mut lines, &*destination, &mut found, &reporter, &self.cancel))
+        let (destination, cancel) = (&*destination, &self.cancel);
+        Ok(haul_engine::check_manifest(&mut lines, destination, algorithm, &mut found, &reporter, cancel))
     }
 }
 

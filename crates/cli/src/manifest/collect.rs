@@ -20,6 +20,8 @@ use crate::settings::of_option;
 pub(crate) struct ManifestRequest {
     /// The file to write.
     pub(crate) file: PathBuf,
+    /// Its digests are those of [`Manifest::add_sha256`].
+    pub(crate) sha256: bool,
     /// The ssh key to sign it with.
     pub(crate) key: Option<PathBuf>,
 }
@@ -27,6 +29,7 @@ pub(crate) struct ManifestRequest {
 /// The manifest of a run. Its memory is bounded, however many files there are.
 pub(crate) struct Manifest {
     file: PathBuf,
+    sha256: bool,
     key: Option<PathBuf>,
     collected: Mutex<Collected>,
 }
@@ -40,6 +43,13 @@ struct Collected {
     /// Files at the destination whose content the run did not verify.
     without_digest: u64,
     failure: Option<io::Error>,
+}
+
+impl Collected {
+    fn push(&mut self, name: &[u8], digest: Digest) -> io::Result<()> {
+        self.next += 1;
+        self.files.push(File { name: name.to_vec(), at: self.next, digest: digest.0 })
+    }
 }
 
 /// A file, ordered by name and then by time.
@@ -101,7 +111,8 @@ impl Manifest {
                 of_option(error.on(key.as_os_str().as_bytes()))
             })?;
         }
-        Ok(Self { file, key: request.key.clone(), collected: Mutex::default() })
+        let (sha256, key) = (request.sha256, request.key.clone());
+        Ok(Self { file, sha256, key, collected: Mutex::default() })
     }
 
     /// Records an entry of the run.
@@ -109,11 +120,9 @@ impl Manifest {
         let mut collected = self.collected.lock();
         let pushed = match (action, content) {
             (Action::Made | Action::Left | Action::Removed | Action::RemovedAtSource, _) => Ok(()),
-            (_, Content::Digest(digest)) => {
-                collected.next += 1;
-                let file = File { name: name.to_vec(), at: collected.next, digest: digest.0 };
-                collected.files.push(file)
-            }
+            // The other digest follows.
+            (_, Content::Digest(_)) if self.sha256 => Ok(()),
+            (_, Content::Digest(digest)) => collected.push(name, digest),
             (_, Content::OfName(first)) => {
                 collected.links.push(Link { first_name: first.to_vec(), name: name.to_vec() })
             }
@@ -126,6 +135,18 @@ impl Manifest {
         };
         if let Err(error) = pushed {
             collected.failure.get_or_insert(error);
+        }
+    }
+
+    /// Records the SHA-256 of a file of the run; `None` if there is none.
+    pub(crate) fn add_sha256(&self, name: &[u8], digest: Option<Digest>) {
+        let mut collected = self.collected.lock();
+        match digest.map(|digest| collected.push(name, digest)) {
+            None => collected.without_digest += 1,
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                collected.failure.get_or_insert(error);
+            }
         }
     }
 
@@ -219,7 +240,7 @@ mod tests {
     use haul_core::ErrorKind;
 
     fn begin(file: &Path) -> Result<Manifest> {
-        Manifest::begin(&ManifestRequest { file: file.to_owned(), key: None })
+        Manifest::begin(&ManifestRequest { file: file.to_owned(), sha256: false, key: None })
     }
 
     fn digest(byte: u8) -> Content<'static> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haul_core::event::{Action, Done};
 use haul_core::text::{one_line, without_errno};
-use haul_core::{Error, Progress, Result, Side};
+use haul_core::{Digest, Error, Progress, Result, Side};
 use haul_job::Observer;
 
 use super::failures::Failures;
@@ -269,6 +269,12 @@ impl Observer for Console {
         }
         if self.settings.lists_entries() && done.action != Action::Same {
             self.view.entry(name, done);
+        }
+    }
+
+    fn sha256(&self, name: &[u8], digest: Option<Digest>) {
+        if let Some(manifest) = &self.manifest {
+            manifest.add_sha256(name, digest);
         }
     }
 

@@ -31,6 +31,11 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(cases![
         Need::Program("weed"), Need::Program("b3sum");
         a_bucket_has_the_content_of_the_manifest,
+        each_end_is_checked_by_manifests_of_both_formats,
+    ]);
+    all.extend(cases![
+        Need::Program("sha256sum");
+        sha256sum_accepts_what_was_resumed_updated_and_left_alone,
     ]);
     all
 }
@@ -148,6 +153,107 @@ fn a_bucket_has_the_content_of_the_manifest() {
     let verify = bucket.haul("verify").arg("--manifest").arg(&file).arg(&second);
     let _ = verify.finish().expect_success();
     copy(second.as_ref(), &slash(&bucket.scene.join("back")));
+}
+
+/// The lines that sha256sum prints for every file below the folder, as haul sorts them.
+fn by_sha256sum(dir: &Path) -> Vec<u8> {
+    let find = "find . -type f -print0 | sed -z 's|^[.]/||' | LC_ALL=C sort -z | xargs -0 sha256sum --";
+    Command::new("sh").arg("-c").arg(find).current_dir(dir).output().unwrap().stdout
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A folder, a host, an SFTP server and a bucket: manifests are written for them and from them, and checked there.
+fn each_end_is_checked_by_manifests_of_both_formats() {
+    let bucket = Bucket::made();
+    let scene = &bucket.scene;
+    let source = source(scene);
+    let expected = [by_b3sum(source.path()), String::from_utf8(by_sha256sum(source.path())).unwrap()];
+    let (file, copy) = (scene.join("m"), scene.join("copy"));
+    let shell = scene.sshd().shell();
+    let run = |word: &str, is_sftp: bool| {
+        let run = bucket.haul(word).args(["-e", &shell]);
+        if is_sftp { run } else { run.args(["--remote-haul", crate::scene::HAUL]) }
+    };
+    let ends = [
+        slash(&copy),
+        scene.remote(slash(&scene.join("far"))),
+        crate::sftp::sftp(&scene.join("by-sftp")),
+        bucket.at("t/").into(),
+    ];
+    for end in &ends {
+        let is_sftp = end.to_string_lossy().starts_with("sftp:");
+        for (format, expected) in ["blake3", "sha256"].into_iter().zip(&expected) {
+            let format = ["--manifest-format", format];
+            let copy = run("copy", is_sftp).args(["-q", "--no-progress"]).args(format);
+            let _ = with_manifest(copy, &file).arg(slash(source.path())).arg(end).finish().expect_success();
+            assert_eq!(read(&file), *expected, "{end:?}");
+            let verify = with_manifest(run("verify", is_sftp), &file).args(format).arg(end);
+            let verify = verify.finish().expect_success();
+            assert!(verify.out().is_empty(), "{verify}");
+            let hash = run("hash", is_sftp).args(["-q", "--format", format[1]]).arg(end).finish();
+            assert_eq!(sorted(&hash.expect_success().out()), sorted(expected), "{end:?}");
+            let back = scene.join("back");
+            let copy = run("copy", is_sftp).args(["-q", "--no-progress"]).args(format);
+            let _ = with_manifest(copy, &file).arg(end).arg(slash(&back)).finish().expect_success();
+            assert_eq!(read(&file), *expected, "from {end:?}");
+            fs::remove_dir_all(&back).unwrap();
+        }
+    }
+    let other = "x".repeat(1 << 20);
+    for dir in ["copy", "far", "by-sftp"] {
+        fs::write(scene.join(dir).join("sizes/1048576"), &other).unwrap();
+    }
+    let _ = bucket.put("t/sizes/1048576", other.as_bytes());
+    for end in &ends {
+        for (format, expected) in ["blake3", "sha256"].into_iter().zip(&expected) {
+            fs::write(&file, expected).unwrap();
+            let verify = run("verify", end.to_string_lossy().starts_with("sftp:"));
+            let verify = with_manifest(verify, &file).args(["--manifest-format", format]).arg(end);
+            let verify = verify.finish().expect_code(3);
+            assert!(verify.out().contains("differs  sizes/1048576: digest "), "{verify}");
+        }
+    }
+}
+
+fn sha256sum_accepts_what_was_resumed_updated_and_left_alone() {
+    let scene = Scene::new();
+    let (source, copy, file) = (scene.tree("src"), scene.join("dst"), scene.join("m"));
+    for name in ["big", "other"] {
+        source.file(name, (64 << 20) + 7);
+    }
+    source.many("many", 50, 0..3000);
+    source.file("of\nname\\", 10);
+    source.file(std::ffi::OsStr::from_bytes(b"of\xffbytes"), 10);
+    let run = || {
+        let run =
+            scene.haul_ssh("copy").args(["--manifest-format", "sha256", "--delta", "on", "--no-progress"]);
+        with_manifest(run, &file).arg(slash(source.path())).arg(scene.remote(slash(&copy)))
+    };
+    let running = run().args(["--bwlimit", "20M"]).start();
+    std::thread::sleep(Duration::from_millis(2500));
+    running.signal(Signal::KILL);
+    drop(running.finish());
+    let check = || {
+        tool(
+            Command::new("sha256sum").args(["--check", "--strict", "--quiet"]).arg(&file).current_dir(&copy),
+        );
+        assert!(fs::read(&file).unwrap() == by_sha256sum(source.path()));
+    };
+    let resumed = run().finish().expect_success();
+    assert!(resumed.said().contains("resumed: "), "{resumed}");
+    check();
+    // A few pages of a large file, and nothing else.
+    let mut bytes = fs::read(source.join("big")).unwrap();
+    bytes[9 << 20] ^= 1;
+    fs::write(source.join("big"), bytes).unwrap();
+    let updated = run().finish().expect_success();
+    assert!(updated.said().contains("unchanged blocks, not sent: "), "{updated}");
+    check();
 }
 
 fn an_interrupted_run_leaves_the_older_manifest() {

@@ -46,11 +46,11 @@ pub fn digests(
 }
 
 /// The batches that are left. The slices of a large file are made one by one, because a server may claim any length.
-struct Work {
-    large_files: VecDeque<(Arc<Entry>, usize)>,
+pub(crate) struct Work {
+    pub(crate) large_files: VecDeque<(Arc<Entry>, usize)>,
     /// The next slice of the first large file.
     next: u32,
-    small_files: std::vec::IntoIter<(Batch, Vec<usize>)>,
+    pub(crate) small_files: std::vec::IntoIter<(Batch, Vec<usize>)>,
 }
 
 impl Iterator for Work {
@@ -73,7 +73,7 @@ impl Iterator for Work {
 }
 
 /// Cuts files into batches of one slice of a large file, or of several small files, each with the number of its file.
-fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
+pub(crate) fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
     let (mut large_files, mut batches) = (VecDeque::new(), Vec::new());
     let mut last = (Batch::default(), Vec::new());
     let mut bytes = 0;

@@ -6,4 +6,5 @@ pub mod digests;
 pub mod dirs;
 pub mod frontier;
 pub mod metadata_warnings;
+pub mod sha256;
 pub mod thread_pool;

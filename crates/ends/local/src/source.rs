@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
-    Source, SourceCaps,
+    Sha256, Source, SourceCaps,
 };
 use haul_index::Index;
 use rustix::io::Errno;
@@ -118,6 +118,10 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::of_path(&self.tree.root, path)))
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::sha256_of_path(&self.tree.root, path)))
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, Links, PageHashes, RelPath, Result, Retry,
-    ScanOptions, Source, SourceCaps, Traffic,
+    ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
@@ -94,6 +94,15 @@ impl Source for PeerSource {
         let request = |paths| Request::Digest { root, paths };
         self.root.peer.call_each("hash", paths, &request, &|response| match response {
             Response::Digest(digests) => Some(digests),
+            _ => None,
+        })
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        let root = self.root.id;
+        let request = |paths| Request::Sha256 { root, paths };
+        self.root.peer.call_each("hash", paths, &request, &|response| match response {
+            Response::Sha256(digests) => Some(digests),
             _ => None,
         })
     }

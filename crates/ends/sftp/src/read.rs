@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath,
-    Result, SLICE_LEN, Slice, SliceData,
+    Result, SLICE_LEN, Sha256, Slice, SliceData,
 };
 use haul_threads::together;
 
@@ -227,6 +227,18 @@ fn changed(tree: &Tree, path: &RelPath) -> Error {
 
 /// The digests of whole files as they are now, by reading them over all connections.
 pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+    let threads = tree.pool().streams().clamp(2, HASHERS);
+    digests(files(tree, paths)?, threads, |batch| read(tree, buffers, batch))
+}
+
+/// The same with the SHA-256 of each file.
+pub(super) fn sha256(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+    let threads = tree.pool().streams().clamp(2, HASHERS);
+    haul_ends::sha256::sha256(files(tree, paths)?, threads, |batch| read(tree, buffers, batch))
+}
+
+/// The files at these paths.
+fn files(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Arc<Entry>>>> {
     let found = entries_at(tree, paths)?;
     let mut entries: Vec<Result<Arc<Entry>>> = Vec::with_capacity(paths.len());
     for (path, found) in paths.iter().zip(found) {
@@ -237,8 +249,7 @@ pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Re
             Err(error) => Err(error),
         });
     }
-    let threads = tree.pool().streams().clamp(2, HASHERS);
-    digests(entries, threads, |batch| read(tree, buffers, batch))
+    Ok(entries)
 }
 
 /// The chaining values of slices of a staged file of a large file of `len` bytes, by reading them over all connections;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::source::{ScanVisit, removes_no_targets};
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps};
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
 
 use super::tree::Tree;
 use super::{read, remove, walk};
@@ -43,6 +43,10 @@ impl Source for SftpSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         read::digest(&self.tree, &self.tree.sftp.buffers, paths)
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        read::sha256(&self.tree, &self.tree.sftp.buffers, paths)
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_core::digest::SliceHasher;
 use haul_core::{
     Batch, BatchData, Buffer, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath, Result, SLICE_LEN,
-    Slice, SliceData,
+    Sha256, Slice, SliceData,
 };
 use haul_streams::get::Check;
 use haul_streams::sidecar;
@@ -247,13 +247,22 @@ fn extents(bytes: &[u8], sparse: bool) -> Vec<Extent> {
 
 /// The digests of whole files as they are now, by reading them.
 pub(super) fn digest(source: &SourceState, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-    let entries = source.look.each(paths, |path| match source.ask(path) {
+    digests(files(source, paths), HASHERS, |batch| read(source, batch))
+}
+
+/// The same with the SHA-256 of each file.
+pub(super) fn sha256(source: &SourceState, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+    haul_ends::sha256::sha256(files(source, paths), HASHERS, |batch| read(source, batch))
+}
+
+/// The files at these paths.
+fn files(source: &SourceState, paths: &[RelPath]) -> Vec<Result<Arc<Entry>>> {
+    source.look.each(paths, |path| match source.ask(path) {
         Ok(Some(cached)) if cached.entry.is_file() => Ok(Arc::new(cached.entry.clone())),
         Ok(Some(_)) => Err(source.tree.error(ErrorKind::SourceChanged, "read", path, "it is no file by now")),
         Ok(None) => Err(source.tree.error(ErrorKind::NotFound, "read", path, "there is no such object")),
         Err(error) => Err(error),
-    });
-    digests(entries, HASHERS, |batch| read(source, batch))
+    })
 }
 
 #[cfg(test)]

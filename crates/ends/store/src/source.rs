@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Source, SourceCaps, Traffic};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps, Traffic,
+};
 
 use super::source_state::SourceState;
 use super::tree::RootKind;
@@ -55,6 +57,10 @@ impl Source for ObjectSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         read::digest(&self.state, paths)
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        read::sha256(&self.state, paths)
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -6,7 +6,7 @@ use haul_core::{Digest, Entry, EntryKind, ErrorKind, Retry, ScanOptions};
 use super::faults::{Call, error, path};
 use super::memory::{MemorySource, content, dir, file, symlink, tree};
 use super::runs::{Events, counted};
-use crate::{Cancel, Checked, HashLine, VerifyOptions, check_manifest, hash, verify};
+use crate::{Algorithm, Cancel, Checked, HashLine, VerifyOptions, check_manifest, hash, verify};
 
 fn source(entries: impl IntoIterator<Item = Entry>) -> MemorySource {
     MemorySource { tree: Mutex::new(tree(entries)), ..MemorySource::default() }
@@ -29,7 +29,8 @@ fn every_file_is_hashed_once() {
         Ok(())
     };
     let events = Events::default();
-    let report = hash(&source, &ScanOptions::default(), &mut line, &events, &Cancel::default());
+    let report =
+        hash(&source, &ScanOptions::default(), Algorithm::Blake3, &mut line, &events, &Cancel::default());
     assert_eq!((report.totals.same, report.totals.failed, report.fatal), (900, 3, None));
     assert_eq!(lines.len(), 900);
     assert!(lines.contains(&HashLine { path: path("z"), digest: digest(7) }));
@@ -39,7 +40,14 @@ fn every_file_is_hashed_once() {
 fn an_error_of_the_output_ends_the_hashing() {
     let source = source([file("f", 1)]);
     let mut line = |_| Err(error(ErrorKind::NoSpace, Retry::Never));
-    let report = hash(&source, &ScanOptions::default(), &mut line, &Events::default(), &Cancel::default());
+    let report = hash(
+        &source,
+        &ScanOptions::default(),
+        Algorithm::Blake3,
+        &mut line,
+        &Events::default(),
+        &Cancel::default(),
+    );
     assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::NoSpace));
 }
 
@@ -49,11 +57,18 @@ fn a_scan_that_fails_and_a_cancelled_run_end_the_hashing() {
     let scanned = source([file("f", 1)]);
     scanned.faults.plan(Call::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
     let mut line = |_| Ok(());
-    let report = hash(&scanned, &ScanOptions::default(), &mut line, &Events::default(), &cancel);
+    let report =
+        hash(&scanned, &ScanOptions::default(), Algorithm::Blake3, &mut line, &Events::default(), &cancel);
     assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Io));
     cancel.cancel();
-    let report =
-        hash(&source([file("f", 1)]), &ScanOptions::default(), &mut line, &Events::default(), &cancel);
+    let report = hash(
+        &source([file("f", 1)]),
+        &ScanOptions::default(),
+        Algorithm::Blake3,
+        &mut line,
+        &Events::default(),
+        &cancel,
+    );
     assert!(report.interrupted && report.totals.same == 0);
 }
 
@@ -122,7 +137,8 @@ fn a_manifest_is_compared_line_by_line() {
     let (events, mut found) = (Events::default(), Vec::new());
     let mut take = |checked| found.push(checked);
     let mut lines = bad.chain(good).chain([line("a")]);
-    let report = check_manifest(&mut lines, &destination, &mut take, &events, &Cancel::default());
+    let report =
+        check_manifest(&mut lines, &destination, Algorithm::Blake3, &mut take, &events, &Cancel::default());
     assert_eq!((report.totals.found, report.totals.same, report.corrupt), (306, 2, 2));
     assert_eq!(report.totals.failed, 302);
     assert_eq!(counted(&report.totals) + report.corrupt, report.totals.found);

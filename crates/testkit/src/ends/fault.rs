@@ -15,7 +15,8 @@ use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, RelPath, Result, ScanOptions, Side, Sink, SinkCaps, Source, SourceCaps, Traffic, WriteDone,
+    PageHashes, RelPath, Result, ScanOptions, Sha256, Side, Sink, SinkCaps, Source, SourceCaps, Traffic,
+    WriteDone,
 };
 
 /// A kind of call.
@@ -253,6 +254,10 @@ impl Source for FaultySource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         self.faults.each(Call::Digest, paths.len(), || self.source.digest(paths))
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        self.faults.each(Call::Digest, paths.len(), || self.source.sha256(paths))
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -7,7 +7,7 @@ use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
     FinishReport, HungOperation, Left, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes, Pressure,
-    RelPath, Retry, Side, SliceData, Timestamp,
+    RelPath, Retry, Sha256, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -72,7 +72,11 @@ fn responses() -> Vec<Response> {
         }
         Response::Probe(_) => vec![Response::Produced],
         Response::Produced => vec![Response::OwnerIds(vec![Some(5), None])],
-        Response::OwnerIds(_) => Vec::new(),
+        Response::OwnerIds(_) => {
+            let both = Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) };
+            vec![Response::Sha256(vec![Ok(both), Err(error(Retry::Never))])]
+        }
+        Response::Sha256(_) => Vec::new(),
     };
     let mut all = vec![Response::Done];
     loop {

@@ -15,7 +15,7 @@ use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
     ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, Links, MetaNote, Method, Offer,
     Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry,
-    ScanOptions, Side, SinkOptions, Slice, SliceData, Timestamp,
+    ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -226,6 +226,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Probe(ProbeTask::Work),
         Request::Swallow,
         Request::Produce { bytes: 4096 },
+        Request::Sha256 { root: 9, paths: vec![path("a/b")] },
     ]
 }
 
@@ -311,6 +312,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
         Response::Produced,
         Response::OwnerIds(vec![Some(5), None]),
+        Response::Sha256(vec![Ok(Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) }), Err(error())]),
     ]
 }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
-use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN};
+use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN, Sha256};
+use haul_ends::sha256::Sha256Hasher;
 
 use super::file::{STEP, changed, open};
 use super::page_cache::{self, Opened};
@@ -15,6 +16,23 @@ use crate::path::root::Root;
 /// # Errors
 /// `SourceChanged` if the file changes meanwhile, or is no regular file.
 pub(crate) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
+    hashed(root, path, |opened, len| of_opened(&root.ops, opened, len))
+}
+
+/// The same with the SHA-256 of the file.
+///
+/// # Errors
+/// As [`of_path`].
+pub(crate) fn sha256_of_path(root: &Root, path: &RelPath) -> Result<Sha256> {
+    hashed(root, path, |opened, len| sha256_of_opened(&root.ops, opened, len))
+}
+
+/// Hashes a file with `hash`, which gets the open file and its length.
+fn hashed<T>(
+    root: &Root,
+    path: &RelPath,
+    hash: impl FnOnce(&Opened, u64) -> std::io::Result<T>,
+) -> Result<T> {
     let file = open(root, path)?;
     let failed = |e: &std::io::Error| match e.kind() {
         std::io::ErrorKind::UnexpectedEof => changed(root, path),
@@ -25,7 +43,7 @@ pub(crate) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
         return Err(changed(root, path));
     }
     let opened = Opened::new(file, before.len());
-    let digest = of_opened(&root.ops, &opened, before.len()).map_err(|e| failed(&e))?;
+    let digest = hash(&opened, before.len()).map_err(|e| failed(&e))?;
     root.ops.some(2);
     let after = opened.file.metadata().map_err(|e| failed(&e))?;
     let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
@@ -47,6 +65,29 @@ pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result
         }
     }
     tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
+}
+
+/// Hashes `len` bytes of an open file from its start.
+fn sha256_of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Sha256> {
+    let file = &opened.file;
+    let mut hasher = Sha256Hasher::new(len);
+    let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
+    for index in 0..slice_count(len) {
+        let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
+        let drop_after = opened.is_uncached(start, slice);
+        let mut at = 0;
+        while at < slice {
+            let step = (slice - at).min(buffer.len() as u64) as usize;
+            ops.one();
+            file.read_exact_at(&mut buffer[..step], start + at)?;
+            hasher.update(&buffer[..step]);
+            at += step as u64;
+        }
+        if drop_after {
+            page_cache::release(file, start, slice);
+        }
+    }
+    hasher.finish().ok_or_else(|| std::io::Error::other("a slice is missing"))
 }
 
 /// Hashes one slice of a file of `len` bytes through `buffer`, which must not be empty.
