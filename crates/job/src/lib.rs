@@ -40,6 +40,7 @@ pub use ends_config::{EndsConfig, SideOps};
 pub use errors::usage;
 pub use host_config::HostConfig;
 pub use index::IndexRequest;
+pub use merge::merge;
 pub use mistakes::not_found;
 pub use observer::Observer;
 pub use part::PartReporter;
@@ -50,3 +51,6 @@ pub use requests::RequestCounts;
 pub use run::{CopyJob, Outcome, Request};
 pub use state::hosts_dir;
 pub use trust::TrustRequest;
+pub use wildcards::{
+    KeyPattern, MatchingPage, OpenSource, exists_key, is_key_pattern, only_object, open_sources,
+};

@@ -3,7 +3,7 @@
 use haul_core::{MetaNote, Report, Totals};
 
 /// Adds the report of one part, without its time: the time of the whole is measured separately.
-pub(crate) fn merge(whole: &mut Report, part: Report) {
+pub fn merge(whole: &mut Report, part: Report) {
     let Report {
         totals,
         notes,

@@ -8,7 +8,7 @@ use std::thread;
 
 use haul_core::filter::excludes;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Side, Source,
+    EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Source,
     Totals,
 };
 use haul_engine::Cancel;
@@ -16,14 +16,14 @@ use haul_engine::Cancel;
 use super::ends::Ends;
 use super::errors::usage;
 use super::merge::add_failure;
-use super::mistakes::{not_found, refuse_unit, surprise};
+use super::mistakes::{refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
 use super::rate::LimitedBy;
 use super::rootless::Rootless;
 use super::siblings::{Group, group, join, split};
-use super::wildcards::{expand, is_pattern};
+use super::wildcards::{expand, missing};
 
 /// Paths to copy, read while the job runs; an invalid one is an error in its place.
 pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
@@ -198,11 +198,7 @@ impl Planner<'_> {
     /// Opens a source and finds the type of its root.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
         let source = self.ends.source(at, &source_place(at), self.links)?;
-        let Some(root) = source.root()? else {
-            let cause = "no entry matches the pattern";
-            let no_match = || Error::new(ErrorKind::NotFound, Side::Source, "find", cause).on(at.to_string());
-            return Err(if is_pattern(at) { no_match() } else { not_found(at, Side::Source) });
-        };
+        let Some(root) = source.root()? else { return Err(missing(at)) };
         Ok((source, root.kind))
     }
 

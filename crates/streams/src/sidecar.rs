@@ -137,6 +137,12 @@ pub fn key_of(key: &str) -> String {
     format!("{key}.haul")
 }
 
+/// The key of the object of which a key may be that of the sidecar.
+#[must_use]
+pub fn owner_of(key: &str) -> Option<&str> {
+    key.strip_suffix(".haul")
+}
+
 /// What has the key of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {

@@ -11,6 +11,7 @@ Examples:
   haul ls db1:/var/backups/        # one directory
   haul ls s3://backups/            # one level, up to the next slash
   haul ls -r s3://backups/2026-    # all objects with this prefix
+  haul ls 's3://backups/*/db1.xb'  # all objects that match
   haul ls -r --min-age 30d --summarize s3://backups/
   haul du s3://backups/            # their number and size only";
 
@@ -19,8 +20,8 @@ Examples:
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// A bucket or a prefix (s3://BUCKET/PREFIX, gs://..., az://...), or a directory or file, also host:PATH
-    #[arg(value_name = "LOCATION")]
-    pub(crate) place: OsString,
+    #[arg(value_name = "LOCATION", required = true)]
+    pub(crate) places: Vec<OsString>,
     /// List all that is below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,

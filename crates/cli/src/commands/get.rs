@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
+use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_job::RequestCounts;
+use haul_job::{RequestCounts, is_key_pattern, only_object};
 use haul_object::{Client, Object};
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
 
@@ -33,14 +33,16 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         keys: identities(&args.decode)?,
         encrypted_only: args.decode.encrypted_only(),
     };
-    let file = args.file.as_deref().map(|path| file(path, &place.key));
-    if args.output.json && file.is_none() {
+    if args.output.json && args.file.is_none() {
         return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }
     let start = Start {
         command: Command::Get,
         sources: vec![place.to_string()],
-        destination: file.as_ref().map(|path| path.display().to_string()),
+        destination: args.file.as_deref().map(|path| {
+            let is_open = is_key_pattern(&place.key);
+            if is_open { path.display().to_string() } else { file(path, &place.key).display().to_string() }
+        }),
         job: None,
     };
     let console = Console::start(settings(&args.output), &start)?;
@@ -51,7 +53,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
     let mut stored = None;
-    match fetch(&client, &place.key, file.as_deref(), &get_settings, &status, &console) {
+    match fetch(&client, &place, args.file.as_deref(), &get_settings, &status, &console) {
         // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((object, got)) => {
@@ -79,15 +81,15 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
 
 fn fetch(
     client: &Client,
-    key: &str,
-    file: Option<&Path>,
+    place: &ObjectPlace,
+    to: Option<&Path>,
     settings: &GetSettings,
     status: &Arc<GetStatus>,
     console: &Console,
 ) -> Result<(Object, Got)> {
-    let object = find(client, key)?;
-    let output = match file {
-        Some(path) => Output::stage(path, &object, settings.raw)?,
+    let object = find(client, &only_object(client, place)?)?;
+    let output = match to {
+        Some(path) => Output::stage(&file(path, &object.key), &object, settings.raw)?,
         None => {
             let fd = std::io::stdout().as_fd().try_clone_to_owned();
             Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_core::{Error, ErrorKind, Report, Result, Side};
 use haul_engine::Cancel;
 
-use haul_job::{Ends, Landing, Observer, PartReporter, not_found, root_name, source_place};
+use haul_job::{Ends, Observer, PartReporter, merge, open_sources};
 
 use super::output::showing;
 use crate::args::HashArgs;
@@ -23,7 +23,7 @@ use crate::signals;
 pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let at = parse_location(&args.source, &args.given)?;
     one_stdin(&args.filter, None)?;
-    let mut scan = scan_options(&args.filter)?;
+    let scan = scan_options(&args.filter)?;
     let link = LinkSettings::resolve(&args.link, &args.given)?.with_stores(&args.store, &args.given);
     let output = OutputSettings {
         quiet: args.quiet,
@@ -40,20 +40,33 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let mut ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
-        let source = ends.source(&at, &source_place(&at), args.links.links())?;
-        let Some(root) = source.root()? else { return Err(not_found(&at, Side::Source)) };
-        let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
-        let root_name = root_name(&at, landing).unwrap_or_default();
-        scan.rules = scan.rules.iter().map(|rule| rule.below(root_name)).collect();
-        let mut line = |line: haul_engine::HashLine| {
-            let name = if line.path.is_root() { at.name() } else { line.path.as_bytes() };
-            lines.write(&write_line(name, &line.digest));
-            if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
-        };
-        let before = haul_core::Totals::default();
-        let reporter =
-            PartReporter { observer: &*console, root_name, before, last: true, listed: false, bill: None };
-        Ok(haul_engine::hash(&*source, &scan, args.format.into(), &mut line, &reporter, &cancel))
+        let mut report = Report::default();
+        let sources = open_sources(&mut ends, &at, args.links.links())?;
+        let is_pattern = sources.iter().any(|source| source.at != at);
+        let count = sources.len();
+        for (number, source) in (1..).zip(sources) {
+            let root_name = source.root_name();
+            let mut line = |line: haul_engine::HashLine| {
+                let name = match (is_pattern, line.path.as_bytes()) {
+                    (_, b"") => source.at.name().to_vec(),
+                    (true, path) if !root_name.is_empty() => [root_name, b"/", path].concat(),
+                    (_, path) => path.to_vec(),
+                };
+                lines.write(&write_line(&name, &line.digest));
+                if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
+            };
+            let (before, last, observer) = (report.totals, number == count, &*console);
+            let reporter = PartReporter { observer, root_name, before, last, listed: false, bill: None };
+            let scan = source.scan(&scan);
+            let (from, format) = (&*source.source, args.format.into());
+            let part = haul_engine::hash(from, &scan, format, &mut line, &reporter, &cancel);
+            report.seconds += part.seconds;
+            merge(&mut report, part);
+            if report.fatal.is_some() || report.interrupted {
+                break;
+            }
+        }
+        Ok(report)
     };
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
     lines.flush();

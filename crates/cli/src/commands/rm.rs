@@ -1,8 +1,11 @@
 //! `haul rm`.
 
+use std::ops::ControlFlow;
+
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
-use haul_object::Client;
+use haul_job::{KeyPattern, exists_key, is_key_pattern};
+use haul_object::{Client, Object};
 use haul_streams::sidecar::{self, Beside};
 use haul_streams::uploads::{self, Owner};
 
@@ -22,7 +25,8 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let given = &args.given;
     let parse = |text| if prefixes { parse_place(text, given) } else { parse_object(text, given) };
     let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
-    if let Some(all) = places.iter().find(|place| args.recursive && place.key.is_empty()) {
+    let is_all = |key: &str| key.bytes().all(|byte| matches!(byte, b'*' | b'/'));
+    if let Some(all) = places.iter().find(|place| args.recursive && is_all(&place.key)) {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
         return Err(error.with_hint("give a prefix; to empty a bucket, use the tools of its provider"));
     }
@@ -38,8 +42,11 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         let client = open(place, Side::Destination, &stores, Cancel::default().flag(), None)?;
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
+        } else if is_key_pattern(&place.key) && !exists_key(&client, &place.key)? {
+            remove_matches(&client, &place.key, &selection, args, &lines)?
         } else if args.recursive {
-            remove_below(&client, place, &selection, args, &lines)?
+            let removed = remove_below(&client, &place.key, &selection, args, &lines)?;
+            removed.ok_or_else(|| nothing(&client, &place.key, "no object has this prefix"))?
         } else {
             remove_one(&client, place, args, &lines)?
         };
@@ -60,23 +67,23 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines
     remove(client, &keys, args, lines)
 }
 
-/// Removes the selected objects with a prefix. Returns the number of failures.
+/// Removes the selected objects with a prefix. Returns the number of failures; `None` if no object has the prefix.
 fn remove_below(
     client: &Client,
-    place: &ObjectPlace,
+    prefix: &str,
     selection: &Selection<'_>,
     args: &RmArgs,
     lines: &Lines,
-) -> Result<usize> {
+) -> Result<Option<usize>> {
     let (mut next, mut failed, mut found) = (None, 0, false);
     let mut streams = Streams::default();
     loop {
-        let page = client.list(&place.key, false, next.as_deref())?;
+        let page = client.list(prefix, false, next.as_deref())?;
         found |= !page.objects.is_empty();
         let keys: Vec<String> = if selection.takes_all() {
             page.objects.into_iter().map(|object| object.key).collect()
         } else {
-            selected(client, &page.objects, selection, &mut streams)?
+            selected(client, &page.objects, &|object| selection.takes(object), &mut streams)?
         };
         failed += remove(client, &keys, args, lines)?;
         next = page.next;
@@ -84,11 +91,44 @@ fn remove_below(
             break;
         }
     }
-    if !found {
-        let error = Error::new(ErrorKind::NotFound, Side::Destination, "remove", "no object has this prefix");
-        return Err(error.on(place.to_string()));
-    }
-    Ok(failed)
+    Ok(found.then_some(failed))
+}
+
+/// Removes the selected objects that match a pattern, and with -r those below the directories that do. Returns the
+/// number of failures.
+fn remove_matches(
+    client: &Client,
+    key: &str,
+    selection: &Selection<'_>,
+    args: &RmArgs,
+    lines: &Lines,
+) -> Result<usize> {
+    let pattern = KeyPattern::new(client, key)?;
+    let (mut failed, mut found) = (0, false);
+    let mut streams = Streams::default();
+    pattern.each_page(&mut |page| {
+        let selects = |object: &Object| Ok(pattern.matches(&object.key) && selection.takes(object)?);
+        let keys = selected(client, &page.objects, &selects, &mut streams)?;
+        found |= page.objects.iter().any(|object| pattern.matches(&object.key)) || !page.prefixes.is_empty();
+        failed += remove(client, &keys, args, lines)?;
+        for prefix in &page.prefixes {
+            failed += if args.recursive {
+                // Some stores list a prefix whose last object is gone.
+                remove_below(client, prefix, selection, args, lines)?.unwrap_or_default()
+            } else {
+                let (kind, cause) = (ErrorKind::NotEmpty, "it is a prefix, and -r is not given");
+                print_error(&Error::new(kind, Side::Destination, "remove", cause).on(client.name(prefix)));
+                1
+            };
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if found { Ok(failed) } else { Err(nothing(client, key, "no object matches the pattern")) }
+}
+
+/// The error of a location where nothing is.
+fn nothing(client: &Client, key: &str, cause: &str) -> Error {
+    Error::new(ErrorKind::NotFound, Side::Destination, "remove", cause).on(client.name(key))
 }
 
 fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Result<usize> {

@@ -1,10 +1,8 @@
-//! The objects that `haul rm` removes by size and age. A sidecar object goes with its stream, whatever its own size and age.
+//! The objects that `haul rm` removes by name, size and age. A sidecar object goes with its stream, whatever its own size and age.
 
 use haul_core::Result;
 use haul_object::{Client, Object};
 use haul_streams::sidecar::{self, Beside};
-
-use crate::settings::Selection;
 
 /// The listed objects of which the sidecar may follow, and whether each was selected. Listings are sorted, so a later
 /// name between a key and that of its sidecar begins with the key: there are no more of them than a key has bytes.
@@ -28,17 +26,17 @@ impl Streams {
 /// The keys of the selected objects of a page, and of their sidecars.
 ///
 /// # Errors
-/// Those of [`Selection::takes`], and of requests to the store.
+/// Those of `selects`, and of requests to the store.
 pub(super) fn selected(
     client: &Client,
     objects: &[Object],
-    selection: &Selection<'_>,
+    selects: &dyn Fn(&Object) -> Result<bool>,
     streams: &mut Streams,
 ) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     for object in objects {
         let key = &object.key;
-        let mut takes = selection.takes(object)?;
+        let mut takes = selects(object)?;
         // Another object may have the name of the sidecar.
         if let Some((stream, goes)) = streams.of_sidecar(key).filter(|(_, goes)| *goes != takes)
             && sidecar::beside(client, stream)? == Beside::Sidecar

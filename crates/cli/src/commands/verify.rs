@@ -11,9 +11,7 @@ use haul_core::text::without_errno;
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
 use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
-use haul_job::{
-    Ends, Landing, Observer, PartReporter, destination_place, not_found, root_name, source_place,
-};
+use haul_job::{Ends, Observer, PartReporter, merge, not_found, open_sources, source_place};
 
 use super::output::{asked_for_progress, settings as output_settings};
 use crate::args::VerifyArgs;
@@ -60,7 +58,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {
-        (Some(source), _) => verify.with_source(source, args.links.links(), settings),
+        (Some(source), _) => verify.with_source(source, args.links.links(), &settings),
         (None, Some(manifest)) => verify.with_manifest(manifest, args.manifest_format.into(), signers),
         (None, None) => Ok(Report::default()),
     };
@@ -80,28 +78,37 @@ struct Verify {
 }
 
 impl Verify {
-    fn with_source(&mut self, at: &Location, links: Links, settings: VerifySettings) -> Result<Report> {
-        let source = self.ends.source(at, &source_place(at), links)?;
-        let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
-        let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
-        let place = destination_place(at, &self.destination, landing);
-        let destination = self.ends.source(&self.destination, &place, Links::Kept);
-        let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
-        let root_name = root_name(at, landing).unwrap_or_default();
-        let VerifySettings { mut scan, sink, trust, changes } = settings;
-        scan.rules = scan.rules.iter().map(|rule| rule.below(root_name)).collect();
-        let options = VerifyOptions {
-            scan,
-            links,
-            trust: trust.between(at, &self.destination),
-            changes: self.ends.resolve(&changes, at, &self.destination)?,
-            metadata: sink.map(|sink| self.ends.compared(&self.destination, &place, &sink)).transpose()?,
-        };
-        let console = &*self.console;
-        let reporter = reporter(console, root_name);
-        let differences = &mut self.differences;
-        let mut found = |checked| show(console, &reporter, differences, checked);
-        Ok(haul_engine::verify(&*source, &*destination, &options, &mut found, &reporter, &self.cancel))
+    fn with_source(&mut self, at: &Location, links: Links, settings: &VerifySettings) -> Result<Report> {
+        let mut report = Report::default();
+        let sources = open_sources(&mut self.ends, at, links)?;
+        let count = sources.len();
+        for (number, source) in (1..).zip(sources) {
+            let place = source.place_at(&self.destination);
+            let destination = self.ends.source(&self.destination, &place, Links::Kept);
+            let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
+            let VerifySettings { scan, sink, trust, changes } = settings;
+            let compared = sink.as_ref().map(|sink| self.ends.compared(&self.destination, &place, sink));
+            let options = VerifyOptions {
+                scan: source.scan(scan),
+                links,
+                trust: trust.between(&source.at, &self.destination),
+                changes: self.ends.resolve(changes, &source.at, &self.destination)?,
+                metadata: compared.transpose()?,
+            };
+            let console = &*self.console;
+            let (before, last) = (report.totals, number == count);
+            let reporter = PartReporter { before, last, ..reporter(console, source.root_name()) };
+            let differences = &mut self.differences;
+            let mut found = |checked| show(console, &reporter, differences, checked);
+            let (from, to) = (&*source.source, &*destination);
+            let part = haul_engine::verify(from, to, &options, &mut found, &reporter, &self.cancel);
+            report.seconds += part.seconds;
+            merge(&mut report, part);
+            if report.fatal.is_some() || report.interrupted {
+                break;
+            }
+        }
+        Ok(report)
     }
 
     fn with_manifest(

@@ -35,7 +35,8 @@ pub(crate) use lines::Lines;
 pub(crate) use listed::Listed;
 pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
-    object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
+    heading_json, heading_line, object_json, object_line, prefix_json, prefix_line, removed_line, total_json,
+    total_line, upload_line,
 };
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};

@@ -50,6 +50,17 @@ pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
     format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
 }
 
+/// The heading of one of several lists as JSON.
+pub(crate) fn heading_json(location: &str) -> Vec<u8> {
+    let heading = serde_json::json!({ "type": "location", "location": location });
+    super::json::line(&heading).unwrap_or_default()
+}
+
+/// The heading of one of several lists as text, as ls(1) has it.
+pub(crate) fn heading_line(location: &str, is_first: bool) -> Vec<u8> {
+    format!("{}{location}:\n", if is_first { "" } else { "\n" }).into_bytes()
+}
+
 /// The number and the total size of objects or files as JSON.
 pub(crate) fn total_json(noun: &str, count: u64, len: u64) -> Vec<u8> {
     let total = serde_json::json!({ "type": "total", noun: count, "len": len });

@@ -1,8 +1,11 @@
 //! Lists objects.
 
+use std::ops::ControlFlow;
+
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
-use haul_object::Object;
+use haul_job::{KeyPattern, exists_key, is_key_pattern};
+use haul_object::{Client, Object};
 
 use crate::args::LsArgs;
 use crate::commands::stream::open;
@@ -10,60 +13,116 @@ use crate::exit_code::Exit;
 use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line, total_json, total_line};
 use crate::settings::{Selection, store_settings};
 
-/// Lists objects.
+/// Lists objects, below a heading.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if no object has the prefix; [`ErrorKind::Usage`] if nothing can match the selection; errors
-/// of the store.
-pub(super) fn list(place: &ObjectPlace, args: &LsArgs) -> Result<Exit> {
+/// [`ErrorKind::NotFound`] if no object has the prefix or matches; [`ErrorKind::Usage`] if nothing can match the
+/// selection; errors of the store.
+pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result<Exit> {
     let stores = store_settings(&args.store, &args.given, place);
     let client = open(place, Side::Source, &stores, Cancel::default().flag(), None)?;
     let selection = Selection::new(&args.select)?;
-    let recursive = args.recursive || args.totals_only;
-    let lines = Lines::stdout();
-    let (mut next, mut found) = (None, false);
-    let (mut count, mut len) = (0, 0u64);
-    loop {
-        let page = client.list(&place.key, !recursive, next.as_deref())?;
-        for prefix in &page.prefixes {
-            lines.write(&if args.json { prefix_json(prefix) } else { prefix_line(prefix) });
-        }
-        for object in &page.objects {
-            if !selection.takes(object)? {
-                continue;
-            }
-            count += 1;
-            len = len.saturating_add(object.len);
-            let line = |object: &Object| if args.json { object_json(object) } else { object_line(object) };
-            if !args.totals_only {
-                lines.write(&line(object));
-            }
-        }
-        found |= !page.prefixes.is_empty() || !page.objects.is_empty();
-        lines.flush();
-        if lines.is_closed() {
-            return match lines.failure() {
-                // A reader that closed the pipe needs no message.
-                None => Ok(Exit::Incomplete),
-                Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
-            };
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
+    let is_pattern = is_key_pattern(&place.key) && !exists_key(&client, &place.key)?;
+    let (client, lines) = (&client, Lines::stdout());
+    let mut listing = Listing { client, args, selection, lines, heading, count: 0, len: 0 };
+    let cause = if is_pattern { "no object matches the pattern" } else { "no object has this prefix" };
+    let found = if is_pattern { listing.matches(&place.key)? } else { listing.below(&place.key)? };
+    if listing.lines.is_closed() {
+        return listing.closed();
     }
     if !found && !place.key.is_empty() {
-        let error = Error::new(ErrorKind::NotFound, Side::Source, "list", "no object has this prefix");
-        return Err(error.on(place.to_string()));
+        return Err(Error::new(ErrorKind::NotFound, Side::Source, "list", cause).on(place.to_string()));
     }
-    if args.summarize || args.totals_only {
-        lines.write(&if args.json {
-            total_json("objects", count, len)
-        } else {
-            total_line("object", count, len)
-        });
-        lines.flush();
+    listing.end()
+}
+
+struct Listing<'a> {
+    client: &'a Client,
+    args: &'a LsArgs,
+    selection: Selection<'a>,
+    lines: Lines,
+    /// Printed before the first page.
+    heading: &'a [u8],
+    count: u64,
+    len: u64,
+}
+
+impl Listing<'_> {
+    /// Lists what is below a prefix. Returns whether there is anything.
+    fn below(&mut self, prefix: &str) -> Result<bool> {
+        let recursive = self.args.recursive || self.args.totals_only;
+        let (mut next, mut found) = (None, false);
+        loop {
+            let page = self.client.list(prefix, !recursive, next.as_deref())?;
+            found |= self.page(page.objects.iter(), &page.prefixes)?;
+            next = page.next;
+            if next.is_none() || self.lines.is_closed() {
+                return Ok(found);
+            }
+        }
     }
-    Ok(if lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+
+    /// Lists what matches a pattern. Returns whether anything does.
+    fn matches(&mut self, key: &str) -> Result<bool> {
+        let into = self.args.recursive || self.args.totals_only || key.ends_with('/');
+        let pattern = KeyPattern::new(self.client, key)?;
+        let mut found = false;
+        pattern.each_page(&mut |page| {
+            let objects = page.objects.iter().filter(|object| pattern.matches(&object.key));
+            found |= self.page(objects, if into { &[] } else { &page.prefixes })?;
+            for prefix in page.prefixes.iter().filter(|_| into) {
+                found |= self.below(prefix)?;
+            }
+            Ok(if self.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(found)
+    }
+
+    /// Prints a page. Returns whether it has anything.
+    fn page<'o>(&mut self, objects: impl Iterator<Item = &'o Object>, prefixes: &[String]) -> Result<bool> {
+        let json = self.args.json;
+        let mut found = !prefixes.is_empty();
+        self.begin();
+        for prefix in prefixes {
+            self.lines.write(&if json { prefix_json(prefix) } else { prefix_line(prefix) });
+        }
+        for object in objects {
+            found = true;
+            if !self.selection.takes(object)? {
+                continue;
+            }
+            self.count += 1;
+            self.len = self.len.saturating_add(object.len);
+            if !self.args.totals_only {
+                self.lines.write(&if json { object_json(object) } else { object_line(object) });
+            }
+        }
+        self.lines.flush();
+        Ok(found)
+    }
+
+    fn begin(&mut self) {
+        self.lines.write(std::mem::take(&mut self.heading));
+    }
+
+    fn end(&mut self) -> Result<Exit> {
+        if self.args.summarize || self.args.totals_only {
+            let (count, len) = (self.count, self.len);
+            self.lines.write(&if self.args.json {
+                total_json("objects", count, len)
+            } else {
+                total_line("object", count, len)
+            });
+            self.lines.flush();
+        }
+        if self.lines.is_closed() { self.closed() } else { Ok(Exit::Done) }
+    }
+
+    fn closed(&self) -> Result<Exit> {
+        match self.lines.failure() {
+            // A reader that closed the pipe needs no message.
+            None => Ok(Exit::Incomplete),
+            Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
+        }
+    }
 }

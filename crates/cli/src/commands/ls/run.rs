@@ -1,19 +1,51 @@
-//! Chooses how a location is listed.
+//! Lists the locations one after the other.
 
 use haul_core::{Location, Result};
+use haul_job::Ends;
 
 use super::{objects, tree};
 use crate::args::LsArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
+use crate::render::{heading_json, heading_line, print_error};
 
-/// Lists what is at a location.
+/// Lists what is at the locations. If there are several, the failure of one is printed.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::NotFound`] if there is nothing; errors of the options, the store or the host.
 pub(in crate::commands) fn run(args: &LsArgs) -> Result<Exit> {
-    match parse_location(&args.place, &args.given)? {
-        Location::Object(place) => objects::list(&place, args),
-        at => tree::list(&at, args),
+    let places = args.places.iter().map(|text| parse_location(text, &args.given));
+    let places = places.collect::<Result<Vec<Location>>>()?;
+    let mut ends = None;
+    if let [only] = &places[..] {
+        return one(only, args, &[], &mut ends);
+    }
+    let mut exit = Exit::Done;
+    for (number, place) in places.iter().enumerate() {
+        let name = place.to_string();
+        let heading = if args.json { heading_json(&name) } else { heading_line(&name, number == 0) };
+        match one(place, args, &heading, &mut ends) {
+            Ok(Exit::Done) => {}
+            Ok(_) => exit = Exit::Incomplete,
+            Err(error) => {
+                print_error(&error);
+                exit = Exit::Incomplete;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Lists one location, below a heading.
+fn one(place: &Location, args: &LsArgs, heading: &[u8], ends: &mut Option<Ends>) -> Result<Exit> {
+    match place {
+        Location::Object(place) => objects::list(place, args, heading),
+        at => {
+            let ends = match ends {
+                Some(ends) => ends,
+                None => ends.insert(tree::ends(args)?),
+            };
+            tree::list(at, args, heading, ends)
+        }
     }
 }

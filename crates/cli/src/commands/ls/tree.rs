@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, Error, ErrorKind, Links, Location, Result, ScanBatch, ScanOptions, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, not_found, source_place};
+use haul_job::{Ends, OpenSource, open_sources};
 
 use crate::args::{LinkArgs, LsArgs};
 use crate::exit_code::Exit;
@@ -18,39 +18,62 @@ const MOST: usize = 16 << 20;
 /// The memory for one of them, besides its bytes.
 const EACH: usize = 64;
 
-/// Lists a directory or a file.
+/// What the directories and files are read with. Opens nothing yet.
+///
+/// # Errors
+/// Those of the options.
+pub(super) fn ends(args: &LsArgs) -> Result<Ends> {
+    let link = LinkSettings::resolve(&LinkArgs::listing(args.host.clone(), args.store.timeout), &args.given)?;
+    Ok(Ends::new(link.config, Arc::new(print_line), Cancel::default().flag()))
+}
+
+/// Lists a directory or a file, or what matches a pattern, below a heading.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single entries are
 /// printed.
-pub(super) fn list(at: &Location, args: &LsArgs) -> Result<Exit> {
+pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends) -> Result<Exit> {
+    let _ = Selection::new(&args.select)?;
+    let sources = open_sources(ends, at, Links::default())?;
+    let listing = Mutex::new(Listing::new(args));
+    listing.lock().lines.write(heading);
+    for source in &sources {
+        // Matches are listed by their whole paths.
+        let is_match = source.at != *at;
+        listing.lock().of(source, is_match);
+        source.source.scan(&options(args, source, is_match), &|batch| {
+            let mut listing = listing.lock();
+            listing.take(batch);
+            if listing.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+    }
+    listing.into_inner().end()
+}
+
+/// What is scanned of a location or of matches.
+fn options(args: &LsArgs, source: &OpenSource, is_match: bool) -> ScanOptions {
     let select = &args.select;
-    let _ = Selection::new(select)?;
-    let link = LinkSettings::resolve(&LinkArgs::listing(args.host.clone(), args.store.timeout), &args.given)?;
-    let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
-    let source = ends.source(at, &source_place(at), Links::default())?;
-    let Some(root) = source.root()? else { return Err(not_found(at, Side::Source)) };
+    // A match is listed itself, unless the pattern ends in a slash.
+    let depth = u32::from(!is_match || source.at.means_contents());
     let options = ScanOptions {
         min_size: select.min_size,
         max_size: select.max_size,
         modified_from: select.max_age,
         modified_until: select.min_age,
-        max_depth: (!args.recursive && !args.totals_only).then_some(1),
+        max_depth: (!args.recursive && !args.totals_only).then_some(depth),
         ..ScanOptions::default()
     };
-    let listing = Mutex::new(Listing::new(args, at, root.is_dir()));
-    source.scan(&options, &|batch| {
-        let mut listing = listing.lock();
-        listing.take(batch);
-        if listing.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    listing.into_inner().end()
+    source.scan(&options)
 }
 
 struct Listing<'a> {
     args: &'a LsArgs,
-    at: &'a Location,
-    is_dir: bool,
+    /// What is listed now.
+    at: Location,
+    /// What precedes the names that are listed.
+    before: Vec<u8>,
+    /// The root is not listed itself.
+    omits_root: bool,
     lines: Lines,
     /// Lines that were not printed yet, with the paths by which they are sorted.
     held: Vec<(Vec<u8>, Vec<u8>)>,
@@ -61,9 +84,30 @@ struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    fn new(args: &'a LsArgs, at: &'a Location, is_dir: bool) -> Self {
-        let (held, held_bytes, files, len) = (Vec::new(), 0, 0, 0);
-        Self { args, at, is_dir, lines: Lines::stdout(), held, held_bytes, files, len, failed: false }
+    fn new(args: &'a LsArgs) -> Self {
+        Self {
+            args,
+            at: Location::Local(Vec::new()),
+            before: Vec::new(),
+            omits_root: false,
+            lines: Lines::stdout(),
+            held: Vec::new(),
+            held_bytes: 0,
+            files: 0,
+            len: 0,
+            failed: false,
+        }
+    }
+
+    /// Goes on with another location.
+    fn of(&mut self, source: &OpenSource, is_match: bool) {
+        self.at = source.at.clone();
+        // A directory is listed by its entries.
+        self.omits_root = source.is_dir && (!is_match || source.at.means_contents());
+        self.before.clear();
+        if is_match {
+            self.before.extend_from_slice(source.at.path());
+        }
     }
 
     fn take(&mut self, batch: ScanBatch) {
@@ -75,8 +119,7 @@ impl<'a> Listing<'a> {
             print_error(&failure.error.on(name));
         }
         for entry in &batch.entries {
-            // A directory is listed by its entries.
-            if !(self.is_dir && entry.path.is_root()) {
+            if !(self.omits_root && entry.path.is_root()) {
                 self.add(entry);
             }
         }
@@ -90,13 +133,22 @@ impl<'a> Listing<'a> {
         if self.args.totals_only {
             return;
         }
-        let name = if entry.path.is_root() { self.at.name() } else { entry.path.as_bytes() };
-        let listed = Listed::new(name, entry);
+        let name = self.name_of(entry);
+        let listed = Listed::new(&name, entry);
         let line = if self.args.json { listed.json() } else { listed.line() };
         self.held_bytes += name.len() + line.len() + EACH;
-        self.held.push((name.to_vec(), line));
+        self.held.push((name, line));
         if self.held_bytes > MOST {
             self.print();
+        }
+    }
+
+    fn name_of(&self, entry: &Entry) -> Vec<u8> {
+        match (&self.before[..], entry.path.as_bytes()) {
+            (b"", b"") => self.at.name().to_vec(),
+            (before, b"") => before.to_vec(),
+            (before, path) if before.is_empty() || before.ends_with(b"/") => [before, path].concat(),
+            (before, path) => [before, b"/", path].concat(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use haul_core::{Error, ErrorKind, Links, Location, Report, Result, ScanOptions, Side, Totals};
 use haul_engine::Cancel;
-use haul_job::{Ends, Landing, Observer, not_found, root_name, source_place};
+use haul_job::{Ends, Observer, OpenSource, open_sources};
 use haul_plan::{Collector, Plan, Request, Split};
 use haul_probe::survey::Counts;
 
@@ -130,19 +130,27 @@ struct State {
 }
 
 impl Looker<'_> {
-    fn look(mut self, mut ends: Ends, lists: Lists) -> Result<Looked> {
-        let source = ends.source(&self.at, &source_place(&self.at), self.links)?;
-        let Some(root) = source.root()? else { return Err(not_found(&self.at, Side::Source)) };
-        if self.request.split.is_some() && !root.is_dir() {
+    fn open(&self, ends: &mut Ends) -> Result<OpenSource> {
+        let mut sources = open_sources(ends, &self.at, self.links)?;
+        match (sources.len(), sources.pop()) {
+            (1, Some(only)) => Ok(only),
+            (many, _) => {
+                let cause = format!("it matches entries in {many} directories, and one is expected");
+                Err(usage("take the source", cause).on(self.at.to_string()))
+            }
+        }
+    }
+
+    fn look(self, mut ends: Ends, lists: Lists) -> Result<Looked> {
+        let source = self.open(&mut ends)?;
+        if self.request.split.is_some() && !source.is_dir {
             return Err(usage("split into parts", "it is not a directory").on(self.at.to_string()));
         }
-        let landing = Landing { is_dir: root.is_dir(), several: false, listed: false };
-        let name = root_name(&self.at, landing).unwrap_or_default();
-        self.scan.rules = self.scan.rules.iter().map(|rule| rule.below(name)).collect();
+        let scan = source.scan(&self.scan);
         let begun = Instant::now();
         let collector = Collector::new(self.request);
         let state = Mutex::new(State { collector, lists, shown: begun, failure: None });
-        source.scan(&self.scan, &|batch| {
+        source.source.scan(&scan, &|batch| {
             let mut state = state.lock();
             let State { collector, lists, shown, failure } = &mut *state;
             for failed in &batch.errors {

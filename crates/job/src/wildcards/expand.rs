@@ -1,0 +1,129 @@
+//! Expands the patterns among the sources of a run.
+
+use std::ops::ControlFlow;
+
+use haul_core::sync::Mutex;
+use haul_core::{ErrorKind, Links, Location, Result, ScanOptions, Side};
+
+use super::keys::KeyPattern;
+use super::names::{EACH, MOST_BYTES, Named, Names, is_match, is_wild, too_many};
+use crate::ends::Ends;
+use crate::place::source_place;
+use crate::siblings::with_path;
+
+/// Whether the path of a source is a pattern, unless an entry has this very name.
+pub(crate) fn is_pattern(source: &Location) -> bool {
+    !matches!(source, Location::Local(_)) && is_wild(source.path())
+}
+
+/// The sources, each pattern replaced by the entries that match it, in the order of their names. A pattern stays if an
+/// entry has this very name, or if nothing matches.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if too many entries match; errors of opening and listing.
+pub(crate) fn expand(ends: &mut Ends, sources: &[Location], links: Links) -> Result<Vec<Location>> {
+    let mut all = Vec::with_capacity(sources.len());
+    for source in sources {
+        let is_open = is_pattern(source) && !exists(ends, source, links)?;
+        let found = if is_open { matches(ends, source, links)? } else { Vec::new() };
+        if found.is_empty() {
+            all.push(source.clone());
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+fn exists(ends: &mut Ends, at: &Location, links: Links) -> Result<bool> {
+    Ok(ends.source(at, &source_place(at), links)?.root()?.is_some())
+}
+
+/// The locations that a pattern matches.
+fn matches(ends: &mut Ends, pattern: &Location, links: Links) -> Result<Vec<Location>> {
+    if let Location::Object(place) = pattern {
+        let client = ends.store(place, Side::Source)?;
+        let paths = KeyPattern::new(&client, &place.key)?.paths()?;
+        return Ok(paths.into_iter().map(|path| with_path(pattern, path.into_bytes())).collect());
+    }
+    let (mut found, mut is_certain) = (vec![Vec::new()], true);
+    for part in pattern.path().split_inclusive(|byte| *byte == b'/') {
+        let (name, slash) = part.strip_suffix(b"/").map_or((part, &b""[..]), |name| (name, &b"/"[..]));
+        is_certain = is_wild(name) || name.is_empty() && is_certain;
+        if !is_wild(name) {
+            found.iter_mut().for_each(|path| path.extend_from_slice(part));
+            continue;
+        }
+        let (mut below, mut bytes) = (Vec::new(), 0);
+        for dir in found {
+            for Named { name, is_file } in names_in(ends, &with_path(pattern, dir.clone()), name, links)? {
+                if slash.is_empty() || !is_file {
+                    bytes += dir.len() + name.len() + EACH;
+                    below.push([&dir, &name[..], slash].concat());
+                }
+                if bytes > MOST_BYTES {
+                    return Err(too_many(pattern));
+                }
+            }
+        }
+        found = below;
+    }
+    let mut all = Vec::with_capacity(found.len());
+    for at in found.into_iter().map(|path| with_path(pattern, path)) {
+        // What follows the last wildcard may be missing.
+        if is_certain || exists(ends, &at, links)? {
+            all.push(at);
+        }
+    }
+    Ok(all)
+}
+
+/// The names in `dir` that match, sorted. None if there is no such directory.
+fn names_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<Vec<Named>> {
+    let names = entries_in(ends, dir, pattern, links)?;
+    if names.is_full() {
+        return Err(too_many(&with_path(dir, [dir.path(), pattern].concat())));
+    }
+    Ok(names.sorted())
+}
+
+fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<Names> {
+    let source = ends.source(dir, &source_place(dir), links)?;
+    if !source.root()?.is_some_and(|root| root.is_dir()) {
+        return Ok(Names::default());
+    }
+    let (names, failed) = (Mutex::new(Names::default()), Mutex::new(None));
+    let options = ScanOptions { max_depth: Some(1), ..ScanOptions::default() };
+    source.scan(&options, &|batch| {
+        let mut names = names.lock();
+        for failure in batch.errors {
+            if failure.path.is_root() {
+                failed.lock().get_or_insert(failure.error);
+            } else if is_match(pattern, failure.path.name()) {
+                // The copy reports what is wrong with it.
+                names.add(failure.path.name(), false);
+            }
+        }
+        for entry in batch.entries {
+            if !entry.path.is_root() && is_match(pattern, entry.path.name()) {
+                names.add(entry.path.name(), entry.is_file());
+            }
+        }
+        if names.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    match failed.into_inner() {
+        Some(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(names.into_inner()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_paths_are_no_patterns() {
+        let is = |text: &str| is_pattern(&Location::parse(text.as_bytes()).unwrap());
+        assert!(is("h:/x/*.gz") && is("sftp://h/a?") && is("s3://b/[ab]/x"));
+        assert!(!is("/x/*.gz") && !is("h:/x/a.gz"));
+    }
+}

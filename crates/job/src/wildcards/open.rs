@@ -1,0 +1,92 @@
+//! Opens what a command reads: a source, or all that match a pattern.
+
+use std::slice;
+use std::sync::Arc;
+
+use haul_core::{Entry, Error, ErrorKind, Links, Location, RelPath, Result, ScanOptions, Side, Source};
+
+use super::expand::{expand, is_pattern};
+use crate::ends::Ends;
+use crate::mistakes::not_found;
+use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
+use crate::rootless::Rootless;
+use crate::siblings::{Group, group, join};
+
+/// A source that is open, or the directory of several that match a pattern.
+pub struct OpenSource {
+    /// The source. The scan of a directory of matches omits the directory itself.
+    pub source: Arc<dyn Source>,
+    /// The location of its root.
+    pub at: Location,
+    /// The names of the matches in the directory; empty if the root is what is read.
+    pub names: Vec<RelPath>,
+    /// Whether the root is a directory.
+    pub is_dir: bool,
+    /// Whether there are more.
+    several: bool,
+}
+
+impl OpenSource {
+    /// The name of the root in a transfer; empty if it has none.
+    #[must_use]
+    pub fn root_name(&self) -> &[u8] {
+        if self.names.is_empty() { root_name(&self.at, self.landing()).unwrap_or_default() } else { b"" }
+    }
+
+    /// The place of the root at a destination, where a copy writes it.
+    #[must_use]
+    pub fn place_at(&self, destination: &Location) -> haul_core::Place {
+        if self.names.is_empty() {
+            destination_place(&self.at, destination, self.landing())
+        } else {
+            dir_place(destination)
+        }
+    }
+
+    /// The options of a scan, which are relative to the transfer, as this source takes them.
+    #[must_use]
+    pub fn scan(&self, scan: &ScanOptions) -> ScanOptions {
+        let rules = scan.rules.iter().map(|rule| rule.below(self.root_name())).collect();
+        ScanOptions { rules, starts: self.names.clone(), ..scan.clone() }
+    }
+
+    /// The location of an entry of this source, for messages and lists.
+    #[must_use]
+    pub fn name_of(&self, entry: &Entry) -> String {
+        if entry.path.is_root() { self.at.to_string() } else { join(&self.at, &entry.path).to_string() }
+    }
+
+    fn landing(&self) -> Landing {
+        Landing { is_dir: self.is_dir, several: self.several, listed: false }
+    }
+}
+
+/// Opens a source; of a pattern, all that match. Matches in one directory are opened together.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if there is no such entry, or none matches; errors of opening and listing.
+pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<OpenSource>> {
+    let matches = expand(ends, slice::from_ref(at), links)?;
+    let several = matches.len() > 1;
+    let mut opened = Vec::new();
+    for group in group(&matches) {
+        let (at, names) = match group {
+            Group::One(at) => (at, Vec::new()),
+            Group::Siblings { parent, names } => (parent, names),
+        };
+        let source = ends.source(&at, &source_place(&at), links)?;
+        let Some(root) = source.root()? else { return Err(missing(&at)) };
+        let source: Arc<dyn Source> = if names.is_empty() { source } else { Arc::new(Rootless(source)) };
+        opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several });
+    }
+    Ok(opened)
+}
+
+/// The error of a source that does not exist.
+pub(crate) fn missing(at: &Location) -> Error {
+    if is_pattern(at) {
+        let cause = "no entry matches the pattern";
+        return Error::new(ErrorKind::NotFound, Side::Source, "find", cause).on(at.to_string());
+    }
+    not_found(at, Side::Source)
+}
