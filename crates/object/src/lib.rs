@@ -6,12 +6,14 @@
 
 mod az;
 pub mod client;
+mod details;
 mod fault;
 mod gs;
 mod http;
 mod login;
 mod meter;
 mod payload;
+mod presign;
 mod profile;
 mod record;
 mod runtime;
@@ -20,10 +22,13 @@ mod settings;
 pub mod store;
 mod time;
 mod url;
+mod url_method;
 mod xml;
 
 pub use client::{Client, open};
+pub use details::Details;
 pub use meter::{RequestKind, Requests};
 pub use payload::{Payload, share};
 pub use settings::StoreSettings;
 pub use store::{HeldPart, ListPage, Object, PutOptions, Tag, Terms, Upload};
+pub use url_method::UrlMethod;

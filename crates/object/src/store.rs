@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use haul_core::digest::hex;
 use haul_core::{Error, Result, Side};
 
+use crate::details::Details;
 use crate::fault::Fault;
 use crate::payload::Payload;
+use crate::url_method::UrlMethod;
 
 /// The most names on one page of a listing: ten times as many as any provider sends.
 pub(crate) const MAX_PAGE: usize = 10_000;
@@ -278,8 +280,8 @@ pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// Requests about objects.
 pub(crate) trait ObjectRequests: Send + Sync {
-    /// Looks up an object.
-    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object>;
+    /// Looks up an object, and what else the store tells of it.
+    fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)>;
 
     /// Reads the bytes of `range`, if the object is the expected one.
     fn get(
@@ -372,6 +374,15 @@ pub(crate) trait Store: ObjectRequests + UploadRequests {
     fn warning(&self) -> Option<String> {
         None
     }
+
+    /// A URL with which anyone can read or write one object for some time.
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String>;
+
+    /// Makes the bucket.
+    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()>;
+
+    /// Removes the bucket. Some stores also do so if it has objects.
+    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()>;
 
     /// Checks that an object can be written with these options, before anything is sent.
     ///

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::agent::AgentArgs;
+use super::bucket::{MbArgs, RbArgs};
 use super::config::ConfigArgs;
 use super::copy::{CopyArgs, SyncArgs};
 use super::get::GetArgs;
@@ -12,9 +13,11 @@ use super::hash::HashArgs;
 use super::jobs::JobsArgs;
 use super::ls::LsArgs;
 use super::plan::PlanArgs;
+use super::presign::PresignArgs;
 use super::probe::ProbeArgs;
 use super::put::PutArgs;
 use super::rm::RmArgs;
+use super::stat::StatArgs;
 use super::verify::VerifyArgs;
 
 const ABOUT: &str =
@@ -67,6 +70,10 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     Ls(LsArgs),
     Rm(RmArgs),
+    Stat(StatArgs),
+    Mb(MbArgs),
+    Rb(RbArgs),
+    Presign(PresignArgs),
     Jobs(JobsArgs),
     Config(ConfigArgs),
     Plan(Box<PlanArgs>),

@@ -3,6 +3,7 @@
 
 mod accepted;
 mod agent;
+mod bucket;
 mod check_value;
 mod cli;
 mod compress;
@@ -32,12 +33,14 @@ mod output;
 mod parse;
 mod plan;
 mod preserve;
+mod presign;
 mod probe;
 mod put;
 mod refused;
 mod rm;
 mod select;
 mod short_help;
+mod stat;
 mod topics;
 mod transfer;
 mod trust;
@@ -55,6 +58,7 @@ mod tests;
 
 pub(crate) use accepted::AcceptedArgs;
 pub(crate) use agent::AgentArgs;
+pub(crate) use bucket::{MbArgs, RbArgs};
 pub(crate) use check_value::check_value;
 #[cfg(test)]
 pub(crate) use cli::Cli;
@@ -87,11 +91,13 @@ pub(crate) use parse::parse;
 pub(crate) use parse::{Settled, Typed, command, is_settable, parse_with};
 pub(crate) use plan::PlanArgs;
 pub(crate) use preserve::PreserveArgs;
+pub(crate) use presign::{MethodArg, PresignArgs};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use refused::{Refused, similar};
 pub(crate) use rm::RmArgs;
 pub(crate) use select::SelectArgs;
+pub(crate) use stat::StatArgs;
 pub(crate) use topics::{TOPICS, Topic, explain};
 pub(crate) use transfer::{TransferArgs, VerifyMode};
 pub(crate) use trust::TrustArgs;

@@ -1,8 +1,10 @@
 //! What settings can give: the commands that take them, and the options that belong to one run.
 
 /// Commands for locations: they take settings, and `-h` beside other arguments is rsync's --human-readable.
-pub(crate) const COMMANDS: [&str; 10] =
-    ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
+pub(crate) const COMMANDS: [&str; 14] = [
+    "copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign", "plan",
+    "probe",
+];
 
 /// Options that loosen a guard against deletion: a run that deletes more than usual says so itself.
 const DELETION: &str = "it decides what is deleted, so it must be typed for the run that it is for";
@@ -20,6 +22,7 @@ const OPTIONS: [(&[&str], &[&str], &str); 4] = [
             "remove-source-files",
             "incomplete",
             "any",
+            "force",
         ],
         &[],
         DELETION,
@@ -51,6 +54,7 @@ const OPTIONS: [(&[&str], &[&str], &str); 4] = [
             "fifo-dir",
             "fifo-streams",
             "resume",
+            "method",
         ],
         &[],
         RUN,

@@ -1,8 +1,8 @@
 //! Runs the command that was given.
 
 use super::{
-    agent, completions, config, copy, fifo, get, hash, help, jobs, ls, man, plan, probe, put, rm, sync,
-    verify,
+    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, plan, presign, probe,
+    put, rm, stat, sync, verify,
 };
 use crate::args::Command;
 use crate::exit_code::Exit;
@@ -22,6 +22,10 @@ pub(crate) fn run(command: Command) -> Exit {
         },
         Command::Ls(args) => ls::run(&args),
         Command::Rm(args) => rm::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Mb(args) => bucket::make(&args),
+        Command::Rb(args) => bucket::remove(&args),
+        Command::Presign(args) => presign::run(&args),
         Command::Jobs(args) => jobs::run(args),
         Command::Config(args) => config::run(&args),
         Command::Plan(args) => plan::run(&args),

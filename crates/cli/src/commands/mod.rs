@@ -1,6 +1,7 @@
 //! One file per command: converts the options, opens the locations, runs the engine and shows the result.
 
 mod agent;
+mod bucket;
 mod completions;
 mod config;
 mod copy;
@@ -16,11 +17,13 @@ mod ls;
 mod man;
 mod output;
 mod plan;
+mod presign;
 mod print;
 mod probe;
 mod put;
 mod rm;
 mod selected;
+mod stat;
 mod stream;
 mod sync;
 mod transfer;

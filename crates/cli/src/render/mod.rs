@@ -22,6 +22,7 @@ mod plan;
 mod print;
 mod probe;
 mod requests;
+mod stat;
 mod summary;
 mod tty;
 mod view;
@@ -35,11 +36,12 @@ pub(crate) use lines::Lines;
 pub(crate) use listed::Listed;
 pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
-    heading_json, heading_line, object_json, object_line, prefix_json, prefix_line, removed_line, total_json,
-    total_line, upload_line,
+    bucket_line, heading_json, heading_line, object_json, object_line, prefix_json, prefix_line,
+    removed_line, total_json, total_line, upload_line,
 };
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
+pub(crate) use stat::Stat;
 pub(crate) use summary::{Command, Stored, Summary};
 pub(crate) use view::{Difference, Differences, Start};

@@ -73,6 +73,11 @@ pub(crate) fn total_line(noun: &str, number: u64, len: u64) -> Vec<u8> {
     format!("{:>12}  total of {total}\n", bytes(len)).into_bytes()
 }
 
+/// A bucket that was made, or was there already.
+pub(crate) fn bucket_line(verb: &str, name: &str) -> Vec<u8> {
+    format!("{verb:<8} {name}\n").into_bytes()
+}
+
 /// An object that was removed; in a dry run, would be.
 pub(crate) fn removed_line(name: &str, dry_run: bool) -> Vec<u8> {
     let verb = if dry_run { "remove" } else { "removed" };

@@ -26,5 +26,5 @@ pub(crate) use manifest_format::ManifestFormat;
 pub(crate) use number::{MOST_ENTRIES, number, parse_job};
 pub(crate) use pair::parse_pair;
 pub(crate) use size::{parse_part, parse_size};
-pub(crate) use time::{parse_time, parse_timeout, parse_window};
+pub(crate) use time::{parse_expiry, parse_time, parse_timeout, parse_window};
 pub(crate) use timetable::Timetable;

@@ -6,6 +6,8 @@ use super::number::{DAY, number};
 
 /// The longest duration.
 const MOST: u64 = 366 * 86_400;
+/// The longest time that a signed URL works, in seconds.
+const MOST_EXPIRY: i64 = 7 * 86_400;
 /// The longest difference of times that counts as none, in seconds.
 const MOST_WINDOW: i64 = 1_000_000_000;
 
@@ -29,6 +31,19 @@ pub(crate) fn parse_timeout(text: &str) -> Result<u32, String> {
     let text_value = seconds.map_or_else(|| text.to_owned(), |seconds| seconds.to_string());
     number(&text_value, "seconds", 1, DAY)
         .map_err(|_| format!("`{text}` is not a time; times are like 30, 90s, 5m or 1h, up to a day"))
+}
+
+/// Reads how long a signed URL works: a number of seconds, or a number and a unit, up to seven days, as all stores have
+/// it.
+///
+/// # Errors
+/// A message for clap.
+pub(crate) fn parse_expiry(text: &str) -> Result<u32, String> {
+    let seconds = with_unit(text).and_then(|seconds| i64::try_from(seconds).ok());
+    let text_value = seconds.map_or_else(|| text.to_owned(), |seconds| seconds.to_string());
+    number(&text_value, "seconds", 1, MOST_EXPIRY).map_err(|_| {
+        format!("`{text}` is not a time; times are like 3600, 90s, 30m, 12h or 7d, which is the longest")
+    })
 }
 
 /// Reads a value of `--modify-window`: seconds, or a number and a unit; -1 stands for no tolerance at all.

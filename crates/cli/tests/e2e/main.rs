@@ -17,6 +17,7 @@ mod ages;
 mod backups;
 mod between;
 mod book;
+mod buckets;
 mod changing;
 mod clients;
 mod cloudtrees;
@@ -76,6 +77,7 @@ mod plan;
 mod postgres;
 mod power;
 mod preserve;
+mod presign;
 mod probe;
 mod provider;
 mod providers;
@@ -97,6 +99,7 @@ mod signals;
 mod slow;
 mod small;
 mod space;
+mod stat;
 mod store;
 mod stores;
 mod storms;
@@ -196,6 +199,9 @@ fn main() -> ExitCode {
         shapes::cases(),
         disks::cases(),
         wildcards::cases(),
+        stat::cases(),
+        buckets::cases(),
+        presign::cases(),
         words::cases(),
         guards::cases(),
         habits::cases(),

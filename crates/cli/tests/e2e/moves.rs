@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::{joined, kill};
+use haul_testkit::store::endpoint;
 use haul_testkit::tree::{list, set_time};
 use haul_testkit::{FaultPlan, Need, Random, Run, SshdOptions, Tree, assert_same_tree};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::scene::{HAUL, REMOTE, Scene, WAYS, Way, slash, summary};
 use crate::small::{Place, at};
+use crate::store::Bucket;
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -35,6 +37,10 @@ pub(crate) fn cases() -> Vec<Case> {
         an_object_that_was_replaced_meanwhile_stays,
         a_login_that_may_not_remove_is_refused_before_the_copy,
         one_name_of_two_sources_is_lost_by_neither,
+    ]);
+    all.extend(cases![
+        Need::Program("weed"), Need::Program("rclone");
+        the_store_itself_moves_objects_within_a_bucket,
     ]);
     all
 }
@@ -310,6 +316,60 @@ fn an_object_that_was_replaced_meanwhile_stays() {
     assert!(run.said().contains("it is another object by now") && run.said().contains("t/a"), "{run}");
     assert_eq!((place.stored("t/a"), place.stored("t/b")), (b"one".to_vec(), Vec::new()));
     assert_eq!(fs::read(to.join("a")).unwrap(), b"one");
+}
+
+/// What another client finds below a prefix.
+fn below(bucket: &Bucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let dir = bucket.scene.join(name);
+    fs::create_dir_all(&dir).unwrap();
+    bucket.rclone_copy(false, &dir, prefix);
+    contents(&dir)
+}
+
+fn the_store_itself_moves_objects_within_a_bucket() {
+    let bucket = Bucket::made();
+    let source = bucket.scene.tree("src");
+    source.many("many", 30, 1..9000);
+    source.file("large", (9 << 20) + 1);
+    let _ = bucket.haul("copy").arg(slash(source.path())).arg(bucket.at("a/")).finish().expect_success();
+    let original = below(&bucket, "a/", "original");
+    assert_eq!(original.len(), 31);
+    // Killed after some requests, nothing is lost, and nothing is half there.
+    for (round, requests) in [10, 40, 90].into_iter().enumerate() {
+        let proxy = haul_testkit::Proxy::start(endpoint(), |_, _| None);
+        let mut run = bucket.through(&proxy, "mv").arg(bucket.at("a/")).arg(bucket.at("c/")).start();
+        run.wait_until("some requests were made", || proxy.count(|_| true) >= requests);
+        kill(run.pid());
+        drop(run.finish());
+        let [old, new] = ["a/", "c/"].map(|at| below(&bucket, at, &format!("{round}-{at}")));
+        for (path, bytes) in &original {
+            let held: Vec<&Vec<u8>> = [&old, &new].iter().filter_map(|side| side.get(path)).collect();
+            assert!(!held.is_empty() && held.iter().all(|found| *found == bytes), "{}", path.display());
+        }
+    }
+    let mv = |from: &str, to: &str| bucket.haul("mv").arg(bucket.at(from)).arg(bucket.at(to)).finish();
+    let _ = mv("a/", "b/").expect_success();
+    let _ = mv("c/", "b/").expect_success();
+    let proxy = haul_testkit::Proxy::start(endpoint(), |_, _| None);
+    let run = bucket.through(&proxy, "mv").arg(bucket.at("b/")).arg(bucket.at("c/")).finish();
+    let _ = run.expect_success();
+    let reads = |request: &haul_testkit::store::Request| {
+        request.method == "GET" && request.query.is_empty() && !request.path.ends_with(".haul")
+    };
+    assert_eq!(proxy.count(reads), 0, "no content passes this host");
+    assert!(
+        below(&bucket, "c/", "moved") == original
+            // As with rsync, directories stay; their metadata is in objects here.
+            && bucket.names().iter().all(|name| name.starts_with("c/") || name.ends_with("/.haul"))
+    );
+    // One object, to another name; and never onto itself.
+    let _ = mv("c/large", "d/other").expect_success();
+    let names = bucket.names();
+    assert!(names.contains(&"d/other".to_owned()) && !names.contains(&"c/large".to_owned()), "{names:?}");
+    for (from, to) in [("d/other", "d/other"), ("d/", "d/"), ("d/other", "d/")] {
+        let _ = mv(from, to).expect_code(2);
+    }
+    assert!(bucket.read("d/other") == original[Path::new("large")]);
 }
 
 fn a_login_that_may_not_remove_is_refused_before_the_copy() {

@@ -8,6 +8,7 @@ use reqwest::Method;
 use super::container::{Azure, tag};
 use super::options::{check_options, checked, haul_key, written};
 use super::xml;
+use crate::details::Details;
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Head};
 use crate::meter::RequestKind;
@@ -20,10 +21,11 @@ use crate::store::{
 const LOOK: Duration = Duration::from_millis(500);
 
 impl ObjectRequests for Azure {
-    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+    fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)> {
         let (head, _) = self.ask(&Call::new(RequestKind::Get, Method::HEAD, Some(key)), at)?;
         let len = head.len()?;
-        self.http.recognition.understood(&self.login, &head, object(key, &head, len))
+        let object = self.http.recognition.understood(&self.login, &head, object(key, &head, len))?;
+        Ok((object, Details::of(&|name| head.get(name))))
     }
 
     fn get(

@@ -1,17 +1,20 @@
 //! One container: what all of its requests share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
+use reqwest::Method;
 
 use super::address::ContainerAddress;
 use super::login::Login;
-use super::options;
+use super::{options, presign};
 use crate::http::{Call, Head, Http};
-use crate::meter::Requests;
+use crate::meter::{RequestKind, Requests};
 use crate::payload::{crc64_le_of, md5_in};
 use crate::settings::{StoreSettings, variable};
 use crate::store::{Activity, Answer, Checksum, PutOptions, Store, Tag, Terms};
+use crate::url_method::UrlMethod;
 
 /// <https://learn.microsoft.com/rest/api/storageservices/understanding-block-blobs--append-blobs--and-page-blobs>:
 /// 50,000 blocks of up to 4,000 MiB. Azure's CRC64 is CRC-64/NVME in little-endian order.
@@ -91,5 +94,19 @@ impl Store for Azure {
 
     fn check_options(&self, options: &PutOptions) -> Answer<()> {
         options::check_options(options)
+    }
+
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+        presign::signed_url(&self.login.address, key, method, &crate::time::after(lasts))
+    }
+
+    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()> {
+        let call = Call::new(RequestKind::Put, Method::PUT, None).query("restype", "container");
+        self.ask(&call, at).map(drop)
+    }
+
+    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()> {
+        let call = Call::new(RequestKind::Delete, Method::DELETE, None).query("restype", "container");
+        self.ask(&call, at).map(drop)
     }
 }

@@ -8,6 +8,7 @@ mod blobs;
 mod container;
 mod login;
 mod options;
+mod presign;
 mod uploads;
 mod xml;
 

@@ -2,9 +2,11 @@
 //! long.
 
 mod bucket;
+mod buckets;
 mod limiter;
 mod list;
 mod positions;
+mod presign;
 mod read;
 mod remove;
 mod retry;

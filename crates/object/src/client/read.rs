@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use haul_core::{Error, ErrorKind, Result};
 
 use super::bucket::Client;
+use crate::details::Details;
 use crate::fault::{Class, Fault};
 use crate::store::{Activity, ExpectedObject, Object, PartOf, PutOptions, Tag, Upload};
 
@@ -15,8 +16,16 @@ impl Client {
     /// # Errors
     /// The error of the request.
     pub fn head(&self, key: &str) -> Result<Option<Object>> {
+        Ok(self.describe(key)?.map(|(object, _)| object))
+    }
+
+    /// Looks up an object, and what else the store tells of it; `None` if there is none.
+    ///
+    /// # Errors
+    /// The error of the request.
+    pub fn describe(&self, key: &str) -> Result<Option<(Object, Details)>> {
         match self.ask(|at| self.head_with_reason(key, at)) {
-            Ok(object) => Ok(Some(object)),
+            Ok(described) => Ok(Some(described)),
             // A missing bucket looks the same; see `missing`.
             Err(fault) if fault.class == Class::NotFound => Ok(None),
             Err(fault) => Err(self.error(&fault, "look at", key)),
@@ -25,8 +34,8 @@ impl Client {
 
     /// Sends a HEAD request. An error answer to HEAD has no body and hence no reason; then one byte of the object is
     /// requested to learn it, except for a missing object.
-    fn head_with_reason(&self, key: &str, at: &Activity<'_>) -> Result<Object, Fault> {
-        let bare = match self.store.head(key, at) {
+    fn head_with_reason(&self, key: &str, at: &Activity<'_>) -> Result<(Object, Details), Fault> {
+        let bare = match self.store.describe(key, at) {
             Err(fault) if fault.is_bare() && fault.class != Class::NotFound => fault,
             other => return other,
         };

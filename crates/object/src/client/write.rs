@@ -101,8 +101,8 @@ impl Client {
             Err(fault) => return Err(fault),
         };
         let run = options.metadata.iter().find(|(name, _)| name == RUN).map(|(_, run)| &run[..]);
-        match self.store.head(key, at) {
-            Ok(object)
+        match self.store.describe(key, at) {
+            Ok((object, _))
                 if run.is_some() && object.meta(RUN) == run
                     || mark.is_some_and(|mark| object.etag.trim_matches('"') == mark) =>
             {

@@ -68,11 +68,7 @@ impl TokenChain {
         {
             return Ok(TokenSource::Fixed(token.into()));
         }
-        let named = variable("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
-        let usual = std::env::var_os("HOME")
-            .map(|home| PathBuf::from(home).join(".config/gcloud/application_default_credentials.json"))
-            .filter(|path| path.exists());
-        let file = named.or(usual);
+        let file = credentials_file();
         if file.is_none() && self.elsewhere {
             return Ok(TokenSource::Nobody);
         }
@@ -89,6 +85,15 @@ impl TokenChain {
         let store = builder.build().map_err(|error| login(error.to_string()))?;
         Ok(TokenSource::Renewed(Arc::new(store)))
     }
+}
+
+/// The file of credentials that is named, or else that of gcloud if there is one.
+pub(super) fn credentials_file() -> Option<PathBuf> {
+    let named = variable("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
+    let usual = std::env::var_os("HOME")
+        .map(|home| PathBuf::from(home).join(".config/gcloud/application_default_credentials.json"))
+        .filter(|path| path.exists());
+    named.or(usual)
 }
 
 fn login(message: impl Into<String>) -> Fault {

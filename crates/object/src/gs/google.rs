@@ -1,21 +1,25 @@
 //! A bucket of Google Cloud Storage, as a dialect of S3.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 
-use super::credentials::TokenChain;
+use super::credentials::{TokenChain, credentials_file};
+use super::presign;
 use crate::fault::{Class, Fault};
 use crate::http::{Call, Head, Http, Signed, Signer};
 use crate::meter::Requests;
 use crate::payload::{Payload, base64, crc32c_of, md5_in};
+use crate::presign::cannot_sign;
 use crate::s3::S3;
 use crate::s3::address::Address;
 use crate::s3::dialect::Dialect;
 use crate::settings::{StoreSettings, variable};
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
 use crate::url::keep_secret;
+use crate::url_method::UrlMethod;
 
 /// <https://cloud.google.com/storage/quotas#requests>; one request deletes one object.
 const TERMS: Terms = Terms {
@@ -34,9 +38,14 @@ const TERMS: Terms = Terms {
 /// Google's own endpoint.
 const ENDPOINT: &str = "https://storage.googleapis.com";
 
+/// The variables of Google's clients for the project.
+const PROJECT: [&str; 3] = ["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"];
+
 /// A bucket at Google.
 pub(crate) struct Google {
     address: Address,
+    /// The region of new buckets.
+    region: Option<String>,
     insecure_http: bool,
     /// `None`: requests carry no token.
     credentials: Option<TokenChain>,
@@ -58,7 +67,7 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let http = Http::new(requests, settings.ca_bundle.as_deref()).map_err(bad)?;
     let insecure_http = settings.insecure_http;
     let credentials = (!settings.anonymous).then(|| TokenChain::new(bucket, elsewhere));
-    let dialect = Google { insecure_http, address, credentials };
+    let dialect = Google { insecure_http, address, region: settings.region.clone(), credentials };
     Ok(S3 { http, dialect, bucket: bucket.to_owned() })
 }
 
@@ -160,6 +169,25 @@ impl Dialect for Google {
             }
         }
         tag
+    }
+
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+        let file = credentials_file().filter(|_| self.credentials.is_some());
+        let Some(file) = file else { return Err(cannot_sign("the private key of a service account")) };
+        presign::with_key_in(&file, &self.address.url("", Some(key), &[]), method, lasts)
+    }
+
+    fn bucket_region(&self) -> Option<String> {
+        self.region.clone()
+    }
+
+    /// The project that a new bucket belongs to (<https://cloud.google.com/storage/docs/xml-api/put-bucket-create>).
+    fn new_bucket<'a>(&self, call: Call<'a>) -> Call<'a> {
+        let project = PROJECT.iter().find_map(|name| variable(name));
+        match project {
+            Some(project) => call.header("x-goog-project-id", project),
+            None => call,
+        }
     }
 
     /// The ETag is never used as an MD5: Google reports the MD5 separately.

@@ -5,5 +5,6 @@
 
 mod credentials;
 mod google;
+mod presign;
 
 pub(crate) use google::open;

@@ -2,6 +2,7 @@
 
 use haul_core::sync::RwLock;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use object_store::aws::AwsAuthorizer;
 use object_store::client::{HttpRequest, HttpRequestBody};
@@ -15,6 +16,7 @@ use crate::http::{Call, Head, Signed, Signer};
 use crate::payload::{Payload, base64, crc64_of, crc64_text};
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
 use crate::url::{form, in_clear};
+use crate::url_method::UrlMethod;
 
 /// The limits of AWS and of most compatible stores
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>).
@@ -151,6 +153,15 @@ impl Dialect for Aws {
         let whole = head.get("x-amz-checksum-type").is_none_or(|kind| kind == "FULL_OBJECT");
         let crc64 = head.get("x-amz-checksum-crc64nvme").filter(|_| whole).and_then(crc64_of);
         Tag { crc64, ..Tag::default() }
+    }
+
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+        self.signed_url(key, method, lasts)
+    }
+
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateBucket.html>: us-east-1 has no name in it.
+    fn bucket_region(&self) -> Option<String> {
+        Some(self.region.read().clone()).filter(|region| region != "us-east-1")
     }
 
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>, "`ETag`".

@@ -1,13 +1,17 @@
 //! One bucket: what all of its requests share.
 
+use std::time::Duration;
+
 use reqwest::Method;
 
 use super::dialect::Dialect;
 use super::xml;
 use crate::http::{Call, Head, Http};
 use crate::meter::RequestKind;
+use crate::payload::Payload;
 use crate::store::{Activity, Answer, Object, PutOptions, Store, Tag, Terms};
 use crate::url::encode;
+use crate::url_method::UrlMethod;
 
 /// One bucket.
 pub(crate) struct S3<D> {
@@ -106,5 +110,20 @@ impl<D: Dialect> Store for S3<D> {
 
     fn check_options(&self, options: &PutOptions) -> Answer<()> {
         self.dialect.check_options(options)
+    }
+
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+        self.dialect.signed_url(key, method, lasts)
+    }
+
+    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()> {
+        let body = self.dialect.bucket_region().map(|region| Payload::from_bytes(xml::location(&region)));
+        let mut call = Call::new(RequestKind::Put, Method::PUT, None);
+        call.body = body.as_ref();
+        self.ask(&self.dialect.new_bucket(call), at).map(drop)
+    }
+
+    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()> {
+        self.ask(&Call::new(RequestKind::Delete, Method::DELETE, None), at).map(drop)
     }
 }

@@ -1,8 +1,11 @@
 //! The differences between providers of the S3 API: header names, checksums, conditions.
 
+use std::time::Duration;
+
 use crate::http::{Call, Head, Signer};
 use crate::payload::Payload;
 use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::url_method::UrlMethod;
 
 /// The dialect of one provider.
 pub(crate) trait Dialect: Signer + Send + Sync {
@@ -49,6 +52,20 @@ pub(crate) trait Dialect: Signer + Send + Sync {
 
     /// The checksums in an answer, without an ETag.
     fn sums(&self, head: &Head) -> Tag;
+
+    /// A URL with which anyone can read or write one object for some time.
+    ///
+    /// # Errors
+    /// `Unsupported` if the credentials cannot sign URLs, else the failure to find them.
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String>;
+
+    /// The region of a new bucket, unless it is where the store puts buckets anyway.
+    fn bucket_region(&self) -> Option<String>;
+
+    /// Adds the headers of a request for a new bucket.
+    fn new_bucket<'a>(&self, call: Call<'a>) -> Call<'a> {
+        call
+    }
 
     /// Whether the object is encrypted so that its ETag is not an MD5, even if it looks like one.
     fn is_keyed(&self, head: &Head) -> bool;

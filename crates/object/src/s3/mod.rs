@@ -11,6 +11,7 @@ mod credentials;
 pub(crate) mod dialect;
 mod objects;
 mod open;
+mod presign;
 mod roles;
 mod uploads;
 mod xml;

@@ -7,6 +7,7 @@ use reqwest::Method;
 use super::bucket::S3;
 use super::dialect::Dialect;
 use super::xml;
+use crate::details::Details;
 use crate::fault::Class;
 use crate::http::Call;
 use crate::meter::RequestKind;
@@ -17,11 +18,11 @@ use crate::store::{
 };
 
 impl<D: Dialect> ObjectRequests for S3<D> {
-    fn head(&self, key: &str, at: &Activity<'_>) -> Answer<Object> {
+    fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)> {
         let (head, _) = self.ask(&self.asking(Method::HEAD, key), at)?;
         let object = self.object(key, &head, head.len()?)?;
         self.vouch(&head, at)?;
-        Ok(object)
+        Ok((object, Details::of(&|name| head.get(name))))
     }
 
     fn get(

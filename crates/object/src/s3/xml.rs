@@ -169,6 +169,15 @@ pub(super) fn delete(keys: &[&str]) -> Answer<String> {
     Ok(text)
 }
 
+/// The request that makes a bucket in a region.
+pub(super) fn location(region: &str) -> String {
+    format!(
+        "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>{}\
+         </LocationConstraint></CreateBucketConfiguration>",
+        escape(region)
+    )
+}
+
 /// Parses the result for each object.
 pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
     let mut deleted = Deleted::default();

@@ -43,7 +43,18 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--overwrite", "--preserve"], &[Mc], TREES, Default),
     word(&["--force", "-f"], &[Mc], &["rm"], Default),
     word(&["--humanize"], &[S5cmd], &["ls"], Same("--human-readable")),
+    word(&["--expires-in"], &[Aws], &["presign"], Same("--expires")),
+    word(&["--expire"], &[S5cmd, Mc], &["presign"], Same("--expires")),
+    word(&["-E"], &[Mc], &["presign"], Same("--expires")),
     // Refused.
+    word(
+        &["--with-lock", "--with-versioning", "-l"],
+        &[Mc],
+        &["mb"],
+        Hint("haul makes plain buckets: set locks and versions with the tools of the provider"),
+    ),
+    word(&["--recursive", "-r"], &[Mc], &["stat"], Hint("use `haul ls -r --json LOCATION`")),
+    word(&["--no-list"], &[Mc], &["stat"], Hint("haul lists only if no object has that very name: omit it")),
     word(&["--s3-profile"], &[Rclone], STORES, Same("--profile")),
     word(&["--credentials-file"], &[S5cmd], STORES, Hint("set AWS_SHARED_CREDENTIALS_FILE")),
     word(&["--s3-access-key-id", "--s3-secret-access-key"], &[Rclone], STORES, Hint(SECRETS)),

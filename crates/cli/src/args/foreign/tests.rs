@@ -22,7 +22,7 @@ fn ends(command: &str) -> &'static [&'static str] {
 }
 
 /// A value that each option of haul that has other names accepts, with the options that it requires.
-const SAMPLES: [(&str, &str, &[&str]); 10] = [
+const SAMPLES: [(&str, &str, &[&str]); 11] = [
     ("--endpoint", "http://h:1", &[]),
     ("--region", "r", &[]),
     ("--storage-class", "c", &[]),
@@ -33,6 +33,7 @@ const SAMPLES: [(&str, &str, &[&str]); 10] = [
     ("--ca-cert", "f", &[]),
     ("--min-age", "2024-05-01", &[]),
     ("--max-age", "2024-05-01", &[]),
+    ("--expires", "90s", &[]),
 ];
 
 /// What a command line means: all values of the parser.

@@ -94,11 +94,14 @@ pub(super) const STREAMS: &[&str] = &["put", "get"];
 /// Commands for objects.
 pub(super) const OBJECTS: &[&str] = &["put", "get", "ls", "rm"];
 /// Commands that use object stores.
-pub(super) const STORES: &[&str] = &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm"];
+pub(super) const STORES: &[&str] =
+    &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign"];
 /// Commands with `--json`.
 pub(super) const REPORTS: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get", "ls"];
 /// Commands with `--log-file`.
 pub(super) const LOGGED: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get"];
 /// All commands that take locations.
-pub(super) const ALL: &[&str] =
-    &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe"];
+pub(super) const ALL: &[&str] = &[
+    "copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign", "plan",
+    "probe",
+];

@@ -153,7 +153,7 @@ pub(super) const AWS: [Line; 22] = [
     ("mv --recursive src/ dst/", ""),
     ("s3 cp --recursive src/ dst/", "not its name"),
     ("size s3://bucket/", "haul du LOCATION"),
-    ("presign s3://bucket/key", "the provider's tools"),
+    ("presign --expires-in 691200 s3://bucket/key", "7d, which is the longest"),
 ];
 
 pub(super) const S5CMD: [Line; 20] = [

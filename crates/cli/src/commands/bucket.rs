@@ -1,0 +1,112 @@
+//! `haul mb` and `haul rb`.
+
+use std::ffi::OsString;
+
+use haul_core::{ObjectPlace, Result, Side};
+use haul_engine::Cancel;
+use haul_object::Client;
+
+use super::stream::open;
+use crate::args::{GivenArgs, MbArgs, RbArgs, StoreArgs};
+use crate::exit_code::Exit;
+use crate::render::{Lines, bucket_line, print_error, removed_line, upload_line};
+use crate::settings::{parse_place, store_settings, usage};
+
+/// Makes buckets.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if a location is no bucket; else the errors of the store.
+pub(super) fn make(args: &MbArgs) -> Result<Exit> {
+    let lines = Lines::stdout();
+    each(&args.places, &args.given, &args.store, &|client| {
+        let is_new = client.make_bucket(args.ignore_existing)?;
+        if !args.quiet {
+            lines.write(&bucket_line(if is_new { "made" } else { "exists" }, &client.name("")));
+            lines.flush();
+        }
+        Ok(Exit::Done)
+    })
+}
+
+/// Removes buckets.
+///
+/// # Errors
+/// As [`make`].
+pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
+    let lines = Lines::stdout();
+    each(&args.places, &args.given, &args.store, &|client| {
+        if args.force && !empty(client, args, &lines)? {
+            return Ok(Exit::Incomplete);
+        }
+        match (args.dry_run, args.force) {
+            (true, true) => {}
+            (true, false) => client.check_empty()?,
+            (false, _) => client.remove_bucket()?,
+        }
+        if !args.quiet {
+            lines.write(&removed_line(&client.name(""), args.dry_run));
+        }
+        lines.flush();
+        Ok(Exit::Done)
+    })
+}
+
+/// Removes all objects and uploads of a bucket. Returns whether all are gone.
+fn empty(client: &Client, args: &RbArgs, lines: &Lines) -> Result<bool> {
+    let (mut next, mut is_empty) = (None, true);
+    loop {
+        let page = client.list("", false, next.as_deref())?;
+        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
+        let left = if args.dry_run || keys.is_empty() { Vec::new() } else { client.remove(&keys)? };
+        left.iter().for_each(|(_, error)| print_error(error));
+        is_empty &= left.is_empty();
+        for key in keys.iter().filter(|key| !args.quiet && !left.iter().any(|(other, _)| other == *key)) {
+            lines.write(&removed_line(&client.name(key), args.dry_run));
+        }
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    if !client.terms().lists_uploads {
+        return Ok(is_empty);
+    }
+    for upload in client.uploads("")? {
+        if !args.dry_run {
+            client.abort(&upload)?;
+        }
+        if !args.quiet {
+            lines.write(&upload_line(&client.name(&upload.key), &upload.begun, None, args.dry_run));
+        }
+    }
+    Ok(is_empty)
+}
+
+/// Does `work` for each bucket. If there are several, the failure of one is printed.
+fn each(
+    places: &[OsString],
+    given: &GivenArgs,
+    store: &StoreArgs,
+    work: &dyn Fn(&Client) -> Result<Exit>,
+) -> Result<Exit> {
+    let places = places.iter().map(|text| parse_place(text, given)).collect::<Result<Vec<ObjectPlace>>>()?;
+    if let Some(place) = places.iter().find(|place| !place.key.is_empty()) {
+        let error = usage("use the location", "a bucket is expected, without a key").on(place.to_string());
+        return Err(error.with_hint(format!("the bucket is {}://{}", place.kind.scheme(), place.bucket)));
+    }
+    let mut exit = Exit::Done;
+    for place in &places {
+        let stores = store_settings(store, given, place);
+        let client = open(place, Side::Destination, &stores, Cancel::default().flag(), None)?;
+        match work(&client) {
+            Ok(Exit::Done) => {}
+            Ok(other) => exit = other,
+            Err(error) if places.len() == 1 => return Err(error),
+            Err(error) => {
+                print_error(&error);
+                exit = Exit::Incomplete;
+            }
+        }
+    }
+    Ok(exit)
+}
