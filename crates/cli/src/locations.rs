@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use haul_core::{Error, ErrorKind, Location, Result, Side, StoreNumber};
 
@@ -13,7 +14,18 @@ use crate::args::{GivenArgs, NamedLocation, StoreOptions};
 /// [`ErrorKind::Usage`] if haul does not support it, or the settings have no location of this name.
 pub(crate) fn parse_location(text: &OsStr, given: &GivenArgs) -> Result<Location> {
     let text = text.as_bytes();
-    let Some((name, below)) = split_name(text) else { return Location::parse(text) };
+    let Some((name, below)) = split_name(text) else {
+        let location = Location::parse(text)?;
+        return match &location {
+            Location::Local(path) if is_of_mc(path) => {
+                let cause = "mc takes it as a place in the store of that name, and haul as a path here";
+                let error = Error::new(ErrorKind::Usage, Side::Local, "use the location", cause).on(text);
+                let text = haul_core::path::printable(text);
+                Err(error.with_hint(format!("write @{text} for the store, and ./{text} for a path here")))
+            }
+            _ => Ok(location),
+        };
+    };
     let named = given.get().locations.iter().find(|named| named.name.as_bytes() == name);
     let Some(named) = named else {
         let cause = "the settings have no location of this name";
@@ -27,6 +39,17 @@ pub(crate) fn parse_location(text: &OsStr, given: &GivenArgs) -> Result<Location
         place.store = number(named, given);
     }
     Ok(location)
+}
+
+/// Whether a path here is probably a location as mc has it: it begins with the name of an alias of mc, and no entry has
+/// this name.
+fn is_of_mc(path: &[u8]) -> bool {
+    let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let is_name = !first.is_empty() && first.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let first = String::from_utf8_lossy(first);
+    is_name
+        && std::env::var_os(format!("MC_HOST_{first}")).is_some()
+        && Path::new(&*first).symlink_metadata().is_err()
 }
 
 /// Parses a location in a file system.

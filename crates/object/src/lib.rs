@@ -29,6 +29,6 @@ pub use client::{Client, open};
 pub use details::Details;
 pub use meter::{RequestKind, Requests};
 pub use payload::{Payload, share};
-pub use settings::StoreSettings;
+pub use settings::{AccessKeys, StoreSettings};
 pub use store::{HeldPart, ListPage, Object, PutOptions, Tag, Terms, Upload};
 pub use url_method::UrlMethod;

@@ -1,6 +1,25 @@
 //! The user's settings for a store.
 
+use std::fmt;
 use std::time::Duration;
+
+/// The keys of a user of `s3://`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessKeys {
+    /// The access key id.
+    pub key_id: String,
+    /// The secret key.
+    pub secret_key: String,
+    /// The session token of temporary keys.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for AccessKeys {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessKeys").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
 
 /// How stores are reached.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +30,8 @@ pub struct StoreSettings {
     pub region: Option<String>,
     /// The profile of `s3://` in place of the environment.
     pub profile: Option<String>,
+    /// The keys of `s3://` in place of all other credentials.
+    pub keys: Option<AccessKeys>,
     /// Requests carry no credentials, as for public buckets.
     pub anonymous: bool,
     /// A file of certificates to trust besides those of the system.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use haul_object::AccessKeys;
 
 const ID: &str = "given";
 
@@ -41,6 +42,8 @@ pub(crate) struct StoreOptions {
     pub(crate) no_sign_request: Option<bool>,
     pub(crate) ca_cert: Option<String>,
     pub(crate) insecure_http: Option<bool>,
+    /// Keys of the environment.
+    pub(crate) keys: Option<AccessKeys>,
 }
 
 /// How one host is reached. What is `None` is as for all hosts.

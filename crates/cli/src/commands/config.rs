@@ -5,7 +5,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::print::print;
 use crate::args::{ConfigAction, ConfigArgs};
-use crate::config::{Settings, Sources, show, show_command};
+use crate::config::{Settings, Sources, show, show_aliases, show_command};
 use crate::exit_code::Exit;
 
 /// Prints the settings or the paths of their files.
@@ -25,9 +25,12 @@ pub(super) fn run(args: &ConfigArgs) -> Result<Exit> {
             })
             .collect(),
         ConfigAction::Show { command } => match (Settings::load(&sources).map_err(refused)?, command) {
-            (None, _) => Vec::new(),
+            (None, Some(_)) => Vec::new(),
             (Some(settings), Some(command)) => show_command(&settings, command).map_err(refused)?,
-            (Some(settings), None) => show(&settings),
+            (settings, None) => {
+                let own = settings.as_ref().map(show).unwrap_or_default();
+                [own, show_aliases(&sources)].concat()
+            }
         },
     };
     Ok(print(printed.concat().as_bytes()))

@@ -6,6 +6,7 @@ mod choose;
 mod document;
 mod entry;
 mod hosts;
+mod mc_hosts;
 mod origin;
 mod places;
 mod settings;
@@ -19,5 +20,5 @@ mod tests;
 
 pub(crate) use settings::Settings;
 pub(crate) use settle::settle;
-pub(crate) use show::{show, show_command};
+pub(crate) use show::{show, show_aliases, show_command};
 pub(crate) use sources::Sources;

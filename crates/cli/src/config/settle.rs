@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches};
 
 use super::choose::{Line, choose};
 use super::entry::{Entry, key};
+use super::mc_hosts::aliases;
 use super::settings::Settings;
 use super::sources::Sources;
 use crate::args::{Given, HostOptions, Settled, Typed};
@@ -18,9 +19,12 @@ use crate::locations::split_name;
 /// # Errors
 /// One line that names the file, its line, the cause and the way out.
 pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Settled>, String> {
-    let Some(settings) = Settings::load(sources)? else { return Ok(None) };
     let line = line(typed);
     let mut settled = Settled::default();
+    settled.given.locations = aliases(sources, &line.names)?;
+    let Some(settings) = Settings::load(sources)? else {
+        return Ok((!settled.given.locations.is_empty()).then_some(settled));
+    };
     for chosen in choose(&settings, &line)? {
         if chosen.is_rule {
             let values = chosen.words.iter().filter_map(|word| word.split_once('='));
@@ -36,6 +40,8 @@ pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Sett
         line.has(long) || variables.any(|name| name == key(long))
     };
     let Given { locations, hosts, .. } = &mut settled.given;
+    // A location of the settings replaces the alias of mc with its name.
+    locations.retain(|alias| !settings.places.iter().any(|place| place.named.name == alias.name));
     locations.extend(settings.places.iter().map(|place| place.located(&is_taken)));
     hosts.extend(settings.hosts.iter().map(|host| HostOptions {
         host: host.host.clone(),

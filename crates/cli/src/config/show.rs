@@ -4,8 +4,16 @@ use haul_core::path::printable;
 
 use super::choose::{Line, choose};
 use super::entry::{Entry, Scope, Value};
+use super::mc_hosts::shown;
+use super::origin::Origin;
 use super::settings::Settings;
+use super::sources::Sources;
 use crate::args::is_rule;
+
+/// The aliases of mc, without keys.
+pub(crate) fn show_aliases(sources: &Sources) -> Vec<String> {
+    shown(sources).into_iter().map(|(name, value, origin)| text(&name, &value, &origin)).collect()
+}
 
 /// All settings that count for some command line.
 pub(crate) fn show(settings: &Settings) -> Vec<String> {
@@ -51,7 +59,11 @@ fn line(name: &str, entry: &Entry) -> String {
         Value::Text(text) | Value::Untyped(text) => format!("{text:?}"),
         Value::List(texts) => format!("{texts:?}"),
     };
-    let line = format!("{:<40} # {}", format!("{name} = {value}"), entry.origin);
+    text(name, &value, &entry.origin)
+}
+
+fn text(name: &str, value: &str, origin: &Origin) -> String {
+    let line = format!("{:<40} # {origin}", format!("{name} = {value}"));
     format!("{}\n", printable(line.as_bytes()))
 }
 
@@ -61,7 +73,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::config::Sources;
 
     #[test]
     fn each_value_has_its_place() {

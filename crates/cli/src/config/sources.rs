@@ -11,6 +11,8 @@ const SYSTEM: &str = "/etc/haul/config.toml";
 /// The variable that names another file.
 const CONFIG: &str = "HAUL_CONFIG";
 const PREFIX: &str = "HAUL_";
+/// The prefix of the variables for aliases of mc.
+pub(super) const MC_HOST: &str = "MC_HOST_";
 
 /// A settings file that may exist.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub(crate) struct Sources {
     pub(crate) files: Vec<Candidate>,
     /// The names of the variables that may be options, without `HAUL_`, and their values.
     pub(super) variables: Vec<(String, OsString)>,
+    /// The names of the aliases of mc, without `MC_HOST_`, and their values.
+    pub(super) mc_hosts: Vec<(String, OsString)>,
     /// The home directory.
     pub(super) home: Option<PathBuf>,
 }
@@ -67,17 +71,23 @@ impl Sources {
     pub(super) fn of_test(paths: Vec<PathBuf>, variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
         let files = paths.into_iter().map(|path| Candidate { path, is_required: true }).collect();
-        Self { files, variables, home: Some("/home/a".into()) }
+        Self { files, variables, mc_hosts: Vec::new(), home: Some("/home/a".into()) }
     }
 
     fn of(get: &dyn Fn(&str) -> Option<OsString>, all: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let home = get("HOME").filter(|home| Path::new(home).is_absolute()).map(PathBuf::from);
-        let mut variables: Vec<(String, OsString)> = all
-            .filter(|(name, value)| name != CONFIG && !value.is_empty())
-            .filter_map(|(name, value)| Some((name.to_str()?.strip_prefix(PREFIX)?.to_owned(), value)))
-            .collect();
+        let (mut variables, mut aliases) = (Vec::new(), Vec::new());
+        for (name, value) in all.filter(|(name, value)| name != CONFIG && !value.is_empty()) {
+            let Some(name) = name.to_str() else { continue };
+            if let Some(name) = name.strip_prefix(PREFIX) {
+                variables.push((name.to_owned(), value));
+            } else if let Some(name) = name.strip_prefix(MC_HOST) {
+                aliases.push((name.to_owned(), value));
+            }
+        }
         variables.sort();
-        Self { files: files(get, home.as_deref()), variables, home }
+        aliases.sort();
+        Self { files: files(get, home.as_deref()), variables, mc_hosts: aliases, home }
     }
 }
 

@@ -69,7 +69,8 @@ fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
     StoreSettings {
         endpoint: or(&own.endpoint, &shared.endpoint),
         region: or(&own.region, &shared.region),
-        profile: if is_anonymous { None } else { or(&own.profile, &shared.profile) },
+        profile: if is_anonymous || own.keys.is_some() { None } else { or(&own.profile, &shared.profile) },
+        keys: own.keys.clone(),
         anonymous: own.no_sign_request.unwrap_or(shared.anonymous && own.profile.is_none()),
         ca_bundle: or(&own.ca_cert, &shared.ca_bundle),
         insecure_http: own.insecure_http.unwrap_or(shared.insecure_http),
@@ -87,6 +88,7 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
         endpoint: address.endpoint.clone(),
         region: address.region.clone(),
         profile: address.profile.clone(),
+        keys: None,
         anonymous: address.no_sign_request,
         ca_bundle: address.ca_cert.clone(),
         insecure_http: address.insecure_http,

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use haul_testkit::store::endpoint;
+use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
 use haul_testkit::{Need, Run, assert_same_tree};
 
 use crate::scene::{Scene, slash};
@@ -21,7 +21,9 @@ pub(crate) fn cases() -> Vec<Case> {
         the_remote_end_reads_no_settings,
         hosts_are_reached_in_their_own_way,
     ];
-    all.extend(cases![Need::Program("weed"); named_stores_have_their_own_options]);
+    all.extend(
+        cases![Need::Program("weed"); named_stores_have_their_own_options, aliases_of_mc_are_named_locations],
+    );
     all
 }
 
@@ -204,4 +206,34 @@ fn named_stores_have_their_own_options() {
     let _ = run("put").arg("@b/x").input("content").finish().expect_success();
     let got = run("get").arg("@b/x").finish().expect_success();
     assert_eq!(got.stdout, b"content");
+}
+
+fn aliases_of_mc_are_named_locations() {
+    let bucket = Bucket::new();
+    let scene = &bucket.scene;
+    let alias = format!("http://{ACCESS_KEY}:{SECRET_KEY}@{}", endpoint());
+    // Nothing else leads to the store.
+    let haul = |word: &str| scene.haul(word).env("MC_HOST_my_minio", &alias);
+    let at = |key: &str| format!("@my_minio/{}/{key}", bucket.name());
+    let _ = haul("put").args(["-q", &at("a/k")]).input("hello").finish().expect_success();
+    assert_eq!(haul("get").args(["-q", &at("a/k")]).finish().expect_success().out(), "hello");
+    let copy = scene.join("copy");
+    let _ = haul("copy").arg(at("a/")).arg(slash(&copy)).finish().expect_success();
+    assert_eq!(fs::read_to_string(copy.join("k")).unwrap(), "hello");
+    let shown = haul("config").arg("show").finish().expect_success();
+    let line = |name: &str| format!("locations.\"my_minio\".{name} = ");
+    for name in ["location", "endpoint", "keys"] {
+        assert!(shown.out().contains(&line(name)), "{shown}");
+    }
+    assert!(!shown.out().contains(SECRET_KEY) && shown.out().contains("# MC_HOST_my_minio"), "{shown}");
+    // As mc has it, unless there is a directory of this name.
+    let run = haul("ls").in_dir(scene.path()).arg(format!("my_minio/{}/a/", bucket.name())).finish();
+    let run = run.expect_code(2);
+    assert!(run.err().contains("write @my_minio/") && run.err().lines().count() <= 2, "{run}");
+    let bad =
+        scene.haul("ls").env("MC_HOST_my_minio", "ftp://x:secret@h").arg(at("a/")).finish().expect_code(2);
+    assert!(bad.err().contains("MC_HOST_my_minio: it is not like") && !bad.err().contains("secret"), "{bad}");
+    let wrong = haul("ls").env("MC_HOST_my_minio", alias.replace(SECRET_KEY, "wrong-secret")).arg(at("a/"));
+    let wrong = wrong.finish().expect_code(4);
+    assert!(!wrong.err().contains("wrong-secret"), "{wrong}");
 }

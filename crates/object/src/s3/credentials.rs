@@ -12,7 +12,7 @@ use super::roles;
 use crate::fault::{Class, Fault};
 use crate::login::CachedLogin;
 use crate::profile::Profile;
-use crate::settings::variable;
+use crate::settings::{AccessKeys, StoreSettings, variable};
 
 /// The credential chain.
 pub(super) struct AwsCredentialChain {
@@ -20,6 +20,8 @@ pub(super) struct AwsCredentialChain {
     region: String,
     /// The profile that the user named. Then nothing else gives credentials.
     profile: Option<String>,
+    /// The keys that the user gave. Then nothing else gives credentials.
+    keys: Option<AccessKeys>,
     found: CachedLogin<AwsCredentialSource>,
     /// Held by the thread that looks for credentials on behalf of all.
     asking: tokio::sync::Mutex<()>,
@@ -35,11 +37,12 @@ enum AwsCredentialSource {
 
 impl AwsCredentialChain {
     /// A chain that has not been searched yet.
-    pub(super) fn new(bucket: &str, region: &str, profile: Option<&str>) -> Self {
+    pub(super) fn new(bucket: &str, region: &str, settings: &StoreSettings) -> Self {
         Self {
             bucket: bucket.to_owned(),
             region: region.to_owned(),
-            profile: profile.map(str::to_owned),
+            profile: settings.profile.clone(),
+            keys: settings.keys.clone(),
             found: CachedLogin::default(),
             asking: tokio::sync::Mutex::default(),
         }
@@ -85,6 +88,12 @@ impl AwsCredentialChain {
 
     async fn find(&self) -> Result<AwsCredentialSource, Fault> {
         let login = |message: String| Fault::new(Class::Login, message);
+        if let Some(AccessKeys { key_id, secret_key, token }) = self.keys.clone() {
+            return Ok(AwsCredentialSource::Fixed(
+                Arc::new(AwsCredential { key_id, secret_key, token }),
+                None,
+            ));
+        }
         if self.profile.is_none()
             && let (Some(key_id), Some(secret_key)) =
                 (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))

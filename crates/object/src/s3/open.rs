@@ -35,7 +35,7 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let (named, file) = bundle.unzip();
     let http = Http::new(requests, file.as_deref());
     let http = http.map_err(|error| bad(named.map_or(error.clone(), |named| format!("{named}: {error}"))))?;
-    let credentials = AwsCredentialChain::new(bucket, &region, settings.profile.as_deref());
+    let credentials = AwsCredentialChain::new(bucket, &region, settings);
     let credentials = (!settings.anonymous).then_some(credentials);
     let dialect = Aws { plain_text_host: OnceLock::new(), credentials, address, region: RwLock::new(region) };
     Ok(S3 { http, dialect, bucket: bucket.to_owned() })
