@@ -11,6 +11,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use haul_object::Object;
 
+/// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
+const PIECE: usize = 128 * 1024;
+
 /// Takes the bytes of an object in order.
 pub struct Output {
     file: File,
@@ -118,7 +121,7 @@ impl Output {
             }
             self.takes_text = false;
         }
-        match self.file.write_all(bytes) {
+        match bytes.chunks(PIECE).try_for_each(|piece| self.file.write_all(piece)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.staged.is_none() => Ok(false),
             Err(error) => Err(self.failed("write", &error)),

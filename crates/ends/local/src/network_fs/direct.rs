@@ -18,7 +18,7 @@ use crate::path::xattrs::has_default_acl;
 use crate::stage::names::part_of;
 use crate::stage::small::first_mode;
 use crate::stage::staged::Staged;
-use crate::stage::write::write_whole;
+use crate::stage::write::{Output, write_whole};
 use crate::tree::local_tree::LocalTree;
 
 /// Whether files may be made directly: on a network file system, if later runs compare times.
@@ -60,7 +60,8 @@ pub(crate) fn make(
     let dev = stat::device(&now);
     let part = at.clone();
     let staged = Staged { at, part, file, dev, now, found: false, direct: true, keyed: false };
-    match write_whole(&root.ops, &staged.file, entry, data, content) {
+    let output = Output { ops: &root.ops, file: &staged.file, is_remote: tree.is_network_fs() };
+    match write_whole(&output, entry, data, content) {
         Ok(()) => {
             tree.reserve_name(&staged.at, &staged.now, &entry.path)?;
             Ok(Some(staged))

@@ -18,7 +18,7 @@ use super::mark;
 use super::names::{journal_of, remove_if};
 use super::recheck::Recheck;
 use super::staged::Staged;
-use super::write::{Over, Same, overwrite};
+use super::write::{Output, Over, Same, overwrite};
 use crate::delta::share::{share, shares_blocks};
 use crate::read::page_cache::{sync_and_drop, sync_in_place};
 use crate::tree::local_tree::LocalTree;
@@ -48,6 +48,9 @@ pub(crate) struct LargeFile {
     pub(crate) in_place: bool,
     /// The file system shares blocks.
     shares: bool,
+    is_on_network_fs: bool,
+    /// It will be synced.
+    durable: bool,
     /// Ranges that were not written yet may hold something else than holes.
     is_dirty: AtomicBool,
     /// The stripe of a slice is locked while it is written, because a slice may be sent twice.
@@ -150,6 +153,8 @@ impl LargeFile {
             entry: entry.clone(),
             in_place,
             shares: shares_blocks(&staged.file),
+            is_on_network_fs: tree.is_network_fs(),
+            durable: options.durable,
             is_dirty: AtomicBool::new(in_place || !found.slices.is_empty()),
             key,
             staged,
@@ -197,7 +202,12 @@ impl LargeFile {
         }
         let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
         let place = (slice.start(), slice.len_in(self.entry.len));
-        overwrite(&self.staged.at.dir.ops, &self.staged.file, place, data, content, over)?;
+        let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
+        let output = Output { ops, file, is_remote: self.is_on_network_fs };
+        overwrite(&output, place, data, content, over)?;
+        if self.durable && !self.is_on_network_fs {
+            output.write_back(place.0, place.1);
+        }
         let mut progress = self.lock();
         if let Some(value) = progress.whole(slice, self.entry.len, data.value) {
             progress.tree.set(slice.index, value);
