@@ -1,6 +1,6 @@
 //! Compresses and decompresses whole batches in place, by as many threads as there are CPUs.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::sync::{Arc, OnceLock};
 
 use haul_core::buffer::BUFFER_LEN;
@@ -143,7 +143,7 @@ impl Packer {
 
     fn with<T>(&self, method: Method, work: impl FnOnce(&mut Slot) -> T) -> T {
         let bench = self.bench.get_or_init(|| Bench::new(&self.pool, self.cores));
-        let mut slots = bench.lock();
+        let mut slots = bench.slots.lock();
         let share = if is_heavy(method) { slots.all.min(2) } else { 1 };
         let mut slot = loop {
             if slots.shares >= share
@@ -156,7 +156,7 @@ impl Packer {
         };
         drop(slots);
         let result = work(&mut slot);
-        let mut slots = bench.lock();
+        let mut slots = bench.slots.lock();
         slots.idle.push(slot);
         slots.shares += share;
         drop(slots);
@@ -181,10 +181,6 @@ impl Bench {
             freed: Condvar::new(),
             _reserved: reserved,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock()
     }
 }
 

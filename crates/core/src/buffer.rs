@@ -1,6 +1,6 @@
 //! Memory for content, with a fixed budget: the type that holds the memory enforces it.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
 
 /// The capacity of a buffer in bytes; also the most content in one batch.
@@ -52,7 +52,7 @@ impl BufferPool {
     /// An empty buffer. Blocks until one is free.
     #[must_use]
     pub fn take(&self) -> Buffer {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         loop {
             if let Some(bytes) = state.free.pop() {
                 return Buffer { bytes, len: 0, pool: Some(self.clone()) };
@@ -77,15 +77,11 @@ impl BufferPool {
     /// blocks. The buffers are new, so they take no memory until they are written.
     #[must_use]
     pub fn reserve(&self, count: usize) -> Vec<Buffer> {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         let spare = state.unmade.saturating_sub((self.0.count / 2).max(2)).min(count);
         state.unmade -= spare;
         let make = |_| Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
         (0..spare).map(make).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock()
     }
 }
 
@@ -157,7 +153,7 @@ impl AsRef<[u8]> for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.take() {
-            pool.lock().free.push(std::mem::take(&mut self.bytes));
+            pool.0.state.lock().free.push(std::mem::take(&mut self.bytes));
             pool.0.returned.notify_one();
         }
     }
@@ -223,7 +219,7 @@ mod shuttle_tests {
                 for thread in threads {
                     thread.join().unwrap();
                 }
-                let state = pool.lock();
+                let state = pool.0.state.lock();
                 assert_eq!(state.free.len() + state.unmade, pool.count());
             },
             2000,

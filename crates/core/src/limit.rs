@@ -1,6 +1,6 @@
 //! A limit on bytes per second, shared by all threads of a run.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -70,7 +70,7 @@ impl Limiter {
         if self.rate.load(Ordering::Relaxed) == rate {
             return;
         }
-        self.lock().set(rate, self.origin.elapsed());
+        self.bucket.lock().set(rate, self.origin.elapsed());
         self.rate.store(rate, Ordering::Relaxed);
         self.changed.notify_all();
     }
@@ -107,7 +107,7 @@ impl Limiter {
 
     /// Reserves bytes and waits for their turn. `false` if `give_up` returned `true` before.
     fn wait_for_turn(&self, bytes: u64, give_up: &dyn Fn() -> bool) -> bool {
-        let mut bucket = self.lock();
+        let mut bucket = self.bucket.lock();
         let turn = bucket.reserve(bytes, self.origin.elapsed());
         loop {
             let wait = bucket.wait(turn, self.origin.elapsed());
@@ -133,12 +133,8 @@ impl Limiter {
     pub fn count(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.rate().is_some() {
-            self.lock().reserve(bytes as u64, self.origin.elapsed());
+            self.bucket.lock().reserve(bytes as u64, self.origin.elapsed());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Bucket> {
-        self.bucket.lock()
     }
 }
 

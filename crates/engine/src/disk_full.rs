@@ -1,6 +1,6 @@
 //! A destination that is full: the run sends nothing more until a trial shows that there is space again.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Result};
@@ -58,10 +58,6 @@ impl DiskFullGate {
         Self { on_full, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Whether the run waits for space after this error.
     pub(crate) fn waits_for(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::NoSpace && self.on_full != OnFull::Fail
@@ -71,7 +67,7 @@ impl DiskFullGate {
     /// [`Self::set_full`] or [`Self::set_not_full`].
     pub(crate) fn pass(&self, stopped: impl Fn() -> bool) -> Pass {
         let OnFull::Pause(longest) = self.on_full else { return Pass::Go };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let Some(full) = &mut state.full else { return Pass::Go };
             if stopped() {
@@ -93,7 +89,7 @@ impl DiskFullGate {
     pub(crate) fn set_full(&self, error: &Error, meter: &Meter<'_>) {
         let OnFull::Pause(longest) = self.on_full else { return };
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(full) = &mut state.full {
             if std::mem::take(&mut full.trying) {
                 full.pause = (full.pause * 2).min(MAX_PAUSE);
@@ -120,7 +116,7 @@ impl DiskFullGate {
 
     /// A write ended with another result than a full disk. `fits`: it succeeded; otherwise the trial proved nothing.
     pub(crate) fn set_not_full(&self, fits: bool, meter: &Meter<'_>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(full) = &mut state.full else { return };
         // A write that began before the disk was full proves nothing.
         if !std::mem::take(&mut full.trying) || !fits {

@@ -1,7 +1,7 @@
 //! Controls the rate of a run: each second it sets the planned rate, or a lower one while other processes are slowed
 //! down.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
@@ -46,14 +46,10 @@ struct State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Sets the rates until the end.
     fn control(&self) {
         let mut last = (Instant::now(), self.pace.taken());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.ended {
             let elapsed = last.0.elapsed();
             if elapsed >= TICK {
@@ -80,7 +76,7 @@ impl Shared {
     fn watch(&self, number: usize, mut gauge: Gauge) {
         loop {
             let pressure = gauge();
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.strains[number] = pressure.map(|pressure| (Instant::now(), pressure.strain()));
             let waited = self.wake.wait_timeout_while(state, TICK, |state| !state.ended);
             if waited.0.ended {
@@ -110,7 +106,7 @@ impl RateController {
     /// `Io` if a thread cannot be started.
     pub fn watch(&mut self, gauge: Gauge) -> Result<()> {
         let number = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             state.strains.push(None);
             state.strains.len() - 1
         };
@@ -133,7 +129,7 @@ impl RateController {
 
 impl Drop for RateController {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
+        self.shared.state.lock().ended = true;
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -148,7 +144,7 @@ pub struct RateHandle(Arc<Shared>);
 impl RateHandle {
     /// Replaces the plan.
     pub fn set(&self, plan: Plan) {
-        self.0.lock().plan = plan;
+        self.0.state.lock().plan = plan;
         self.0.wake.notify_all();
     }
 }

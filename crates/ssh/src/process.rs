@@ -114,10 +114,6 @@ impl Process {
         Ok((process, input, output))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     fn listen(&self, stderr: ChildStderr) {
         let mut stderr = BufReader::new(stderr);
         let mut line = Vec::new();
@@ -131,7 +127,7 @@ impl Process {
             if text.is_empty() {
                 continue;
             }
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.lines.len() == LINES {
                 state.lines.pop_front();
             }
@@ -140,7 +136,7 @@ impl Process {
                 Self::show(state);
             }
         }
-        self.lock().silent = true;
+        self.state.lock().silent = true;
         self.heard.notify_all();
     }
 
@@ -165,7 +161,7 @@ impl Process {
 
     /// Whether its error output has ended.
     pub(super) fn is_silent(&self) -> bool {
-        self.lock().silent
+        self.state.lock().silent
     }
 
     /// Whether it waits for an answer on the terminal.
@@ -174,13 +170,13 @@ impl Process {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.lock().settled
+        self.state.lock().settled
     }
 
     /// Kills it without waiting.
     pub(super) fn kill(&self) {
         let settled = self.is_settled();
-        if let Some(child) = &mut self.lock().child {
+        if let Some(child) = &mut self.state.lock().child {
             // While ssh reads a password, the terminal does not echo. ssh restores it on this signal.
             if !settled
                 && let Some(pid) = self.pid.filter(|pid| terminal::has_terminal(pid.as_raw_nonzero().get()))
@@ -204,7 +200,7 @@ impl Process {
         let begun = Instant::now();
         loop {
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let Some(child) = &mut state.child else { return true };
                 match child.try_wait() {
                     Ok(Some(status)) => {
@@ -237,7 +233,7 @@ impl Process {
 
     /// The last line of its error output.
     fn last_line(&self) -> String {
-        self.lock().lines.back().cloned().unwrap_or_default()
+        self.state.lock().lines.back().cloned().unwrap_or_default()
     }
 }
 
@@ -278,7 +274,7 @@ impl Helper for SshHelper {
             return None;
         }
         // A child of ssh may hold its standard error open. Its output is not worth a longer wait.
-        let state = self.process.lock();
+        let state = self.process.state.lock();
         let waited = self.process.heard.wait_timeout_while(state, EXPLAIN / 4, |state| !state.silent);
         let (state, _) = waited;
         let code = state.status.and_then(|status| status.code());
@@ -296,7 +292,7 @@ impl Helper for SshHelper {
     }
 
     fn settled(&self) {
-        let mut state = self.process.lock();
+        let mut state = self.process.state.lock();
         state.settled = true;
         // After this line ssh asked again and got the right answer. Shown now, it would look like a failure.
         state.lines.retain(|line| !trouble::is_asked_again(line));

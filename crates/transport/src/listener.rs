@@ -1,6 +1,6 @@
 //! Waiting for the other end on a port that anybody can connect to.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn accept(listener: &TcpListener, guard: &Arc<Guard>) {
 impl Guard {
     fn meet(self: &Arc<Self>, socket: TcpStream, from: IpAddr) {
         let socket = Arc::new(socket);
-        let mut guests = self.lock();
+        let mut guests = self.guests.lock();
         let Entry::In(number, loser) = guests.admission.enter(from, socket.clone(), Instant::now()) else {
             return;
         };
@@ -145,10 +145,6 @@ impl Guard {
             drop(Place { guard: self, number });
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock()
-    }
 }
 
 /// The place of a guest, given back on drop.
@@ -159,7 +155,7 @@ struct Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut guests = self.guard.lock();
+        let mut guests = self.guard.guests.lock();
         guests.admission.leave(self.number);
         guests.threads -= 1;
         drop(guests);

@@ -4,7 +4,7 @@
 //! and decrypts them in the buffer that was read. Its state is locked while some hundred kilobytes are encrypted or
 //! decrypted, and never while a thread waits for the network.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::io::{self, IoSlice, Read};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -157,12 +157,6 @@ struct State {
     owed: Out,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-}
-
 /// The reading direction of a connection.
 pub struct SecureReader {
     shared: Arc<Shared>,
@@ -207,7 +201,7 @@ impl SecureReader {
         }
         self.rest.clear();
         self.taken = 0;
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let State { session, owed } = &mut *state;
         while self.start < self.end && filled < into.len() && !self.closed {
             let rest = &mut self.rest;
@@ -272,7 +266,7 @@ impl SecureWriter {
     }
 
     fn seal(&mut self, work: impl FnOnce(&mut Session, &mut Out) -> io::Result<()>) -> io::Result<()> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.owed.len > 0 {
             let owed = state.owed.filled();
             let room = self.out.bytes.get_mut(self.out.len..self.out.len + owed.len());

@@ -1,6 +1,6 @@
 //! The record of the run of this process.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Job {
 
     /// Updates the progress.
     pub(crate) fn progress(&self, totals: &Totals) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.written.elapsed() >= PERIOD {
             state.written = Instant::now();
             state.record.totals = *totals;
@@ -74,7 +74,7 @@ impl Job {
 
     /// Records the end of the run.
     pub(crate) fn ended(&self, totals: &Totals, ended: Ended) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ended = true;
         state.record.totals = *totals;
         state.record.seconds = state.begun.elapsed().as_secs_f64();
@@ -82,16 +82,12 @@ impl Job {
         let _ = self.folder.write(&state.record);
         self.folder.remove_socket(self.id);
     }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.state.lock()
-    }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         // The run failed before it started, and there is nothing to resume.
-        if !self.lock().ended {
+        if !self.state.lock().ended {
             self.folder.remove(self.id);
         }
     }

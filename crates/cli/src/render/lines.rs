@@ -1,6 +1,6 @@
 //! Lines on standard output, for programs and pipes.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -28,7 +28,7 @@ impl Lines {
 
     /// Writes one line, newline included. Flushes it if standard output is a terminal.
     pub(crate) fn write(&self, line: &[u8]) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let terminal = state.terminal;
         state.attempt(|out| {
             out.write_all(line)?;
@@ -38,23 +38,19 @@ impl Lines {
 
     /// Flushes the buffer.
     pub(crate) fn flush(&self) {
-        self.lock().attempt(BufWriter::flush);
+        self.0.lock().attempt(BufWriter::flush);
     }
 
     /// Whether the reader closed the pipe or a write failed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.lock().failure.is_some()
+        self.0.lock().failure.is_some()
     }
 
     /// The write error, if there was one other than a closed pipe.
     pub(crate) fn failure(&self) -> Option<String> {
-        let state = self.lock();
+        let state = self.0.lock();
         let failure = state.failure.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
         failure.map(ToString::to_string)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log of `--log-file`: a line with the time for each event.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -35,13 +35,13 @@ impl Log {
         let words = without_secrets(std::env::args_os());
         log.line(&format!("start: haul {}: {words}", env!("CARGO_PKG_VERSION")));
         log.flush();
-        let failure = log.lock().failure.take();
+        let failure = log.0.lock().failure.take();
         failure.map_or(Ok(log), Err)
     }
 
     /// Adds a line. Unsafe characters are escaped.
     pub(super) fn line(&self, text: &str) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let line = format!("{} [{}] {}\n", now(), std::process::id(), one_line(text));
         if state.held.len() + line.len() > HELD {
             state.write();
@@ -57,20 +57,16 @@ impl Log {
 
     /// Writes what is held.
     pub(super) fn flush(&self) {
-        self.lock().write();
+        self.0.lock().write();
     }
 
     /// Adds the last lines. `Err` is the reason why the log is incomplete.
     pub(super) fn end(&self, summary: &str, exit_code: u8) -> Result<(), String> {
         summary.lines().for_each(|line| self.line(&format!("summary: {line}")));
         self.line_now(&format!("end: exit code {exit_code}"));
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.has_ended = true;
         state.failure.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
     }
 }
 
@@ -85,7 +81,7 @@ impl State {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        if !self.lock().has_ended {
+        if !self.0.lock().has_ended {
             self.line_now("end: without a summary; standard error has the reason");
         }
     }

@@ -1,6 +1,6 @@
 //! The work that a walk has still to do, shared by its threads.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 
 use haul_core::{Error, Result};
 
@@ -29,7 +29,7 @@ impl<W> Default for Frontier<W> {
 impl<W> Frontier<W> {
     /// Adds work. The last item is taken first.
     pub fn add(&self, work: impl IntoIterator<Item = W>) {
-        self.lock().work.extend(work);
+        self.state.lock().work.extend(work);
         self.changed.notify_all();
     }
 
@@ -38,7 +38,7 @@ impl<W> Frontier<W> {
     /// what it took with [`done`](Self::done).
     pub fn take(&self, share: impl Fn(usize) -> usize, idle: impl FnOnce()) -> Option<Vec<W>> {
         let mut idle = Some(idle);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return None;
@@ -54,7 +54,7 @@ impl<W> Frontier<W> {
             if let Some(idle) = idle.take() {
                 drop(state);
                 idle();
-                state = self.lock();
+                state = self.state.lock();
             } else {
                 state = self.changed.wait(state);
             }
@@ -63,7 +63,7 @@ impl<W> Frontier<W> {
 
     /// Ends the work that was taken. The first error stops all threads.
     pub fn done(&self, done: Result<()>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.busy -= 1;
         if let Err(error) = done {
             state.failed.get_or_insert(error);
@@ -75,13 +75,13 @@ impl<W> Frontier<W> {
 
     /// Stops all threads: no more work is taken.
     pub fn stop(&self) {
-        self.lock().stopped = true;
+        self.state.lock().stopped = true;
         self.changed.notify_all();
     }
 
     /// Whether the work was stopped.
     pub fn is_stopped(&self) -> bool {
-        self.lock().stopped
+        self.state.lock().stopped
     }
 
     /// The result of all work.
@@ -90,10 +90,6 @@ impl<W> Frontier<W> {
     /// The first error of the work.
     pub fn end(self) -> Result<()> {
         self.state.into_inner().failed.map_or(Ok(()), Err)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<W>> {
-        self.state.lock()
     }
 }
 

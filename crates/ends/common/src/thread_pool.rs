@@ -4,7 +4,7 @@
 //! busy. A thread pool finds the number while it works: it grows as long as the operations per second grow with it, and
 //! shrinks back when they no longer do.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard, thread};
+use haul_core::sync::{Condvar, Mutex, thread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ pub struct Seat<'a>(&'a ThreadPool);
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.0.lock().taken -= 1;
+        self.0.state.lock().taken -= 1;
         // All are woken, because one of them may have no items left.
         self.0.changed.notify_all();
     }
@@ -87,7 +87,7 @@ pub struct Lent<'a>(Option<&'a ThreadPool>);
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         if let Some(threads) = self.0 {
-            threads.lock().taken += 1;
+            threads.state.lock().taken += 1;
         }
     }
 }
@@ -106,10 +106,6 @@ impl ThreadPool {
         Self { state: Mutex::new(state), changed: Condvar::new(), most }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Whether there is never more than one seat.
     pub fn is_single(&self) -> bool {
         self.most == 1
@@ -117,7 +113,7 @@ impl ThreadPool {
 
     /// A seat, if one is free.
     pub fn seat(&self) -> Option<Seat<'_>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.taken < state.seats).then(|| {
             state.taken += 1;
             Seat(self)
@@ -126,13 +122,13 @@ impl ThreadPool {
 
     /// A seat for the caller, even if none is free.
     pub fn own_seat(&self) -> Seat<'_> {
-        self.lock().taken += 1;
+        self.state.lock().taken += 1;
         Seat(self)
     }
 
     /// Lends a seat to other threads, for a caller that has one and waits for them.
     pub fn lend(&self) -> Lent<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let has_one = state.taken > 0;
         state.taken -= usize::from(has_one);
         drop(state);
@@ -142,7 +138,7 @@ impl ThreadPool {
 
     /// Counts an operation as done. Whether more threads work than there are seats.
     pub fn done(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.done += 1;
         state.full += u64::from(state.taken >= state.seats);
         if state.done >= OPERATIONS * state.seats as u64 {
@@ -198,7 +194,7 @@ impl ThreadPool {
     /// Waits for a free seat. `None` if the job is `over` before, or after [`STALLED`].
     fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
         let full = |state: &mut State| state.taken >= state.seats && !over();
-        let state = self.changed.wait_timeout_while(self.lock(), STALLED, full);
+        let state = self.changed.wait_timeout_while(self.state.lock(), STALLED, full);
         let (mut state, _) = state;
         (state.taken < state.seats && !over()).then(|| {
             state.taken += 1;
@@ -229,7 +225,7 @@ impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             if at + 1 >= self.items.len() {
                 // Wakes the thread that waits for a seat.
-                drop(self.threads.lock());
+                drop(self.threads.state.lock());
                 self.threads.changed.notify_all();
             }
             let Some(item) = self.items.get(at) else { break };
@@ -255,7 +251,7 @@ mod tests {
                 threads.each(&items, |item| item * 2),
                 items.iter().map(|i| i * 2).collect::<Vec<_>>()
             );
-            assert_eq!(threads.lock().taken, 0);
+            assert_eq!(threads.state.lock().taken, 0);
         }
     }
 
@@ -289,13 +285,13 @@ mod tests {
                 rest.fetch_add(1, Ordering::Relaxed);
             }
         });
-        assert_eq!((rest.into_inner(), threads.lock().taken), (37, 0));
+        assert_eq!((rest.into_inner(), threads.state.lock().taken), (37, 0));
     }
 
     #[test]
     fn waiting_operations_make_it_grow() {
         let threads = ThreadPool::growing(2, 64);
         threads.each(&[(); 2000], |()| std::thread::sleep(Duration::from_millis(1)));
-        assert!(threads.lock().seats > 4);
+        assert!(threads.state.lock().seats > 4);
     }
 }

@@ -1,6 +1,6 @@
 //! One connection to the remote end.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Connection {
 
     /// Writes a frame; waits for the frame before it and for the remote end to take this one.
     pub(super) fn send(&self, head: &[u8], payload: &[u8]) -> io::Result<()> {
-        match &mut *self.lock() {
+        match &mut *self.writer.lock() {
             Some(writer) => writer.write(head, payload),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
@@ -113,9 +113,5 @@ impl Connection {
     pub(super) fn lost(cause: &str) -> Error {
         Error::new(ErrorKind::Unreachable, Side::Wire, "keep the connection to", cause)
             .with_retry(Retry::OtherStream)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Outgoing>>> {
-        self.writer.lock()
     }
 }

@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
                 since.2 = elapsed;
             }
             let done = since.0.elapsed() >= time || elapsed >= time * 3;
-            if done || self.lock_failed().is_some() {
+            if done || self.failed.lock().is_some() {
                 let (before, first) = (since.2.as_secs_f64(), since.1 as f64);
                 let seconds = elapsed.as_secs_f64() - before;
                 let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
                 Err(error) => {
                     let again = error.retry() == Retry::OtherStream && self.connection.is_none();
                     if !again || self.lost.fetch_add(1, Ordering::Relaxed) >= LOSSES {
-                        self.lock_failed().get_or_insert(error);
+                        self.failed.lock().get_or_insert(error);
                         return;
                     }
                 }
@@ -282,10 +282,6 @@ impl<'a> Run<'a> {
         let rate = (self.arrived.load(Ordering::Relaxed) as f64 / seconds).max(self.hint);
         let len = (rate * AHEAD / self.messages as f64) as u64;
         usize::try_from(len.clamp(LEAST, BUFFER_LEN as u64)).unwrap_or(BUFFER_LEN)
-    }
-
-    fn lock_failed(&self) -> haul_core::sync::MutexGuard<'_, Option<Error>> {
-        self.failed.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A sink at the remote end.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,13 +51,9 @@ impl PeerSink {
         self.peer().session.restarts()
     }
 
-    fn lock_dirs(&self) -> MutexGuard<'_, (Spool<Arc<Entry>>, u32)> {
-        self.dirs.lock()
-    }
-
     /// Remembers the directories, which only the remote process knows otherwise.
     fn keep_dirs(&self, offers: &[Offer]) -> Result<()> {
-        let mut dirs = self.lock_dirs();
+        let mut dirs = self.dirs.lock();
         for offer in offers.iter().filter(|offer| offer.entry.is_dir()) {
             dirs.0.push(&offer.entry).map_err(|e| spool_failed(&e))?;
         }
@@ -67,7 +63,7 @@ impl PeerSink {
     /// Offers the directories again to a remote process that was started again.
     fn repeat_dirs(&self) -> Result<()> {
         let restarts = self.restarts();
-        let mut dirs = self.lock_dirs();
+        let mut dirs = self.dirs.lock();
         if dirs.1 == restarts {
             return Ok(());
         }
@@ -237,7 +233,7 @@ impl Sink for PeerSink {
                 return Err(unexpected_answer());
             };
             // A remote process that was started again during this request did not know the directories.
-            if before == self.restarts() && self.lock_dirs().1 == before {
+            if before == self.restarts() && self.dirs.lock().1 == before {
                 return Ok(report);
             }
         }

@@ -116,7 +116,7 @@ impl Conn {
     fn answer(&self, packet: Vec<u8>) -> Result<()> {
         let strange = || lost(&self.name, "the server sent what is no answer to a request");
         let (id, mut response) = packet::decode(packet).map_err(|_| strange())?;
-        let waiting = self.lock().waiting.remove(&id).ok_or_else(strange)?;
+        let waiting = self.pending.lock().waiting.remove(&id).ok_or_else(strange)?;
         self.load.fetch_sub(waiting.weight, Ordering::Relaxed);
         let looked = self.checks.look(&mut response, waiting.expected, waiting.weight);
         let (reply, answered) = match looked {
@@ -141,7 +141,7 @@ impl Conn {
         let (expected, slow) = (Expected::of(request), matches!(request, Request::Fsync { .. }));
         self.checks.asked(request);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut pending = self.lock();
+        let mut pending = self.pending.lock();
         if let Some(error) = pending.lost.clone() {
             let _ = to.send((at, Reply::none(error)));
             return None;
@@ -166,7 +166,7 @@ impl Conn {
 
     /// Ends the connection for this reason. Returns the first reason that was given.
     pub(super) fn lose(&self, error: Error) -> Error {
-        let mut pending = self.lock();
+        let mut pending = self.pending.lock();
         let error = pending.lost.get_or_insert(error).clone();
         let waiting = std::mem::take(&mut pending.waiting);
         drop(pending);
@@ -176,7 +176,7 @@ impl Conn {
             let _ = waiting.to.send((waiting.at, Reply::none(error.clone())));
         }
         // A thread that waits for a handle then finds the connection lost.
-        *self.lock_handles() = 0;
+        *self.handles.lock() = 0;
         self.returned.notify_all();
         error
     }
@@ -192,12 +192,12 @@ impl Conn {
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.lock().lost.is_some()
+        self.pending.lock().lost.is_some()
     }
 
     /// How long the server has been silent while it owes answers. Time that it may spend on its disk counts a quarter.
     pub(super) fn silent_for(&self) -> Duration {
-        let pending = self.lock();
+        let pending = self.pending.lock();
         if pending.waiting.is_empty() {
             self.life.heard();
         }
@@ -211,14 +211,6 @@ impl Conn {
 
     pub(super) fn load(&self) -> u64 {
         self.load.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock()
-    }
-
-    fn lock_handles(&self) -> MutexGuard<'_, usize> {
-        self.handles.lock()
     }
 
     /// The turn to send content: one thread at a time, so that on a slow link slices become complete one after the
@@ -235,7 +227,7 @@ impl Conn {
     /// Takes the right to have `count` files open ([`Conn::files_at_once`] at most), and waits until it is free. A
     /// caller takes all that it needs at once, so there is no deadlock.
     pub(super) fn handles(&self, count: usize) -> Handles<'_> {
-        let mut used = self.lock_handles();
+        let mut used = self.handles.lock();
         while *used > 0 && *used + count > self.server.handles && !self.is_lost() {
             used = self.returned.wait(used);
         }
@@ -258,7 +250,7 @@ pub(super) struct Handles<'a> {
 
 impl Drop for Handles<'_> {
     fn drop(&mut self) {
-        let mut used = self.conn.lock_handles();
+        let mut used = self.conn.handles.lock();
         *used = used.saturating_sub(self.count);
         drop(used);
         self.conn.returned.notify_all();

@@ -1,6 +1,6 @@
 //! The connections to one server: opened as work comes, replaced when they die.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
@@ -81,10 +81,6 @@ impl Pool {
         Ok(pool)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// The name of the server, for display.
     pub(super) fn name(&self) -> String {
         self.dialer.name()
@@ -97,7 +93,7 @@ impl Pool {
 
     /// Connections that are up.
     pub(super) fn streams(&self) -> u32 {
-        u32::try_from(self.lock().conns.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.state.lock().conns.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether requests wait because of the limit on operations per second.
@@ -107,7 +103,7 @@ impl Pool {
 
     /// There is work for several connections.
     pub(super) fn want(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !std::mem::replace(&mut state.wanted, true) {
             drop(state);
             self.changed.notify_all();
@@ -116,7 +112,7 @@ impl Pool {
 
     /// The least busy connection. Waits while there is none but one may be opened.
     pub(super) fn pick(&self) -> Result<Arc<Conn>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(error) = &state.fatal {
                 return Err(error.clone());
@@ -157,7 +153,7 @@ impl Pool {
     /// Ends every connection.
     pub(super) fn close(&self) {
         let conns = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.closed = true;
             std::mem::take(&mut state.conns)
         };
@@ -165,7 +161,7 @@ impl Pool {
         self.dialer.stop();
         conns.iter().for_each(|conn| conn.close());
         let begun = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while (state.readers > 0 || state.dialing > 0) && begun.elapsed() < Duration::from_secs(5) {
             state = self.changed.wait_timeout(state, TICK).0;
         }
@@ -232,7 +228,7 @@ impl Pool {
 
     fn add(self: &Arc<Self>, conn: Conn, answers: Answers) -> Result<(), Refused> {
         let conn = Arc::new(conn);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             let error = Error::new(ErrorKind::Cancelled, Side::Wire, "connect to", "the run has ended");
             return Err(Refused { trouble: Trouble::Fatal, error: error.on(self.name()) });
@@ -246,12 +242,12 @@ impl Pool {
             let error = reading.listen(answers);
             pool.remove(&reading, error);
             reading.collect(COLLECT);
-            pool.lock().readers -= 1;
+            pool.state.lock().readers -= 1;
             pool.changed.notify_all();
         });
         if let Err(error) = spawned {
             self.remove(&conn, conn.lose(lost(&self.name(), &error.to_string())));
-            self.lock().readers -= 1;
+            self.state.lock().readers -= 1;
             let error = Error::io(Side::Local, "start a thread", &error);
             return Err(Refused { trouble: Trouble::Later, error });
         }
@@ -259,7 +255,7 @@ impl Pool {
     }
 
     fn remove(&self, gone: &Arc<Conn>, error: Error) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.conns.retain(|conn| !Arc::ptr_eq(conn, gone));
         state.last = Some(error);
         drop(state);
@@ -271,7 +267,7 @@ impl Pool {
         let mut restarts = Restarts::default();
         let mut last = Instant::now();
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.closed || state.fatal.is_some() {
                 return;
             }
@@ -321,7 +317,7 @@ impl Pool {
             pool.learn(dialed.err());
         });
         if spawned.is_err() {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.dialing -= 1;
             state.growth.forbid();
         }
@@ -330,7 +326,7 @@ impl Pool {
     /// Learns from an attempt that has ended.
     fn learn(&self, refused: Option<Refused>) {
         let name = self.name();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.dialing -= 1;
         let said = match refused {
             None => {
@@ -351,7 +347,7 @@ impl Pool {
 
     /// All connections are lost: logs in again.
     fn recover(self: &Arc<Self>, restarts: &mut Restarts) {
-        let before = self.lock().last.clone();
+        let before = self.state.lock().last.clone();
         let refused = match restarts.run(Instant::now(), |time| self.pause(time), || self.dial(Way::Again)) {
             Restart::Up | Restart::Closed => return,
             Restart::Failed(refused) => refused,
@@ -361,13 +357,13 @@ impl Pool {
             Error::new(ErrorKind::Unreachable, Side::Wire, "reach", cause).on(self.name())
         };
         let error = refused.map(|refused| refused.error).or(before).unwrap_or_else(lost);
-        self.lock().fatal = Some(error.with_retry(Retry::Never));
+        self.state.lock().fatal = Some(error.with_retry(Retry::Never));
         self.changed.notify_all();
     }
 
     /// Waits; `true` if the pool was closed meanwhile.
     fn pause(&self, time: Duration) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let open = |state: &mut State| !state.closed;
         let (state, _) = self.changed.wait_timeout_while(state, time, open);
         state.closed

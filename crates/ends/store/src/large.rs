@@ -4,7 +4,7 @@
 //! compares each part with the data that it has read itself; equal parts are not sent again. A slice therefore counts
 //! as stored once it is buffered for its part, and the file is committed when the store has assembled the object.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -95,10 +95,6 @@ impl LargeFile {
         self.entry.identity() == entry.identity()
     }
 
-    fn lock(&self) -> MutexGuard<'_, LargeFileState> {
-        self.state.lock()
-    }
-
     /// Takes a slice, sends the part that it completes, and completes the upload after the last part.
     ///
     /// # Errors
@@ -115,7 +111,7 @@ impl LargeFile {
         }
         let (number, at) = (slice.index / self.step, (slice.index % self.step) as usize);
         let whole = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.tree.set(slice.index, data.value);
             if state.sent.contains_key(&number) {
                 None
@@ -132,10 +128,10 @@ impl LargeFile {
         };
         if let Some(mut part) = whole {
             match self.send(sink, number, &mut part) {
-                Ok(sent) => drop(self.lock().sent.insert(number, sent)),
+                Ok(sent) => drop(self.state.lock().sent.insert(number, sent)),
                 Err(error) => {
                     part.forget(at);
-                    self.lock().parts.insert(number, part);
+                    self.state.lock().parts.insert(number, part);
                     return Err(sink.not_written(error));
                 }
             }
@@ -186,7 +182,7 @@ impl LargeFile {
     /// Completes the upload once the store holds all parts.
     fn finish(&self, sink: &SinkState) -> Result<Outcome> {
         let (sent, digest) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let digest = if state.tree.missing() == 0 { state.tree.digest() } else { None };
             let Some(digest) = digest.filter(|_| !state.finishing && state.sent.len() == self.parts as usize)
             else {
@@ -198,12 +194,12 @@ impl LargeFile {
         match self.complete(sink, &sent, digest) {
             Ok(()) => {
                 let _ = self.ended.set(digest);
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 (state.tree, state.parts) = (FileTree::new(0), HashMap::new());
                 Ok(Outcome::Committed(Some(digest)))
             }
             Err(error) => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 (state.finishing, state.sent) = (false, sent);
                 Err(error)
             }

@@ -1,7 +1,7 @@
 //! The names in each directory of a destination, from one page of a listing. Names that the page covers need no
 //! request, nor does anything below a directory that does not exist.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,16 +91,12 @@ struct ListingsState {
 struct ListingSlot(Mutex<Option<Arc<FolderNames>>>);
 
 impl FolderListings {
-    fn lock(&self) -> MutexGuard<'_, ListingsState> {
-        self.0.lock()
-    }
-
     /// The names in `folder`.
     ///
     /// # Errors
     /// The error of the listing.
     pub(super) fn of(&self, tree: &Tree, folder: &RelPath) -> Result<Arc<FolderNames>> {
-        let slot = Arc::clone(self.lock().slots.entry(folder.clone()).or_default());
+        let slot = Arc::clone(self.0.lock().slots.entry(folder.clone()).or_default());
         let mut known = slot.0.lock();
         if let Some(page) = &*known {
             return Ok(Arc::clone(page));
@@ -148,7 +144,7 @@ impl FolderListings {
     }
 
     fn keep(&self, folder: &RelPath, page: &FolderNames) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.names += page.weight;
         if !folder.is_root() {
             state.order.push_back(folder.clone());

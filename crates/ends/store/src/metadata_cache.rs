@@ -1,6 +1,6 @@
 //! The metadata of objects that this run has asked for, up to a limit.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -34,16 +34,12 @@ struct CacheState {
 }
 
 impl MetadataCache {
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
-        self.0.lock()
-    }
-
     pub(super) fn get(&self, path: &RelPath) -> Option<Arc<CachedObject>> {
-        self.lock().objects.get(path).cloned()
+        self.0.lock().objects.get(path).cloned()
     }
 
     pub(super) fn put(&self, object: Arc<CachedObject>) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let path = object.entry.path.clone();
         if state.objects.insert(path.clone(), object).is_none() {
             state.order.push_back(path);
@@ -58,6 +54,6 @@ impl MetadataCache {
     /// Drops an outdated object.
     pub(super) fn forget(&self, path: &RelPath) {
         // Its place in the order drops some other object early, which costs one request.
-        self.lock().objects.remove(path);
+        self.0.lock().objects.remove(path);
     }
 }

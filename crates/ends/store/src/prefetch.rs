@@ -3,7 +3,7 @@
 //! The scan asks for metadata before it is known whether the content will be read. Each small object that is read
 //! allows two more to be prefetched: where everything is new this is soon every object, and where nothing is new, none.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,14 +58,8 @@ struct Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shared.lock().held -= self.len;
+        self.shared.state.lock().held -= self.len;
         self.shared.freed.notify_all();
-    }
-}
-
-impl PrefetchShared {
-    fn lock(&self) -> MutexGuard<'_, PrefetchState> {
-        self.state.lock()
     }
 }
 
@@ -73,7 +67,7 @@ impl Prefetch {
     /// A file of `len` bytes was read.
     pub(super) fn was_read(&self, len: u64) {
         if len <= LONGEST {
-            let mut state = self.0.lock();
+            let mut state = self.0.state.lock();
             state.allowed = (state.allowed + EACH).min(MOST);
         }
     }
@@ -101,7 +95,7 @@ impl Prefetch {
         if len == 0 || len > LONGEST {
             return None;
         }
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         while state.allowed > 0 {
             if state.held + len <= CAPACITY {
                 state.allowed -= 1;
@@ -126,7 +120,7 @@ impl PrefetchedContent {
     /// The content, once.
     pub(super) fn take(&self) -> Option<Vec<u8>> {
         let (bytes, reservation) = self.held.lock().take()?;
-        reservation.shared.lock().taken = Some(Instant::now());
+        reservation.shared.state.lock().taken = Some(Instant::now());
         Some(bytes)
     }
 
@@ -152,7 +146,7 @@ mod tests {
         assert_eq!(all.len() as u64, CAPACITY / LONGEST);
         drop(all);
         assert!(prefetch.reserve(1).is_none(), "nobody has read what was held");
-        assert_eq!(prefetch.0.lock().held, 0, "it gave its room back all the same");
+        assert_eq!(prefetch.0.state.lock().held, 0, "it gave its room back all the same");
     }
 
     #[test]

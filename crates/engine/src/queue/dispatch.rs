@@ -1,6 +1,6 @@
 //! The queue itself: what is added, in which order it is taken, and which threads wait.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,13 +66,9 @@ struct State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Adds small files; waits while there are too many.
     pub(crate) fn add_small(&self, entries: Vec<Arc<Entry>>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for entry in entries {
             while state.small_files_are_many() && !state.closed {
                 self.work.notify_all();
@@ -87,7 +83,7 @@ impl Queue {
     /// Adds a large file without the slices in `have`, which the destination has; at least one other slice is left.
     /// `compare`: the sink is first asked for the page hashes of the file that it replaces.
     pub(crate) fn add_large(&self, entry: Arc<Entry>, have: Vec<Range<u32>>, compare: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.large_files_are_many() && !state.closed {
             state = self.space.wait(state);
         }
@@ -113,7 +109,7 @@ impl Queue {
     /// The next question to the sink, for comparer number `comparer`; waits for one. `None` when the queue is closed.
     /// No more comparers than workers get questions.
     pub(crate) fn take_question(&self, comparer: usize) -> Option<Question> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.closed {
             let is_allowed = comparer < state.workers.max(1);
             if is_allowed && let Some(question) = state.comparing.question() {
@@ -128,7 +124,7 @@ impl Queue {
 
     /// Takes the sink's answer to a question.
     pub(crate) fn answer(&self, question: Question, pages: Vec<PageHashes>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(rest) = state.comparing.answer(question, pages) {
             state.large_files.push_back(rest);
         }
@@ -139,13 +135,13 @@ impl Queue {
 
     /// Puts back a slice that is to be sent again. Never waits.
     pub(crate) fn add_again(&self, entry: Arc<Entry>, slice: Slice) {
-        self.lock().again.push((entry, slice));
+        self.state.lock().again.push((entry, slice));
         self.work.notify_one();
     }
 
     /// Drops the slices of a large file that were not taken. Returns about how many bytes they have.
     pub(crate) fn drop_large(&self, path: &RelPath) -> u64 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let all = state.large_files.iter().chain(state.comparing.large_files());
         let dropped = all.filter(|large| large.entry.path == *path).map(LargeFile::bytes_left).sum();
         state.large_files.retain(|large| large.entry.path != *path);
@@ -158,7 +154,7 @@ impl Queue {
 
     /// Closes the queue: no thread waits any more, and no work is handed out any more.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.work.notify_all();
         self.allowed.notify_all();
         self.space.notify_all();
@@ -167,12 +163,12 @@ impl Queue {
 
     /// Allows slices of large files to be sent in parts, once there are no more slices than workers.
     pub(crate) fn split(&self) {
-        self.lock().splits = true;
+        self.state.lock().splits = true;
     }
 
     /// Allows this number of workers to take work.
     pub(crate) fn allow(&self, workers: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.workers != workers {
             state.workers = workers;
             drop(state);
@@ -184,7 +180,7 @@ impl Queue {
 
     /// Whether there is no work left.
     pub(crate) fn is_empty(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.small.count() == 0
             && state.large_files.is_empty()
             && state.again.is_empty()
@@ -194,7 +190,7 @@ impl Queue {
     /// The next batch for worker number `worker`; waits for one. `None` when the queue is closed. `taken` is called
     /// with the batch before any other thread can see that the queue does not have it any more.
     pub(crate) fn take(&self, worker: usize, taken: impl FnOnce(&Batch)) -> Option<Work> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;

@@ -4,7 +4,7 @@
 //! returned. When the range that is waited for takes much longer than others did, it is requested again on another
 //! connection, and the first answer counts. This happens sooner if no other range can be requested meanwhile.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl<'a> Window<'a> {
 
     /// Ranges that were requested again.
     pub(super) fn asked_again(&self) -> u64 {
-        self.lock().asked_again
+        self.state.lock().asked_again
     }
 
     /// Fetches ranges until there are no more; run by several threads.
@@ -125,7 +125,7 @@ impl<'a> Window<'a> {
         while let Some((index, unwanted)) = self.take() {
             let begun = Instant::now();
             let fetched = self.fetch_one(index, &unwanted);
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match fetched {
                 // Another request for the same range was faster.
                 _ if unwanted.load(Ordering::Relaxed) => {}
@@ -152,7 +152,7 @@ impl<'a> Window<'a> {
     /// # Errors
     /// The error of the failed request.
     pub(super) fn next(&self) -> Result<Option<Buffer>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(error) = state.error.take() {
                 return Err(error);
@@ -189,7 +189,7 @@ impl<'a> Window<'a> {
 
     /// Cancels all requests.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ended = true;
         state.arrived.clear();
         for (_, unwanted) in state.in_flight.values() {
@@ -201,7 +201,7 @@ impl<'a> Window<'a> {
 
     /// The next range to fetch, and its cancel flag.
     fn take(&self) -> Option<(u64, Arc<AtomicBool>)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.ended || state.wanted == self.ranges {
                 return None;
@@ -242,9 +242,5 @@ impl<'a> Window<'a> {
     fn range(&self, index: u64) -> Range<u64> {
         let start = self.start + index * RANGE_LEN;
         start..(start + RANGE_LEN).min(self.object.len)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.state.lock()
     }
 }

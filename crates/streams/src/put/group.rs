@@ -3,7 +3,7 @@
 //! `xtrabackup --fifo-streams=N --fifo-dir=D` creates the pipes `thread_0`, `thread_1` … in D, each after a reader has
 //! opened the one before (<https://docs.percona.com/percona-xtrabackup/8.0/xbcloud-binary-fifo-datasink.html>).
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -57,7 +57,7 @@ impl StreamGroup {
     /// # Errors
     /// The error of `waitpid`.
     pub(super) fn ended(&self) -> Result<Option<ExitStatus>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(child) = &mut state.child {
             let status = child.try_wait();
             let status =
@@ -77,14 +77,14 @@ impl StreamGroup {
     /// # Errors
     /// The failure of one of the streams.
     pub(super) fn check(&self) -> Result<()> {
-        self.lock().failed.clone().map_or(Ok(()), Err)
+        self.state.lock().failed.clone().map_or(Ok(()), Err)
     }
 
     /// A stream was not read to its end: the whole group fails.
     pub(super) fn fail(&self, stream: &str) {
         let cause = "another stream of the same backup was not put: nothing is made of this one";
         let error = Error::new(ErrorKind::Io, Side::Source, WITH_OTHERS, cause).on(stream);
-        self.lock().failed.get_or_insert(error);
+        self.state.lock().failed.get_or_insert(error);
     }
 
     /// One stream has ended. Waits for the other streams and for the command.
@@ -93,7 +93,7 @@ impl StreamGroup {
     /// `Cancelled`, or that another stream or the command has failed.
     pub(super) fn finish(&self, wanted: &dyn Fn() -> Result<()>) -> Result<()> {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.open = state.open.saturating_sub(1);
         }
         loop {
@@ -104,7 +104,7 @@ impl StreamGroup {
                 let cause = format!("it failed: {status}");
                 return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(&self.name));
             }
-            let state = self.lock();
+            let state = self.state.lock();
             if state.open == 0 && state.child.is_none() {
                 return Ok(());
             }
@@ -120,17 +120,13 @@ impl StreamGroup {
 
     /// Sets the number of streams, each of which has to reach its end.
     pub(super) fn expect(&self, streams: usize) {
-        self.lock().open = streams;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, GroupState> {
-        self.state.lock()
+        self.state.lock().open = streams;
     }
 }
 
 impl Drop for StreamGroup {
     fn drop(&mut self) {
-        if let Some(child) = self.lock().child.take() {
+        if let Some(child) = self.state.lock().child.take() {
             terminate(child);
         }
     }

@@ -1,6 +1,6 @@
 //! One target of a stream: its upload, and the threads that send parts.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,11 +54,7 @@ struct TargetState {
 impl TargetShared {
     fn fail(&self, error: Error) {
         self.failed.store(true, Ordering::Relaxed);
-        self.lock().error.get_or_insert(error);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TargetState> {
-        self.state.lock()
+        self.state.lock().error.get_or_insert(error);
     }
 }
 
@@ -139,7 +135,7 @@ impl<'a> Upstream<'a> {
                 for part in parts {
                     if !shared.failed.load(Ordering::Relaxed) {
                         match send(target, &begun, &part, status) {
-                            Ok(tag) => drop(shared.lock().tags.insert(part.number, tag)),
+                            Ok(tag) => drop(shared.state.lock().tags.insert(part.number, tag)),
                             Err(error) => shared.fail(error),
                         }
                     }
@@ -212,14 +208,14 @@ impl<'a> Upstream<'a> {
         if let Some(made) = self.made {
             return Ok(made);
         }
-        let error = self.shared.lock().error.take();
+        let error = self.shared.state.lock().error.take();
         if let Some(error) = error {
             return Err(self.leave(error));
         }
         let Some(begun) = self.upload.take() else {
             return Err(Error::new(ErrorKind::Io, Side::Local, "put the stream", "nothing was sent"));
         };
-        let tags: Vec<Tag> = std::mem::take(&mut self.shared.lock().tags).into_values().collect();
+        let tags: Vec<Tag> = std::mem::take(&mut self.shared.state.lock().tags).into_values().collect();
         let (client, key) = (&self.target.client, &self.target.key);
         let made = if self.options.no_clobber { self.is_free() } else { Ok(()) };
         let made = made
@@ -255,7 +251,7 @@ impl<'a> Upstream<'a> {
         if let Some(begun) = self.upload.take() {
             self.abort(&begun);
         }
-        self.shared.lock().error.take().filter(|error| error.kind() != ErrorKind::Cancelled).map(Err)
+        self.shared.state.lock().error.take().filter(|error| error.kind() != ErrorKind::Cancelled).map(Err)
     }
 
     fn abort(&self, begun: &TargetUpload) {

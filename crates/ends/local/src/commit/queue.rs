@@ -1,6 +1,6 @@
 //! The queue between the threads that write and the one that commits.
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,13 +92,9 @@ impl CommitQueue {
         Self { state: Mutex::default(), changed: Condvar::new(), most, collects }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Adds an item. Waits while the queue is full; meanwhile other threads of the pool take the caller's seat.
     pub(crate) fn push(&self, item: Item, threads: &ThreadPool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_over =
             |state: &State| (state.waiting >= self.most || state.busy >= self.most) && !state.closed;
         if is_over(&state) {
@@ -121,7 +117,7 @@ impl CommitQueue {
 
     /// Keeps a slice until its file was read back.
     pub(crate) fn hold(&self, large: &Arc<LargeFile>, pending: Pending) {
-        self.lock().held += 1;
+        self.state.lock().held += 1;
         if let Some(pending) = large.recheck.hold(pending) {
             self.take_back(large, vec![pending]);
         }
@@ -132,7 +128,7 @@ impl CommitQueue {
         if held.is_empty() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.held -= held.len();
         state.waiting += held.len();
         state.since.get_or_insert_with(Instant::now);
@@ -150,13 +146,13 @@ impl CommitQueue {
 
     /// Commits the waiting items without collecting more.
     pub(crate) fn flush(&self) {
-        self.lock().flush = true;
+        self.state.lock().flush = true;
         self.changed.notify_all();
     }
 
     /// Flushes, and waits until the queue is empty and all items are committed.
     pub(crate) fn drain(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.items.is_empty() || state.busy + state.held > 0 {
             // Only if that changes something: two threads that drain would wake each other over and over.
             if !state.items.is_empty() && !state.flush {
@@ -169,13 +165,13 @@ impl CommitQueue {
 
     /// Closes the queue; the committing thread ends once it is empty.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_all();
     }
 
     /// Waits for the next group; `None` once the queue is closed and empty.
     pub(crate) fn next_group(&self) -> Option<Vec<Item>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let Some(since) = state.since else {
                 state.flush = false;
@@ -202,7 +198,7 @@ impl CommitQueue {
 
     /// Items of a group that take so many places are committed or have failed.
     pub(crate) fn settled(&self, places: usize) {
-        self.lock().busy -= places;
+        self.state.lock().busy -= places;
         self.changed.notify_all();
     }
 }

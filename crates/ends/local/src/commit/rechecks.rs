@@ -3,8 +3,8 @@
 //! A thread of its own does that while the rest is transferred. A slice that differs from its journal is sent again. If
 //! the last slice of a file arrives before, it is held until the file was read back.
 
+use haul_core::sync::Mutex;
 use haul_core::sync::thread::{self, JoinHandle};
-use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -39,14 +39,10 @@ impl Rechecks {
         Self { state: Mutex::default(), stop: AtomicBool::new(false), commits }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        let thread = self.lock().thread.take();
+        let thread = self.state.lock().thread.take();
         if let Some(thread) = thread {
             // A panic was printed by its thread.
             let _ = thread.join();
@@ -58,7 +54,7 @@ impl Rechecks {
         if !large.recheck.is_running() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.large_files.push_back(Arc::clone(large));
         if state.is_running {
             return;
@@ -78,7 +74,7 @@ impl Rechecks {
     /// Stops reading back a file that is closed.
     pub(crate) fn cancel(&self, large: &Arc<LargeFile>) {
         if large.recheck.is_due {
-            self.lock().large_files.retain(|other| !Arc::ptr_eq(other, large));
+            self.state.lock().large_files.retain(|other| !Arc::ptr_eq(other, large));
             self.commits.take_back(large, large.recheck.end(End::Stopped));
         }
     }
@@ -86,7 +82,7 @@ impl Rechecks {
     fn run(&self) {
         loop {
             let large = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let Some(large) = state.large_files.pop_front() else {
                     state.is_running = false;
                     return;

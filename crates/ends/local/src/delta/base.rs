@@ -5,7 +5,7 @@
 //! the whole slice is sent again. If the file is updated in place, unchanged pages are in place already and are not
 //! read twice.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
@@ -58,16 +58,12 @@ impl Bases {
         Self(Mutex::new(Cache::new(descriptors::share(16).min(OPEN_FILES))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cache<RelPath, Arc<Base>>> {
-        self.0.lock()
-    }
-
     /// The old version of a large file, if the two are to be compared.
     pub(crate) fn of(&self, root: &Root, options: &SinkOptions, entry: &Entry) -> Option<Arc<Base>> {
         if options.delta == Delta::Never || entry.len <= SLICE_LEN {
             return None;
         }
-        if let Some(base) = self.lock().get(&entry.path) {
+        if let Some(base) = self.0.lock().get(&entry.path) {
             return Some(base);
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -88,12 +84,12 @@ impl Bases {
             whole: AtomicU32::new(0),
             reported: options.in_place.then(Mutex::default),
         });
-        Some(self.lock().put_new(entry.path.clone(), base))
+        Some(self.0.lock().put_new(entry.path.clone(), base))
     }
 
     /// Learns from a slice of a large file that arrived.
     pub(crate) fn arrived(&self, entry: &Entry, data: &SliceData) {
-        if let Some(base) = self.lock().get(&entry.path) {
+        if let Some(base) = self.0.lock().get(&entry.path) {
             if data.same_len() > 0 {
                 base.alike.store(true, Ordering::Relaxed);
             } else if data.data_len() > 0 {
@@ -104,7 +100,7 @@ impl Bases {
 
     /// Closes the old version of a file that was replaced.
     pub(crate) fn forget(&self, path: &RelPath) {
-        self.lock().forget(|known| known == path);
+        self.0.lock().forget(|known| known == path);
     }
 }
 

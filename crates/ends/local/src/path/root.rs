@@ -138,13 +138,13 @@ impl Root {
 
     fn give_up_at(&self, at: &At, path: &[u8]) -> rustix::io::Result<()> {
         let Some(keep) = &self.before_replacing else { return Ok(()) };
-        let hash = self.lock_dirs().hash(path);
+        let hash = self.dirs.lock().hash(path);
         keep(self, at, path, hash)
     }
 
     /// Keeps more directories open, as on a network file system.
     pub(crate) fn hold_more_dirs(&self) {
-        self.lock_dirs().resize(descriptors::share(4).min(CACHED_NETWORK_DIRS));
+        self.dirs.lock().resize(descriptors::share(4).min(CACHED_NETWORK_DIRS));
     }
 
     pub(crate) fn side(&self) -> Side {
@@ -266,7 +266,7 @@ impl Root {
 
     /// Goes down from the nearest ancestor that is held: in a loop, because the tree decides how deep it is.
     fn dir_of(&self, path: &[u8], make: bool) -> rustix::io::Result<Arc<Dir>> {
-        let (nearest, steps) = self.lock_dirs().nearest(path);
+        let (nearest, steps) = self.dirs.lock().nearest(path);
         let mut dir = match nearest {
             Some(dir) => dir,
             None => {
@@ -295,7 +295,7 @@ impl Root {
         keep: bool,
     ) -> rustix::io::Result<Arc<Dir>> {
         let _locked = self.lock_stripe(step.hash);
-        if let Some(dir) = self.lock_dirs().get(step) {
+        if let Some(dir) = self.dirs.lock().get(step) {
             return Ok(dir);
         }
         let open = || {
@@ -326,14 +326,14 @@ impl Root {
             self.made.lock().insert(step.hash);
         }
         if fresh || keep {
-            self.lock_dirs().put(path, step, opened.clone());
+            self.dirs.lock().put(path, step, opened.clone());
         }
         Ok(opened)
     }
 
     /// Whether the directory at `path` was made because an entry below came first. The answer is given once.
     pub(crate) fn take_made(&self, path: &RelPath) -> bool {
-        let hash = self.lock_dirs().hash(path.as_bytes());
+        let hash = self.dirs.lock().hash(path.as_bytes());
         // Another thread may have made it and not have noted it yet.
         let _locked = self.lock_stripe(hash);
         self.made.lock().remove(&hash)
@@ -345,11 +345,7 @@ impl Root {
 
     /// Closes held directories at and below `path`, because it was replaced or removed.
     pub(crate) fn forget(&self, path: &RelPath) {
-        self.lock_dirs().forget(path.as_bytes());
-    }
-
-    fn lock_dirs(&self) -> MutexGuard<'_, HeldDirs> {
-        self.dirs.lock()
+        self.dirs.lock().forget(path.as_bytes());
     }
 }
 

@@ -3,7 +3,7 @@
 //! While the client connects to a remote host, the CPU is idle. A login takes a second, and a GiB is read and hashed in
 //! less.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -30,13 +30,9 @@ struct Hashed {
 }
 
 impl Prehashed {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RelPath, Hashed>> {
-        self.files.lock()
-    }
-
     /// The page values of a slice, once, if the file has not changed since they were hashed.
     pub(super) fn take(&self, entry: &Entry, slice: Slice) -> Option<Vec<ChainingValue>> {
-        let mut files = self.lock();
+        let mut files = self.files.lock();
         let hashed = files.get_mut(&entry.path)?;
         if hashed.identity != entry.identity() {
             files.remove(&entry.path);
@@ -64,7 +60,7 @@ impl Prehashed {
             let Ok(values) = hash(index) else { break };
             slices.push(values);
         }
-        self.lock().insert(entry.path.clone(), Hashed { identity: entry.identity(), slices });
+        self.files.lock().insert(entry.path.clone(), Hashed { identity: entry.identity(), slices });
     }
 }
 

@@ -71,7 +71,7 @@ impl Reader {
             let read = self.slice(tree, entry, *slice, &mut part);
             if read.as_ref().is_err_and(|error| error.retry() == Retry::Again) {
                 // The descriptor may be stale: the next attempt opens the file anew.
-                self.lock().forget(|path| *path == entry.path);
+                self.open.lock().forget(|path| *path == entry.path);
             }
             read
         });
@@ -183,7 +183,7 @@ impl Reader {
         root.ops.one();
         let now = stat::identity(file).map_err(|errno| root.error("read", &entry.path, errno))?;
         if now != (Identity { ctime: None, ..entry.identity() }) {
-            self.lock().forget(|path| *path == entry.path);
+            self.open.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }
         Ok(())
@@ -192,7 +192,7 @@ impl Reader {
     /// The open file of an entry. Large files stay open between their slices.
     pub(crate) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<Opened>> {
         let large = entry.len > SLICE_LEN;
-        if large && let Some(file) = self.lock().get(&entry.path) {
+        if large && let Some(file) = self.open.lock().get(&entry.path) {
             return Ok(file);
         }
         let file = Arc::new(Opened::new(open(root, &entry.path)?, entry.len));
@@ -202,11 +202,7 @@ impl Reader {
         // Slices are read by several threads, each from front to back.
         let _ = rustix::fs::fadvise(&file.file, 0, None, Advice::Sequential);
         // The first thread to open the file has seen which pages were cached before this run read any.
-        Ok(self.lock().put_new(entry.path.clone(), file))
-    }
-
-    fn lock(&self) -> haul_core::sync::MutexGuard<'_, Cache<RelPath, Arc<Opened>>> {
-        self.open.lock()
+        Ok(self.open.lock().put_new(entry.path.clone(), file))
     }
 }
 

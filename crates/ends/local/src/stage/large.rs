@@ -166,10 +166,6 @@ impl LargeFile {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
-    }
-
     /// Locks a slice for writing.
     pub(crate) fn lock_slice(&self, slice: Slice) -> MutexGuard<'_, ()> {
         self.lock_stripes[slice.index as usize % LOCK_STRIPES].lock()
@@ -182,7 +178,7 @@ impl LargeFile {
             return true;
         }
         let whole = slice.len_in(self.entry.len) == SLICE_LEN;
-        if !self.shares || !whole || self.lock().tree.has(slice.index) {
+        if !self.shares || !whole || self.progress.lock().tree.has(slice.index) {
             return false;
         }
         self.is_dirty.store(true, Ordering::Relaxed);
@@ -197,7 +193,7 @@ impl LargeFile {
             return Ok(());
         }
         // A complete slice was verified, and its value may be merged into others by now.
-        if self.lock().tree.has(slice.index) {
+        if self.progress.lock().tree.has(slice.index) {
             return Ok(());
         }
         let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
@@ -208,7 +204,7 @@ impl LargeFile {
         if self.durable && !self.is_on_network_fs {
             output.write_back(place.0, place.1);
         }
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         if let Some(value) = progress.whole(slice, self.entry.len, data.value) {
             progress.tree.set(slice.index, value);
             progress.dirty.push((slice.index, value));
@@ -218,7 +214,7 @@ impl LargeFile {
 
     /// Takes the slices that are written and not yet synced.
     pub(crate) fn take_dirty(&self) -> Vec<HashedSlice> {
-        std::mem::take(&mut self.lock().dirty)
+        std::mem::take(&mut self.progress.lock().dirty)
     }
 
     /// Records slices as durable, after the caller has synced their data. With `sync`, the record is durable too.
@@ -227,7 +223,7 @@ impl LargeFile {
             // An interrupted update in place is resumed by comparing the content.
             return Ok(());
         }
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         progress.durable.extend(slices);
         let added = std::mem::take(&mut progress.durable);
         match &mut progress.journal {
@@ -251,7 +247,7 @@ impl LargeFile {
     /// Seals the file once all slices are written and verified, and gives its digest.
     pub(crate) fn seal(&self) -> Option<Digest> {
         let mut sealed = self.sealed.write();
-        let progress = self.lock();
+        let progress = self.progress.lock();
         if progress.tree.missing() > 0 || !self.recheck.is_passed() {
             return None;
         }
@@ -272,18 +268,18 @@ impl LargeFile {
 
     /// Whether the file is complete, and only waits until the content of an interrupted run is read back.
     pub(crate) fn waits_for_recheck(&self) -> bool {
-        self.recheck.is_awaited() && self.lock().tree.missing() == 0
+        self.recheck.is_awaited() && self.progress.lock().tree.missing() == 0
     }
 
     /// Adds slices that were read back without a difference to the next record.
     pub(crate) fn confirm(&self, slices: &[HashedSlice]) {
-        self.lock().durable.extend_from_slice(slices);
+        self.progress.lock().durable.extend_from_slice(slices);
     }
 
     /// Removes slices that differ from the record out of the journal. They are sent again.
     pub(crate) fn disown(&self, wrong: &[u32]) {
         let at = journal_of(&self.staged.at);
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         let found = journal::load(&at, &self.entry.identity(), &self.staged.file);
         let mut left = found.slices;
         left.append(&mut progress.durable);

@@ -1,6 +1,6 @@
 //! Whether the content that an interrupted run has left of a large file was verified.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 
 use haul_core::{ChainingValue, Error, ErrorKind, Retry, Side, SinkOptions};
 
@@ -48,26 +48,22 @@ impl Recheck {
         Self { state: Mutex::new(state), synced: found.synced, is_due }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     pub(crate) fn is_passed(&self) -> bool {
-        matches!(*self.lock(), State::Passed)
+        matches!(*self.state.lock(), State::Passed)
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        matches!(*self.lock(), State::Running(..))
+        matches!(*self.state.lock(), State::Running(..))
     }
 
     /// Whether a complete file may have to wait for the end.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.is_due && !matches!(*self.lock(), State::Stopped)
+        self.is_due && !matches!(*self.state.lock(), State::Stopped)
     }
 
     /// The error of a file with slices that differ from the record.
     pub(crate) fn failure(&self) -> Option<Error> {
-        let State::Failed(count) = *self.lock() else { return None };
+        let State::Failed(count) = *self.state.lock() else { return None };
         let cause = format!("{count} slices that an interrupted run had left are not what they were");
         let error = Error::new(ErrorKind::Corrupt, Side::Destination, "read back", cause);
         Some(error.with_retry(Retry::Anew))
@@ -75,7 +71,7 @@ impl Recheck {
 
     /// Takes the slices that are to be read back, once.
     pub(crate) fn take_slices(&self) -> Vec<(u32, ChainingValue)> {
-        match &mut *self.lock() {
+        match &mut *self.state.lock() {
             State::Running(slices, _) => std::mem::take(slices),
             _ => Vec::new(),
         }
@@ -83,7 +79,7 @@ impl Recheck {
 
     /// Keeps a written slice until the end. Gives it back if that has come.
     pub(crate) fn hold(&self, pending: Pending) -> Option<Pending> {
-        match &mut *self.lock() {
+        match &mut *self.state.lock() {
             State::Running(_, held) => {
                 held.push(pending);
                 None
@@ -94,7 +90,7 @@ impl Recheck {
 
     /// Ends reading back, unless it has ended. Gives the written slices that waited for the end.
     pub(crate) fn end(&self, end: End) -> Vec<Pending> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &mut *state {
             State::Running(_, held) => {
                 let held = std::mem::take(held);

@@ -1,6 +1,6 @@
 //! The operations in flight on a network file system, to name those that the server does not answer.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -21,18 +21,14 @@ pub(crate) struct Guard<'a>(&'a InFlight, u64);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.0.lock().1.remove(&self.1);
+        self.0.0.lock().1.remove(&self.1);
     }
 }
 
 impl InFlight {
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Operation>)> {
-        self.0.lock()
-    }
-
     /// Counts an operation as in flight until the guard is dropped.
     pub(crate) fn begin(&self, what: &'static str, path: &RelPath) -> Guard<'_> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.0 += 1;
         let number = state.0;
         state.1.insert(number, Operation { since: Instant::now(), what, path: path.clone() });
@@ -41,7 +37,7 @@ impl InFlight {
 
     /// The operations that have run for `timeout` or longer.
     pub(crate) fn older_than(&self, timeout: Duration) -> Vec<(&'static str, RelPath)> {
-        let state = self.lock();
+        let state = self.0.lock();
         let late = state.1.values().take_while(|one| one.since.elapsed() >= timeout);
         late.map(|one| (one.what, one.path.clone())).collect()
     }

@@ -3,7 +3,7 @@
 //! Only directories of the copied tree are changed, none above its root. They get their final mode with all other
 //! metadata of directories at the end; the others get back the mode that they had.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -26,10 +26,6 @@ struct Was {
 }
 
 impl Unlocked {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RelPath, Was>> {
-        self.0.lock()
-    }
-
     /// Lets the owner write into the directory of the entry at `path`. Whether that changed its mode.
     pub(crate) fn unlock_parent(&self, path: &RelPath, at: &At) -> bool {
         // The directory that holds the root is not part of the tree.
@@ -63,13 +59,13 @@ impl Unlocked {
         }
         // Recorded before the change, so that every end of the run restores the mode.
         let was = Was { mode, inode: stat::inode(&now) };
-        self.lock().entry(path.clone()).or_insert(was);
+        self.0.lock().entry(path.clone()).or_insert(was);
         chmod(dir, mode | Mode::RWXU)
     }
 
     /// The directory at `path` has its final metadata.
     pub(crate) fn settled(&self, path: &RelPath) {
-        let mut unlocked = self.lock();
+        let mut unlocked = self.0.lock();
         // Most runs change none, and hashing a long path takes time.
         if !unlocked.is_empty() {
             unlocked.remove(path);
@@ -78,7 +74,7 @@ impl Unlocked {
 
     /// Restores the modes of the directories that are not settled, innermost first.
     pub(crate) fn lock_again(&self, root: &Root) {
-        let mut left: Vec<(RelPath, Was)> = self.lock().drain().collect();
+        let mut left: Vec<(RelPath, Was)> = self.0.lock().drain().collect();
         left.sort_by_cached_key(|(path, _)| Reverse(path.components().count()));
         for (path, was) in left {
             let dir = root.at(&path).and_then(|at| at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty()));

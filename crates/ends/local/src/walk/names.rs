@@ -1,6 +1,6 @@
 //! The state of a walk, and the lookup of the names in one directory.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
                         return;
                     };
                     let most = self.most_held;
-                    self.lock().put(start.clone(), at, stamp, lineage, most);
+                    self.stack.lock().put(start.clone(), at, stamp, lineage, most);
                 }
                 batch.entries.push(entry);
             }
@@ -131,13 +131,9 @@ impl<'a> Walk<'a> {
         Failure { path: path.clone(), error: self.tree.root.error(operation, path, errno) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stack<'a>> {
-        self.stack.lock()
-    }
-
     /// The next step, and whether there are more. Names go first: they hold memory, and handles.
     pub(super) fn next(&self) -> Option<(Step<'a>, bool)> {
-        let mut stack = self.lock();
+        let mut stack = self.stack.lock();
         let step = match stack.names.pop() {
             Some(part) => Step::Look(part),
             None => stack.dirs.pop().map(Step::List)?,
@@ -176,11 +172,11 @@ impl<'a> Walk<'a> {
     /// Looks up a name: later if that is a request to a server, unless too many wait already. `call` calls another
     /// thread.
     pub(super) fn meet(&self, part: &mut Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
-        if self.tree.is_network_fs() && self.lock().names.len() < MAX_PARTS {
+        if self.tree.is_network_fs() && self.stack.lock().names.len() < MAX_PARTS {
             part.names.push(name.to_vec());
             if part.names.len() == part.most {
                 let full = part.take();
-                self.lock().names.push(full);
+                self.stack.lock().names.push(full);
                 call();
             }
         } else {
@@ -192,7 +188,7 @@ impl<'a> Walk<'a> {
     /// Puts the remaining names of a directory on the stack.
     pub(super) fn put_off(&self, part: Part<'a>) {
         if !part.names.is_empty() {
-            self.lock().names.push(part);
+            self.stack.lock().names.push(part);
         }
     }
 
@@ -237,7 +233,7 @@ impl<'a> Walk<'a> {
                 batch.errors.push(self.own_ancestor(&path));
                 return;
             };
-            self.lock().put(path, at, found.stamp, lineage, self.most_held);
+            self.stack.lock().put(path, at, found.stamp, lineage, self.most_held);
             call();
         }
         batch.entries.push(found.entry);

@@ -145,7 +145,7 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
+        self.shared.state.lock().ended = true;
         self.shared.changed.notify_all();
     }
 }
@@ -155,7 +155,7 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
     let mut rate = None;
     let mut lost = 0;
     while let Some(pair) = shared.upgrade() {
-        let state = pair.lock();
+        let state = pair.state.lock();
         if state.ended {
             return;
         }
@@ -228,10 +228,6 @@ fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     fn turn(&self, mut state: MutexGuard<'_, State>, way: Way) {
         state.way = way;
         drop(state);
@@ -272,7 +268,7 @@ impl Shared {
     }
 
     fn found(&self, (how, other_way): Met) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended {
             return;
         }
@@ -290,7 +286,7 @@ impl Shared {
 
     /// From now on content is relayed.
     fn relay(&self, cause: &str, reasons: &[String]) {
-        let state = self.lock();
+        let state = self.state.lock();
         if state.ended {
             return;
         }
@@ -303,7 +299,7 @@ impl Shared {
 
     /// A fetch that began after the two had connected for the nth time reports that they lost their connections.
     fn lost(&self, times: u32, error: &Error) {
-        let state = self.lock();
+        let state = self.state.lock();
         if state.times == times && matches!(state.way, Way::Direct) && self.number.is_some() {
             self.turn(state, Way::Lost(error.cause().to_owned()));
         }
@@ -311,7 +307,7 @@ impl Shared {
 
     /// Waits until a batch may be fetched. Returns how often the two had connected by then; `None`: relay it.
     fn begin(&self) -> Option<u32> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             match state.way {
                 Way::Direct if state.fetching < AHEAD => {
@@ -337,12 +333,12 @@ impl Shared {
         let len: u64 = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
         let mut left = usize::try_from(len).unwrap_or(0);
         while left > 0 {
-            left -= self.to.pace.outbound.take(left, &|| self.lock().ended).unwrap_or(left);
+            left -= self.to.pace.outbound.take(left, &|| self.state.lock().ended).unwrap_or(left);
         }
     }
 
     fn answered(&self) {
-        self.lock().fetching -= 1;
+        self.state.lock().fetching -= 1;
         self.changed.notify_all();
     }
 }
@@ -356,7 +352,7 @@ pub(crate) struct Fetcher {
 impl Fetcher {
     /// The number of connections between the two; `None` if content is relayed.
     pub(crate) fn streams(&self) -> Option<u32> {
-        let direct = matches!(self.shared.lock().way, Way::Direct);
+        let direct = matches!(self.shared.state.lock().way, Way::Direct);
         direct.then(|| self.shared.connections.load(Ordering::Relaxed))
     }
 
