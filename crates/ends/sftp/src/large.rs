@@ -18,9 +18,9 @@ use super::large_file::{Journal, LargeFile, Progress};
 use super::meta::{self, Change, Wish, seconds};
 use super::open_files::OpenFiles;
 use super::packet::{self, Attrs, Request};
-use super::pipeline::Pipeline;
+use super::pipeline::{Pipeline, ask_one};
 use super::read::{self, ask_for, take_answers};
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::small::{gave_back_other, take_writes, write_extents};
 use super::state::{PRIVATE, SftpSink};
 use super::tree::file_mode;
@@ -68,21 +68,13 @@ struct Left {
 
 fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let nothing = |found| Left { found, known: Vec::new(), synced: true };
-    let lost = |fault: Fault| match fault {
-        Fault::Lost(error) => Some(error),
-        Fault::Status(..) => None,
-    };
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Lstat { path: large.part() });
     pipeline.ask(&Request::Lstat { path: large.journal() });
     let (part, journal) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let found = part.is_ok() || journal.is_ok();
-    let (part, journal) = match (part, journal) {
-        (Ok(part), Ok(journal)) => (part, journal),
-        (Err(fault), _) | (_, Err(fault)) => {
-            return lost(fault).map_or(Ok(nothing(found)), Err);
-        }
-    };
+    let Ok(part) = unless_lost(part)? else { return Ok(nothing(found)) };
+    let Ok(journal) = unless_lost(journal)? else { return Ok(nothing(found)) };
     // An honest journal holds each slice a few times at most.
     let most = HEADER_LEN as u64 + (large.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
     let len = journal.size.unwrap_or_default().min(most);
@@ -99,17 +91,12 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let mut files = OpenFiles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Open { path: large.journal(), flags: packet::READ, mode: 0 });
-    let handle = match pipeline.next_reply().handle() {
-        Ok(handle) => handle,
-        Err(fault) => return lost(fault).map_or(Ok(nothing(found)), Err),
-    };
+    let Ok(handle) = unless_lost(pipeline.next_reply().handle())? else { return Ok(nothing(found)) };
     files.add(&handle);
     let mut bytes = Vec::new();
     ask_for(&mut pipeline, &handle, 0, len, conn.server.max_read);
     let read = take_answers(conn, &mut pipeline, &handle, 0, len, &mut |some| bytes.extend_from_slice(some));
-    if let Err(Fault::Lost(error)) = read {
-        return Err(error);
-    }
+    let _refused = unless_lost(read)?;
     Ok(match journal::decode(&bytes) {
         Some((header, known)) if header == large.header(header.synced) => {
             Left { found, known, synced: header.synced }
@@ -291,9 +278,7 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
 }
 
 fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 });
-    pipeline.next_reply().handle()
+    ask_one(conn, &Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 }).handle()
 }
 
 /// Closes and removes the journal, if there is one. A journal that stays does no harm.
@@ -304,9 +289,7 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
     if let Journal::Open(conn, handle) = open {
-        let mut pipeline = Pipeline::new(&conn);
-        pipeline.ask(&Request::Close { handle: &handle });
-        let _closed = pipeline.next_reply();
+        let _closed = ask_one(&conn, &Request::Close { handle: &handle });
     }
     // This is repeated if the connection is lost.
     let _ = sink.remove_all(&[large.journal().to_vec()]);
@@ -369,12 +352,8 @@ fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<
 fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Outcome> {
     let entry = &large.entry;
     let digest = large.lock().proof.digest();
-    let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&entry.path) });
-    let there = pipeline.next_reply().attrs();
-    if let Err(Fault::Lost(error)) = there {
-        return Err(error);
-    }
+    let there = ask_one(conn, &Request::Lstat { path: &sink.tree.remote(&entry.path) }).attrs();
+    let there = unless_lost(there)?;
     let time = Some(seconds(entry.mtime));
     let renamed =
         there.is_ok_and(|now| now.size == Some(entry.len) && now.times.map(|(_, modified)| modified) == time);

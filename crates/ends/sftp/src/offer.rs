@@ -16,7 +16,7 @@ use super::listing::have_entries;
 use super::meta::{self, Change, Wish};
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::state::SftpSink;
 use super::tree::{file_mode, is_dir};
 use super::{kept, large, read};
@@ -123,10 +123,7 @@ fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         }
         let mut reported = Vec::new();
         while let Some(reply) = pipeline.next() {
-            match reply.name() {
-                Err(Fault::Lost(error)) => return Err(error),
-                other => reported.push(other.ok()),
-            }
+            reported.push(unless_lost(reply.name())?.ok());
         }
         Ok(reported)
     })?;
@@ -235,10 +232,7 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         }
         let mut said = Vec::new();
         while let Some(reply) = pipeline.next() {
-            match reply.ok() {
-                Err(Fault::Lost(error)) => return Err(error),
-                other => said.push(other),
-            }
+            said.push(unless_lost(reply.ok())?);
         }
         Ok(said)
     })?;
@@ -360,8 +354,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             };
             let published = sink.take_publish(&mut pipeline, conn);
             set?;
-            match linked.and(published) {
-                Err(Fault::Lost(error)) => return Err(error),
+            match unless_lost(linked.and(published))? {
                 Ok(()) => {
                     part.done();
                     made.push(Ok(Answer::Made(case.changes(&sink.options))));

@@ -25,6 +25,13 @@ pub(super) struct Pipeline<'a> {
     early: VecDeque<Option<Reply>>,
 }
 
+/// Sends one request and waits for its answer.
+pub(super) fn ask_one(conn: &Conn, request: &Request<'_>) -> Reply {
+    let mut pipeline = Pipeline::new(conn);
+    pipeline.ask(request);
+    pipeline.next_reply()
+}
+
 impl<'a> Pipeline<'a> {
     pub(super) fn new(conn: &'a Conn) -> Self {
         let (to, from) = crossbeam_channel::unbounded();

@@ -14,8 +14,8 @@ use haul_threads::together;
 use super::conn::Conn;
 use super::open_files::OpenFiles;
 use super::packet::{self, Request};
-use super::pipeline::Pipeline;
-use super::reply::Fault;
+use super::pipeline::{Pipeline, ask_one};
+use super::reply::{Fault, unless_lost};
 use super::tree::Tree;
 use super::walk::entries_at;
 use haul_ends::digests::digests;
@@ -170,9 +170,7 @@ fn fill(
             return Ok(Taken { whole: true, asked_again });
         }
         asked_again = true;
-        let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Read { handle, offset, len: left as u32 });
-        data = pipeline.next_reply().data()?;
+        data = ask_one(conn, &Request::Read { handle, offset, len: left as u32 }).data()?;
     }
 }
 
@@ -211,9 +209,7 @@ fn take_slice(
 
 /// The metadata of an open file after its content was read.
 fn stat_now(conn: &Conn, handle: &[u8]) -> Result<packet::Attrs, Fault> {
-    let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Fstat { handle });
-    pipeline.next_reply().attrs()
+    ask_one(conn, &Request::Fstat { handle }).attrs()
 }
 
 fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
@@ -278,18 +274,11 @@ fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option
     let mut files = OpenFiles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
-    let handle = match pipeline.next_reply().handle() {
-        Ok(handle) => handle,
-        Err(Fault::Lost(error)) => return Err(error),
-        Err(Fault::Status(..)) => return Ok(None),
-    };
+    let Ok(handle) = unless_lost(pipeline.next_reply().handle())? else { return Ok(None) };
     files.add(&handle);
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
     let mut hasher = SliceHasher::new(len, start);
     ask_for(&mut pipeline, &handle, start, slice, conn.server.max_read);
     let read = take_answers(conn, &mut pipeline, &handle, start, slice, &mut |bytes| hasher.update(bytes));
-    match read {
-        Err(Fault::Lost(error)) => Err(error),
-        read => Ok(read.is_ok_and(|taken| taken.whole).then(|| hasher.finish())),
-    }
+    Ok(unless_lost(read)?.is_ok_and(|taken| taken.whole).then(|| hasher.finish()))
 }

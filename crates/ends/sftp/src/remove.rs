@@ -7,7 +7,7 @@ use super::conn::Conn;
 use super::listing::have_entries;
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::tree::{Tree, is_dir};
 use super::walk;
 
@@ -79,11 +79,10 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
 /// # Errors
 /// If the connection is lost.
 fn removal(tree: &Tree, pipeline: &mut Pipeline<'_>, path: &RelPath) -> Result<Result<()>> {
-    match pipeline.next_reply().ok() {
-        Err(Fault::Lost(error)) => Err(error),
-        Err(fault) if !fault.is_missing() => Ok(Err(tree.error(REMOVE, path, fault))),
-        _ => Ok(Ok(())),
-    }
+    Ok(match unless_lost(pipeline.next_reply().ok())? {
+        Err(fault) if !fault.is_missing() => Err(tree.error(REMOVE, path, fault)),
+        _ => Ok(()),
+    })
 }
 
 /// Finds the directories that stay because they are not empty: SFTP has no status for that.

@@ -25,6 +25,17 @@ impl Fault {
     }
 }
 
+/// Separates the loss of the connection, which ends all work on it, from an answer or a refusal of one request.
+///
+/// # Errors
+/// The error in [`Fault::Lost`].
+pub(super) fn unless_lost<T>(answer: Result<T, Fault>) -> Result<Result<T, Fault>> {
+    match answer {
+        Err(Fault::Lost(error)) => Err(error),
+        answer => Ok(answer),
+    }
+}
+
 /// An answer, or why there is none.
 #[derive(Debug)]
 pub(super) struct Reply(

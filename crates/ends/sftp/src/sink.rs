@@ -15,7 +15,7 @@ use super::offer;
 use super::packet::{self, Request};
 use super::pipeline::Pipeline;
 use super::remove;
-use super::reply::{Fault, lost};
+use super::reply::{Fault, lost, unless_lost};
 use super::small::{self, Small, is_small};
 use super::state::SftpSink;
 use super::tree::is_dir;
@@ -99,8 +99,7 @@ impl SftpSink {
             let linked = pipeline.next_reply().ok();
             let published = self.take_publish(&mut pipeline, conn);
             let _removed = pipeline.next_reply();
-            match linked.and(published) {
-                Err(Fault::Lost(error)) => return Err(error),
+            match unless_lost(linked.and(published))? {
                 Ok(()) => {
                     part.done();
                     made.push(Ok(Answer::Made(*changes)));

@@ -17,7 +17,7 @@ use super::listing::list;
 use super::meta::{self, Change, Wish};
 use super::packet::{self, Attrs, Request};
 use super::pipeline::Pipeline;
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::tree::{Tree, is_dir};
 
 /// A disk with less free space than this counts as full when a write fails.
@@ -80,10 +80,6 @@ impl Drop for Part<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 impl SftpSink {
     pub(super) fn new(tree: Tree, options: SinkOptions) -> Self {
         Self {
@@ -109,7 +105,7 @@ impl SftpSink {
     }
 
     fn staging(&self) -> MutexGuard<'_, Staging> {
-        lock(&self.staged)
+        self.staged.lock()
     }
 
     /// Takes the staged files that nobody needs any more, to remove them.
@@ -172,24 +168,24 @@ impl SftpSink {
 
     /// Has to be called before this run creates the directory.
     pub(super) fn will_make(&self, dir: &RelPath) {
-        lock(&self.made).insert(dir.clone());
+        self.made.lock().insert(dir.clone());
     }
 
     /// Whether this run created the directory because of an entry in it. The answer is given once.
     pub(super) fn was_made(&self, dir: &RelPath) -> bool {
-        lock(&self.made).remove(dir)
+        self.made.lock().remove(dir)
     }
 
     pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        lock(&self.large_files).get(path).cloned()
+        self.large_files.lock().get(path).cloned()
     }
 
     pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
-        lock(&self.large_files).insert(path.clone(), Arc::new(large));
+        self.large_files.lock().insert(path.clone(), Arc::new(large));
     }
 
     pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        lock(&self.large_files).remove(path)
+        self.large_files.lock().remove(path)
     }
 
     pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
@@ -219,9 +215,7 @@ impl SftpSink {
             let mut pipeline = Pipeline::new(conn);
             paths.iter().for_each(|path| pipeline.ask(&Request::Remove { path }));
             while let Some(reply) = pipeline.next() {
-                if let Err(Fault::Lost(error)) = reply.ok() {
-                    return Err(error);
-                }
+                let _refused = unless_lost(reply.ok())?;
             }
             Ok(())
         })
@@ -251,7 +245,9 @@ impl SftpSink {
         };
         let mut stale: Vec<Vec<u8>> =
             found.iter().filter(|path| !found.contains(&other(path))).cloned().collect();
-        let active: HashSet<Vec<u8>> = lock(&self.large_files)
+        let active: HashSet<Vec<u8>> = self
+            .large_files
+            .lock()
             .values()
             .flat_map(|large| [large.part().to_vec(), large.journal().to_vec()])
             .chain(self.staging().active.iter().cloned())

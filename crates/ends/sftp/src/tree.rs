@@ -13,9 +13,9 @@ use haul_core::{Error, ErrorKind, Links, Place, PlaceRoot, RelPath, Result, Side
 
 use super::conn::Conn;
 use super::packet::{self, Attrs, Request};
-use super::pipeline::Pipeline;
+use super::pipeline::{Pipeline, ask_one};
 use super::pool::Pool;
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::session::Sftp;
 use haul_ends::cache::Cache;
 
@@ -155,13 +155,12 @@ impl Tree {
         }
         // Outermost first, as nothing exists below an entry that is no directory.
         for dir in above {
-            let found = pipeline.next_reply().attrs();
+            let found = unless_lost(pipeline.next_reply().attrs())?;
             let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
             match found {
-                Err(Fault::Lost(error)) => return Err(error),
                 Ok(attrs) if reachable && is_dir(&attrs) => self.known().put(dir, ()),
                 Ok(_) => drop(lacking.insert(dir, reachable)),
-                Err(Fault::Status(..)) => drop(lacking.insert(dir, false)),
+                Err(_) => drop(lacking.insert(dir, false)),
             }
         }
         let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
@@ -175,10 +174,9 @@ impl Tree {
                 found.push(Ok(None));
                 continue;
             }
-            found.push(match pipeline.next_reply().attrs() {
+            found.push(match unless_lost(pipeline.next_reply().attrs())? {
                 Ok(attrs) => Ok(Some(attrs)),
                 Err(fault) if fault.is_missing() => Ok(None),
-                Err(Fault::Lost(error)) => return Err(error),
                 Err(fault) => Err(fault),
             });
         }
@@ -230,8 +228,7 @@ impl Tree {
                 }
                 let made = pipeline.next_reply().ok();
                 // Another process may have created it meanwhile.
-                match (made, pipeline.next_reply().attrs()) {
-                    (_, Err(Fault::Lost(error))) => return Err(error),
+                match (made, unless_lost(pipeline.next_reply().attrs())?) {
                     (_, Ok(attrs)) if is_dir(&attrs) => self.known().put(dir.clone(), ()),
                     (Err(fault), _) | (Ok(()), Err(fault)) => drop(failed.insert(dir.clone(), fault)),
                     (Ok(()), Ok(_)) => {
@@ -255,9 +252,7 @@ impl Tree {
         }
         let mut ends: Vec<usize> = (1..self.dir.len()).filter(|at| self.dir[*at] == b'/').collect();
         ends.push(self.dir.len());
-        let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Stat { path: &self.dir });
-        if pipeline.next_reply().attrs().is_ok_and(|attrs| is_dir(&attrs)) {
+        if ask_one(conn, &Request::Stat { path: &self.dir }).attrs().is_ok_and(|attrs| is_dir(&attrs)) {
             self.based.store(true, Ordering::Relaxed);
             return Ok(());
         }
@@ -300,12 +295,11 @@ impl Tree {
         dirs.iter().for_each(|dir| pipeline.ask(&Request::Lstat { path: &self.remote(dir) }));
         let mut locked = Vec::new();
         for dir in &dirs {
-            match pipeline.next_reply().attrs() {
-                Err(Fault::Lost(error)) => return Err(error),
-                Ok(Attrs { mode: Some(mode), .. }) if mode & KIND == DIR && mode & 0o700 != 0o700 => {
-                    locked.push((dir, mode & 0o7777 | 0o700));
-                }
-                _ => {}
+            if let Ok(Attrs { mode: Some(mode), .. }) = unless_lost(pipeline.next_reply().attrs())?
+                && mode & KIND == DIR
+                && mode & 0o700 != 0o700
+            {
+                locked.push((dir, mode & 0o7777 | 0o700));
             }
         }
         for (dir, mode) in &locked {
@@ -313,9 +307,7 @@ impl Tree {
             pipeline.ask(&Request::Setstat { path: &self.remote(dir), attrs });
         }
         for _ in locked {
-            if let Err(Fault::Lost(error)) = pipeline.next_reply().ok() {
-                return Err(error);
-            }
+            let _refused = unless_lost(pipeline.next_reply().ok())?;
         }
         Ok(())
     }
@@ -325,9 +317,7 @@ impl Tree {
         if !conn.server.statvfs {
             return None;
         }
-        let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Statvfs { path: &self.dir });
-        let reported = pipeline.next_reply().extended().ok()?;
+        let reported = ask_one(conn, &Request::Statvfs { path: &self.dir }).extended().ok()?;
         // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail …
         let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&reported).ok()?;
         // File systems that allocate inodes on demand report that they have none.
@@ -377,9 +367,9 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
         Some([]) => Ok(below_home(b"")),
         Some([b'/', rest @ ..]) => Ok(below_home(rest)),
         Some(_) if server.expand_path => pool.on_one(|conn| {
-            let mut pipeline = Pipeline::new(conn);
-            pipeline.ask(&Request::ExpandPath { path });
-            pipeline.next_reply().name().map_err(|fault| error(side, "find", path, fault))
+            ask_one(conn, &Request::ExpandPath { path })
+                .name()
+                .map_err(|fault| error(side, "find", path, fault))
         }),
         Some(_) => {
             let cause = "this SFTP server does not tell other users' home directories";
@@ -389,14 +379,10 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
 }
 
 fn leads_to_dir(pool: &Pool, path: &[u8], side: Side) -> Result<bool> {
-    pool.on_one(|conn| {
-        let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Stat { path });
-        match pipeline.next_reply().attrs() {
-            Ok(attrs) => Ok(is_dir(&attrs)),
-            Err(fault) if fault.is_missing() => Ok(false),
-            Err(fault) => Err(error(side, "look at", path, fault)),
-        }
+    pool.on_one(|conn| match ask_one(conn, &Request::Stat { path }).attrs() {
+        Ok(attrs) => Ok(is_dir(&attrs)),
+        Err(fault) if fault.is_missing() => Ok(false),
+        Err(fault) => Err(error(side, "look at", path, fault)),
     })
 }
 

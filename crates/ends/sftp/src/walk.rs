@@ -18,7 +18,7 @@ use super::lineage::Lineage;
 use super::listing::{SIDE_BY_SIDE, list};
 use super::packet::{Attrs, Names, Request};
 use super::pipeline::Pipeline;
-use super::reply::{Fault, Reply, lost};
+use super::reply::{Fault, Reply, lost, unless_lost};
 use super::tree::{self, KIND, Tree};
 use haul_core::staging::is_staging_name;
 use haul_ends::frontier::Frontier;
@@ -293,10 +293,8 @@ fn real_paths(tree: &Tree, conn: &Conn, paths: &[RelPath]) -> Result<Vec<Result<
     paths.iter().for_each(|path| pipeline.ask(&Request::Realpath { path: &tree.remote(path) }));
     let mut reals = Vec::with_capacity(paths.len());
     for path in paths {
-        reals.push(match pipeline.next_reply().name() {
-            Err(Fault::Lost(error)) => return Err(error),
-            real => real.map_err(|fault| tree.error("follow the link", path, fault)),
-        });
+        let real = unless_lost(pipeline.next_reply().name())?;
+        reals.push(real.map_err(|fault| tree.error("follow the link", path, fault)));
     }
     Ok(reals)
 }
