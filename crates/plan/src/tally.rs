@@ -3,8 +3,8 @@
 /// The largest small file in bytes: its cost is mostly its name. As in `haul-probe`.
 pub const SMALL: u64 = 1024 * 1024;
 
-/// Counts of a tree. The content of a hard-linked file counts once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counts of a tree, under the names of `haul plan --json`. The content of a hard-linked file counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
     /// Names of any kind, the root included.
     pub entries: u64,

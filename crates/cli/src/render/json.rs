@@ -293,15 +293,7 @@ impl View for Json {
         if let Some(error) = &report.fatal {
             say(&format!("haul: {error}\n"));
         }
-        if let Some(cause) = &summary.list_failure {
-            say(&format!("haul: failed to write the list of --failed: {cause}\n"));
-        }
-        if let Some(cause) = &summary.log_failure {
-            say(&format!("haul: failed to write the log of --log-file: {cause}\n"));
-        }
-        if let Some(Err(cause)) = &summary.manifest {
-            say(&format!("haul: failed to write the manifest: {cause}\n"));
-        }
+        summary.unwritten().for_each(|line| say(&format!("{line}\n")));
     }
 }
 

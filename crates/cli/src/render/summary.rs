@@ -383,16 +383,20 @@ impl Summary {
         self.shown_live && self.unseen == 0 && self.report.totals.failed <= LIVE_ONLY
     }
 
+    /// The files of options that could not be written, and why.
+    pub(super) fn unwritten(&self) -> impl Iterator<Item = String> {
+        let manifest = self.manifest.as_ref().and_then(|written| written.as_ref().err());
+        let files = [
+            ("list of --failed", self.list_failure.as_ref()),
+            ("log of --log-file", self.log_failure.as_ref()),
+            ("manifest", manifest),
+        ];
+        let failed = files.into_iter().filter_map(|(file, cause)| Some((file, cause?)));
+        failed.map(|(file, cause)| format!("haul: failed to write the {file}: {cause}"))
+    }
+
     fn end(&self, lines: &mut Vec<String>) {
-        if let Some(cause) = &self.list_failure {
-            lines.push(format!("haul: failed to write the list of --failed: {cause}"));
-        }
-        if let Some(cause) = &self.log_failure {
-            lines.push(format!("haul: failed to write the log of --log-file: {cause}"));
-        }
-        if let Some(Err(cause)) = &self.manifest {
-            lines.push(format!("haul: failed to write the manifest: {cause}"));
-        }
+        lines.extend(self.unwritten());
         if let Some(why) = &self.report.not_removed {
             lines.push(format!("haul: {why}"));
         }

@@ -10,15 +10,15 @@ use crate::render::plan::{Planned, reason_word};
 
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
-    tally: Counts,
+    tally: Tally,
     scan_seconds: f64,
     histogram: Vec<Size>,
-    largest_files: Vec<WithBytes>,
+    largest_files: Vec<RankedPath>,
     largest_folders: Vec<Below>,
-    widest_folders: Vec<WithEntries>,
-    deepest_folders: Vec<WithDepth>,
-    longest_name: Option<WithBytes>,
-    longest_path: Option<WithBytes>,
+    widest_folders: Vec<RankedPath>,
+    deepest_folders: Vec<RankedPath>,
+    longest_name: Option<RankedPath>,
+    longest_path: Option<RankedPath>,
     hard_links: Links,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<&'a str>,
@@ -33,15 +33,15 @@ impl<'a> Line<'a> {
         let plan = &planned.plan;
         let parts = plan.parts.iter().enumerate();
         Self {
-            tally: Counts::new(&plan.tally),
+            tally: plan.tally,
             scan_seconds: planned.scan_seconds,
             histogram: plan.histogram.iter().map(Size::new).collect(),
-            largest_files: plan.largest_files.iter().map(WithBytes::new).collect(),
+            largest_files: ranked(&plan.largest_files, Figure::Bytes),
             largest_folders: plan.largest_folders.iter().map(Below::new).collect(),
-            widest_folders: plan.widest_folders.iter().map(WithEntries::new).collect(),
-            deepest_folders: plan.deepest_folders.iter().map(WithDepth::new).collect(),
-            longest_name: plan.longest_name.as_ref().map(WithBytes::new),
-            longest_path: plan.longest_path.as_ref().map(WithBytes::new),
+            widest_folders: ranked(&plan.widest_folders, Figure::Entries),
+            deepest_folders: ranked(&plan.deepest_folders, Figure::Depth),
+            longest_name: ranked(&plan.longest_name, Figure::Bytes).pop(),
+            longest_path: ranked(&plan.longest_path, Figure::Bytes).pop(),
             hard_links: Links::new(&plan.hard_links),
             target: planned.target.as_deref(),
             unfit: plan.unfit.iter().map(NotFitting::new).collect(),
@@ -53,43 +53,6 @@ impl<'a> Line<'a> {
                 })
                 .collect(),
             estimate: planned.estimate.as_ref().map(|one| probe::Estimate::new(&one.estimate)),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Counts {
-    entries: u64,
-    files: u64,
-    bytes: u64,
-    folders: u64,
-    symlinks: u64,
-    specials: u64,
-    excluded: u64,
-    errors: u64,
-    sparse_files: u64,
-    hole_bytes: u64,
-    small_files: u64,
-    small_bytes: u64,
-}
-
-impl Counts {
-    fn new(tally: &Tally) -> Self {
-        let Tally { entries, files, bytes, folders, symlinks, specials, excluded, errors, .. } = *tally;
-        let Tally { sparse_files, hole_bytes, small_files, small_bytes, .. } = *tally;
-        Self {
-            entries,
-            files,
-            bytes,
-            folders,
-            symlinks,
-            specials,
-            excluded,
-            errors,
-            sparse_files,
-            hole_bytes,
-            small_files,
-            small_bytes,
         }
     }
 }
@@ -112,43 +75,27 @@ fn name(path: &RelPath) -> Name {
     Name::new(path.as_bytes())
 }
 
+/// A path with the figure that it is ranked by.
 #[derive(Serialize)]
-struct WithBytes {
+struct RankedPath {
     #[serde(flatten)]
     name: Name,
-    bytes: u64,
-}
-
-impl WithBytes {
-    fn new(ranked: &Ranked) -> Self {
-        Self { name: name(&ranked.path), bytes: ranked.figure }
-    }
+    #[serde(flatten)]
+    figure: Figure,
 }
 
 #[derive(Serialize)]
-struct WithEntries {
-    #[serde(flatten)]
-    name: Name,
-    entries: u64,
+#[serde(rename_all = "snake_case")]
+enum Figure {
+    Bytes(u64),
+    Entries(u64),
+    Depth(u64),
 }
 
-impl WithEntries {
-    fn new(ranked: &Ranked) -> Self {
-        Self { name: name(&ranked.path), entries: ranked.figure }
-    }
-}
-
-#[derive(Serialize)]
-struct WithDepth {
-    #[serde(flatten)]
-    name: Name,
-    depth: u64,
-}
-
-impl WithDepth {
-    fn new(ranked: &Ranked) -> Self {
-        Self { name: name(&ranked.path), depth: ranked.figure }
-    }
+/// The paths of a ranking.
+fn ranked<'a>(paths: impl IntoIterator<Item = &'a Ranked>, figure: fn(u64) -> Figure) -> Vec<RankedPath> {
+    let path = |path: &Ranked| RankedPath { name: name(&path.path), figure: figure(path.figure) };
+    paths.into_iter().map(path).collect()
 }
 
 #[derive(Serialize)]
@@ -171,14 +118,13 @@ struct Links {
     names: u64,
     saved_bytes: u64,
     outside: u64,
-    largest: Vec<WithBytes>,
+    largest: Vec<RankedPath>,
 }
 
 impl Links {
     fn new(links: &HardLinks) -> Self {
         let HardLinks { files, names, saved_bytes, outside, .. } = *links;
-        let largest = links.largest.iter().map(WithBytes::new).collect();
-        Self { files, names, saved_bytes, outside, largest }
+        Self { files, names, saved_bytes, outside, largest: ranked(&links.largest, Figure::Bytes) }
     }
 }
 
