@@ -11,6 +11,7 @@ use haul_core::text::{one_line, without_errno};
 use haul_core::{Digest, Error, Progress, Result, Side};
 use haul_job::Observer;
 
+use super::differences::Difference;
 use super::failures::Failures;
 use super::gauge::{Gauge, NoGauge, status_line};
 use super::itemize::Items;
@@ -24,7 +25,7 @@ use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::{Summary, shown};
 use super::tty::Bottom;
-use super::view::{Difference, Start, View};
+use super::view::{Start, View};
 use crate::exit_code::{Circumstances, Exit};
 use crate::jobs::{Ended, Job};
 use crate::manifest::{Manifest, ManifestRequest, Written};

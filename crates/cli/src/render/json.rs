@@ -18,13 +18,14 @@ use haul_job::RequestCounts;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::differences::{Difference, Differences};
 use super::lines::Lines;
 use super::plan::Planned;
 use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Command;
 use super::summary::{Stored, Summary};
-use super::view::{Difference, Differences, Start, View};
+use super::view::{Start, View};
 use crate::manifest::Written;
 
 /// Version of the format. It changes when a field is removed or changes its meaning.

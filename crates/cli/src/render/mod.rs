@@ -4,6 +4,7 @@
 
 mod console;
 mod cut;
+mod differences;
 mod estimates;
 mod failures;
 mod gauge;
@@ -29,6 +30,7 @@ mod view;
 mod wording;
 
 pub(crate) use console::{Console, OutputSettings, Showing};
+pub(crate) use differences::{Difference, Differences};
 pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
@@ -44,4 +46,4 @@ pub(crate) use print::{print_error, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use stat::Stat;
 pub(crate) use summary::{Command, Stored, Summary};
-pub(crate) use view::{Difference, Differences, Start};
+pub(crate) use view::Start;

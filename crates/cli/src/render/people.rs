@@ -7,6 +7,7 @@ use std::sync::Arc;
 use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
+use super::differences::Difference;
 use super::gauge::Gauge;
 use super::itemize::Items;
 use super::lines::Lines;
@@ -15,7 +16,7 @@ use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Summary;
 use super::summary::shown;
-use super::view::{Difference, Start, View};
+use super::view::{Start, View};
 use super::wording::{bytes, past, planned};
 
 /// Shows a run as text.

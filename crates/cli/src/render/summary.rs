@@ -7,9 +7,9 @@ use haul_core::path::printable;
 use haul_core::{Error, Report, Totals};
 use haul_job::RequestCounts;
 
+use super::differences::Differences;
 use super::failures::{Group, cause_of};
 use super::requests::requests_text;
-use super::view::Differences;
 use super::wording::{bytes, count, duration, entries, number, rate};
 use crate::exit_code::Exit;
 use crate::manifest::Written;

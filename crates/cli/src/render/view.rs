@@ -5,49 +5,11 @@ use std::sync::Arc;
 use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
+use super::differences::Difference;
 use super::plan::Planned;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::{Command, Summary};
 use crate::jobs::Job;
-
-/// A difference between source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Difference {
-    /// The destination lacks the entry.
-    Missing,
-    /// The content differs.
-    Differs,
-    /// Only the metadata differs.
-    Metadata,
-    /// Only the destination has the entry.
-    Extra,
-}
-
-/// How many differences of each kind there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Differences {
-    /// Entries that the destination lacks.
-    pub(crate) missing: u64,
-    /// Entries whose content differs.
-    pub(crate) differs: u64,
-    /// Entries of which only the metadata differs.
-    pub(crate) metadata: u64,
-    /// Entries that only the destination has.
-    pub(crate) extra: u64,
-}
-
-impl Differences {
-    /// Counts one.
-    pub(crate) fn count(&mut self, difference: Difference) {
-        *match difference {
-            Difference::Missing => &mut self.missing,
-            Difference::Differs => &mut self.differs,
-            Difference::Metadata => &mut self.metadata,
-            Difference::Extra => &mut self.extra,
-        } += 1;
-    }
-}
 
 /// The description of a run at its start.
 pub(crate) struct Start {
