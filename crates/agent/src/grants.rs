@@ -130,6 +130,7 @@ mod tests {
             pull(4, 7, [0; 32]),
             Request::Read { root: 4, batch: batch(7), pages: None, compress: Compress::Never },
             Request::Root { root: 4 },
+            Request::Above { root: 4, names: Vec::new() },
             Request::OpenSource { root: 9, place: place.clone(), links },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },
             Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32], from: Vec::new() },

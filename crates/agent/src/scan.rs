@@ -118,9 +118,9 @@ impl Scan {
         {
             let mut state = self.state.lock();
             state.collecting.excluded += found.excluded;
-            for path in found.left_out {
-                state.weight += 32 + path.as_bytes().len();
-                state.collecting.left_out.push(path);
+            for left in found.left_out {
+                state.weight += 32 + left.path.as_bytes().len();
+                state.collecting.left_out.push(left);
                 parts.extend(state.cut_if_full());
             }
             for failure in found.errors {

@@ -93,6 +93,7 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         | Request::Meet { .. }
         | Request::Rate { .. } => third_party::serve(session, request),
         Request::Root { .. }
+        | Request::Above { .. }
         | Request::ScanStart { .. }
         | Request::Lookup { .. }
         | Request::Digest { .. }
@@ -129,6 +130,9 @@ fn read(session: &ServerSession, reply: Reply, request: Request) {
 fn of_source(session: &ServerSession, request: Request) -> Response {
     match request {
         Request::Root { root } => source(session, root, |source| source.root().map(Response::Root)),
+        Request::Above { root, names } => {
+            source(session, root, |source| source.above(&names).map(Response::Above))
+        }
         Request::ScanStart { root, scan, options } => source(session, root, |source| {
             session.start_scan(scan, || Scan::start(source.clone(), options))?;
             Ok(Response::Done)

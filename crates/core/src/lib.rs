@@ -65,4 +65,4 @@ pub use report::{Failure, HungOperation, MetaNote, Report, Totals};
 pub use retry::Retry;
 pub use sink::{Answer, FinishReport, HardLink, Left, Offer, Outcome, Sink, WriteDone};
 pub use slice::{Batch, BatchData, Extent, Slice, SliceData};
-pub use source::{ScanBatch, Source};
+pub use source::{LeftOut, ScanBatch, Source};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup::Backup;
 use crate::delta::Delta;
 use crate::entry::{Entry, Timestamp};
-use crate::filter::Rule;
+use crate::filter::Rules;
 use crate::path::RelPath;
 use crate::preserve::Preserve;
 
@@ -17,7 +17,9 @@ pub struct ScanOptions {
     /// The paths to begin at; empty means the root. Directories above a start are listed too, as they must exist.
     pub starts: Vec<RelPath>,
     /// Include and exclude rules; the first matching rule decides.
-    pub rules: Vec<Rule>,
+    pub rules: Rules,
+    /// The starts are listed even if the rules exclude them.
+    pub enters_starts: bool,
     /// Exclude smaller files, in bytes.
     pub min_size: Option<u64>,
     /// Exclude larger files, in bytes.
@@ -32,7 +34,7 @@ pub struct ScanOptions {
     pub one_file_system: bool,
     /// Look up owner and group names (`--owner-by-name`).
     pub owner_names: bool,
-    /// Report the paths that the rules exclude ([`crate::ScanBatch::left_out`]).
+    /// Report the entries that the rules exclude ([`crate::ScanBatch::left_out`]).
     pub tells_left_out: bool,
 }
 
@@ -75,6 +77,13 @@ impl ScanOptions {
             modified_until: None,
             ..self.clone()
         }
+    }
+
+    /// The same options for the destination, to find what may be deleted there.
+    #[must_use]
+    pub fn of_destination(&self) -> Self {
+        let scan = self.whole_tree();
+        Self { rules: scan.rules.of_destination(), tells_left_out: true, ..scan }
     }
 
     /// The directories above the starts, without those that are starts themselves, in order.

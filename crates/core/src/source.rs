@@ -11,6 +11,7 @@ use crate::delta::PageHashes;
 use crate::digest::{Digest, Sha256};
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, Result, Side};
+use crate::filter::{Above, DirRules, Filter};
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::path::RelPath;
@@ -25,6 +26,13 @@ pub const DANGLING: &str = "it is a symbolic link to something that does not exi
 
 /// The cause of an error of a directory that links lead back to.
 pub const OWN_ANCESTOR: &str = "symbolic links lead back to a folder above it, so copying it would never end";
+
+/// The error of a source that reads nothing above its root.
+#[must_use]
+pub fn nothing_above() -> Error {
+    let cause = "files of rules above the root cannot be read there, nor are absolute paths known";
+    Error::new(ErrorKind::Unsupported, Side::Source, "read the filter rules", cause)
+}
 
 /// The error of a removal by a source that follows links.
 #[must_use]
@@ -50,19 +58,62 @@ pub struct ScanBatch {
     pub errors: Vec<Failure>,
     /// How many entries the rules excluded. Entries below an excluded directory are not counted.
     pub excluded: u64,
-    /// The paths of the excluded entries, if [`ScanOptions::tells_left_out`] is set.
-    pub left_out: Vec<RelPath>,
+    /// The excluded entries, if [`ScanOptions::tells_left_out`] is set.
+    pub left_out: Vec<LeftOut>,
     /// The entries come from an index that an earlier run saved. Only set by a source in this process.
     #[serde(skip)]
     pub told: bool,
 }
 
+/// An entry that the rules exclude.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LeftOut {
+    /// Its path.
+    pub path: RelPath,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Whether a perishable rule alone excludes it.
+    pub perishable: bool,
+}
+
 impl ScanBatch {
-    /// Records that the rules exclude the entry at `path`.
-    pub fn leaves_out(&mut self, options: &ScanOptions, path: &RelPath) {
+    /// Records that an entry is excluded, if it is: by its size or age, or by the rules of the directory that it is in.
+    pub fn excludes(
+        &mut self,
+        options: &ScanOptions,
+        filter: &Filter<'_>,
+        dir: &DirRules,
+        entry: &Entry,
+    ) -> bool {
+        if options.is_wrong_size_or_age(entry) {
+            self.leaves_out(options, &entry.path, entry.is_dir());
+            return true;
+        }
+        self.excludes_path(options, filter, dir, &entry.path, entry.is_dir())
+    }
+
+    /// Records that the rules of the directory exclude what is at `path`, if they do.
+    pub fn excludes_path(
+        &mut self,
+        options: &ScanOptions,
+        filter: &Filter<'_>,
+        dir: &DirRules,
+        path: &RelPath,
+        is_dir: bool,
+    ) -> bool {
+        let Some(excluded) = filter.excludes(dir, path, is_dir) else { return false };
+        self.leaves_out(options, path, is_dir);
+        if let Some(last) = self.left_out.last_mut().filter(|_| options.tells_left_out) {
+            last.perishable = excluded.perishable;
+        }
+        true
+    }
+
+    /// Records that the entry at `path` is excluded.
+    pub fn leaves_out(&mut self, options: &ScanOptions, path: &RelPath, is_dir: bool) {
         self.excluded += 1;
         if options.tells_left_out {
-            self.left_out.push(path.clone());
+            self.left_out.push(LeftOut { path: path.clone(), is_dir, perishable: false });
         }
     }
 }
@@ -104,6 +155,15 @@ pub trait Source: Send + Sync {
     /// If the whole call fails.
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         Ok(self.lookup(paths)?.into_iter().map(|found| found.map(|entry| entry.is_some())).collect())
+    }
+
+    /// The absolute path of the root, and the files with these names in the directories above it, from the top down.
+    /// [`Filter::open`] asks for them; a scan does so itself.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if nothing above the root can be read; else if the whole call fails.
+    fn above(&self, _names: &[Vec<u8>]) -> Result<Above> {
+        Err(nothing_above())
     }
 
     /// Reads the slices of a batch and hashes them. After the bytes of a slice are read, the source compares the file

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use haul_core::RelPath;
-use haul_core::filter::{Rule, excludes};
+use haul_core::filter::parse::{Parsed, parse_rule};
+use haul_core::filter::{Above, Filter, Format, Item, Prefixes, Rules};
 
 /// A small generator of numbers, the same ones in each run.
 struct Numbers(u64);
@@ -101,16 +102,40 @@ fn make_tree(numbers: &mut Numbers, root: &Path) -> Vec<(RelPath, bool)> {
     all
 }
 
-fn kept_by_haul(rules: &[Rule], tree: &[(RelPath, bool)], root_name: &[u8]) -> BTreeSet<Vec<u8>> {
-    let rules: Vec<Rule> = rules.iter().map(|rule| rule.below(root_name)).collect();
+/// The rules of these arguments of `--filter`.
+fn parsed(filters: &[Vec<u8>]) -> Rules {
+    let format = Format::new(Prefixes::Rules);
+    let all = filters.iter().flat_map(|text| parse_rule(text, &format).unwrap());
+    let items = all.map(|parsed| match parsed {
+        Parsed::Rule(rule) => Item::Rule(rule),
+        Parsed::DirMerge(merge) => Item::DirMerge(merge),
+        other => panic!("{other:?}"),
+    });
+    Rules { items: items.collect(), ..Rules::default() }
+}
+
+fn kept_by_haul(
+    rules: &[Vec<u8>],
+    source: &Path,
+    tree: &[(RelPath, bool)],
+    root_name: &[u8],
+) -> BTreeSet<Vec<u8>> {
+    let rules = parsed(rules).below(root_name);
     let mut kept = BTreeSet::new();
-    if excludes(&rules, &RelPath::root(), true) {
+    if rules.exclude_root(true) {
         return kept;
     }
+    let root = source.as_os_str().as_bytes().to_vec();
+    let (filter, top) = Filter::open(&rules, |_| Ok(Above { root, files: Vec::new() })).unwrap();
+    let mut read = |path: &RelPath| Ok(fs::read(source.join(OsStr::from_bytes(path.as_bytes()))).ok());
     kept.insert(Vec::new());
     for (path, is_dir) in tree {
         let parent = path.parent().unwrap();
-        if kept.contains(parent.as_bytes()) && !excludes(&rules, path, *is_dir) {
+        if !kept.contains(parent.as_bytes()) {
+            continue;
+        }
+        let dir = filter.enter_all(&top, &parent, &mut read).unwrap();
+        if filter.excludes(&dir, path, *is_dir).is_none() {
             kept.insert(path.as_bytes().to_vec());
         }
     }
@@ -118,14 +143,11 @@ fn kept_by_haul(rules: &[Rule], tree: &[(RelPath, bool)], root_name: &[u8]) -> B
     kept
 }
 
-fn kept_by_rsync(rules: &[Rule], source: &Path, root_name: &[u8]) -> BTreeSet<Vec<u8>> {
+fn kept_by_rsync(rules: &[Vec<u8>], source: &Path, root_name: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
     let mut command = Command::new("rsync");
     command.env("LC_ALL", "C").args(["-8", "-r", "-n", "--out-format=%n"]);
     for rule in rules {
-        // The prefix keeps a pattern that begins with `- `, `+ ` or is `!` a pattern.
-        let mut filter = if rule.include { b"--filter=+ ".to_vec() } else { b"--filter=- ".to_vec() };
-        filter.extend_from_slice(&rule.pattern);
-        command.arg(OsStr::from_bytes(&filter));
+        command.arg(OsStr::from_bytes(&[b"--filter=", &rule[..]].concat()));
     }
     let mut source = source.as_os_str().as_bytes().to_vec();
     if root_name.is_empty() {
@@ -133,6 +155,10 @@ fn kept_by_rsync(rules: &[Rule], source: &Path, root_name: &[u8]) -> BTreeSet<Ve
     }
     command.arg(OsStr::from_bytes(&source)).arg("/nonexistent-destination/").stderr(Stdio::inherit());
     let output = command.output().unwrap();
+    if output.status.code() == Some(1) {
+        // A text that is no rule.
+        return None;
+    }
     assert!(output.status.success(), "{command:?}");
     let mut prefix = root_name.to_vec();
     if !prefix.is_empty() {
@@ -141,12 +167,54 @@ fn kept_by_rsync(rules: &[Rule], source: &Path, root_name: &[u8]) -> BTreeSet<Ve
     let lines = output.stdout.split(|byte| *byte == b'\n');
     let names = lines.filter_map(|line| line.strip_prefix(prefix.as_slice()));
     let names = names.map(|name| name.strip_suffix(b"/").unwrap_or(name).to_vec());
-    names.filter(|name| !matches!(name.as_slice(), b"" | b".") && !is_chatter(name)).collect()
+    Some(names.filter(|name| !matches!(name.as_slice(), b"" | b".") && !is_chatter(name)).collect())
 }
 
 /// What rsync says that is no name.
 fn is_chatter(line: &[u8]) -> bool {
     line.starts_with(b"created directory ")
+}
+
+/// A rule: some have modifiers.
+fn rule(numbers: &mut Numbers) -> Vec<u8> {
+    const PREFIXES: &[&[u8]] = &[
+        b"- ",
+        b"- ",
+        b"- ",
+        b"+ ",
+        b"+ ",
+        b"-! ",
+        b"H ",
+        b"S ",
+        b"P ",
+        b"R ",
+        b"-p ",
+        b"exclude,s ",
+        b"-/ ",
+    ];
+    [numbers.pick(PREFIXES), &numbers.joined(PATTERN_PARTS, 1, 5)].concat()
+}
+
+/// Writes files of rules into some directories, and lists them.
+fn write_rules(numbers: &mut Numbers, root: &Path, tree: &[(RelPath, bool)]) -> Vec<(RelPath, bool)> {
+    let mut files = Vec::new();
+    let dirs = tree.iter().filter(|(_, is_dir)| *is_dir).map(|(path, _)| path.clone());
+    for dir in dirs.chain([RelPath::root()]) {
+        // As rsync puts the path of the directory into the patterns, wildcards in it would change them.
+        let is_plain = !dir.as_bytes().iter().any(|byte| b"*?[\\".contains(byte));
+        for name in [".f", ".g"].into_iter().filter(|_| is_plain) {
+            if numbers.below(3) == 0 {
+                let mut text = Vec::new();
+                for _ in 0..=numbers.below(3) {
+                    text.extend(if numbers.below(8) == 0 { b"!".to_vec() } else { rule(numbers) });
+                    text.push(b'\n');
+                }
+                fs::write(root.join(OsStr::from_bytes(dir.as_bytes())).join(name), text).unwrap();
+                files.push((dir.join(name.as_bytes()).unwrap(), false));
+            }
+        }
+    }
+    files
 }
 
 #[test]
@@ -155,22 +223,25 @@ fn keeps_what_rsync_keeps() {
         println!("skipped: rsync is not installed");
         return;
     }
+    const MERGES: &[&[u8]] = &[b": .f", b":n .f", b":e .f", b":s .g", b":r .g", b"dir-merge,- .g", b":w+ .g"];
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..8 {
+    for _ in 0..10 {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("foo");
         fs::create_dir(&source).unwrap();
         let tree = make_tree(&mut numbers, &source);
-        for case in 0..30 {
-            let rules: Vec<Rule> = (0..=numbers.below(3))
-                .map(|_| {
-                    let pattern = numbers.joined(PATTERN_PARTS, 1, 5);
-                    if numbers.below(3) == 0 { Rule::include(pattern) } else { Rule::exclude(pattern) }
-                })
-                .collect();
+        let tree = [tree.clone(), write_rules(&mut numbers, &source, &tree)].concat();
+        for case in 0..36 {
+            let mut rules: Vec<Vec<u8>> = (0..=numbers.below(3)).map(|_| rule(&mut numbers)).collect();
+            if case % 3 != 0 {
+                rules.insert(numbers.below(rules.len() + 1), numbers.pick(MERGES).to_vec());
+            }
+            if case % 9 == 1 {
+                rules.insert(numbers.below(rules.len() + 1), numbers.pick(MERGES).to_vec());
+            }
             let root_name: &[u8] = if case % 4 == 0 { b"foo" } else { b"" };
-            let ours = kept_by_haul(&rules, &tree, root_name);
-            let theirs = kept_by_rsync(&rules, &source, root_name);
+            let Some(theirs) = kept_by_rsync(&rules, &source, root_name) else { continue };
+            let ours = kept_by_haul(&rules, &source, &tree, root_name);
             let show = |set: BTreeSet<&Vec<u8>>| -> Vec<String> {
                 set.into_iter().map(|name| name.escape_ascii().to_string()).collect()
             };
@@ -178,7 +249,7 @@ fn keeps_what_rsync_keeps() {
                 ours,
                 theirs,
                 "rules {:?}, root name `{}`: only haul keeps {:?}, only rsync keeps {:?}",
-                rules.iter().map(|r| (r.include, r.pattern.escape_ascii().to_string())).collect::<Vec<_>>(),
+                rules.iter().map(|rule| rule.escape_ascii().to_string()).collect::<Vec<_>>(),
                 root_name.escape_ascii(),
                 show(ours.difference(&theirs).collect()),
                 show(theirs.difference(&ours).collect()),

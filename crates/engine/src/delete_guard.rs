@@ -67,7 +67,7 @@ impl<'a> DeleteGuard<'a> {
         let held = std::mem::take(&mut *self.held.lock());
         let Some(view) = self.view.filter(|_| !held.is_empty()) else { return Ok(held) };
         let count = AtomicU64::new(0);
-        view.scan(&scan.whole_tree(), &|batch| {
+        view.scan(&scan.of_destination(), &|batch| {
             count.fetch_add(without_root(&batch), Ordering::Relaxed);
             ControlFlow::Continue(())
         })?;

@@ -3,15 +3,16 @@
 
 use haul_core::sync::Mutex;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use haul_core::{Entry, Error, ErrorKind, RelPath, Result, ScanBatch, ScanOptions, Side, Source, filter};
+use haul_core::{Entry, Error, ErrorKind, LeftOut, RelPath, Result, ScanBatch, ScanOptions, Side, Source};
 use haul_spool::{Sorter, Spool};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use crate::deferred::Deferred;
+use crate::listed::Listed;
 use crate::run::Run;
 
 /// The entries that may be deleted, in an order in which they can be.
@@ -74,10 +75,7 @@ pub(crate) fn list_error(error: &std::io::Error) -> Error {
 /// # Errors
 /// The error of an end that cannot answer; `Io` if a list cannot be written.
 pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Result<Extra> {
-    let Found { files, mut places, failure } = list(run, view, scan)?;
-    if let Some(error) = failure {
-        return Err(error);
-    }
+    let Found { files, mut places, .. } = list(run, view, scan)?;
     for path in run.deferred.iter().flat_map(Deferred::paths) {
         places.push((key(&path), Place::Deferred)).map_err(|e| list_error(&e))?;
     }
@@ -109,6 +107,10 @@ pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Resu
 struct Found {
     files: Spool<RelPath>,
     places: Places,
+    /// Directories that the rules protect and the source has: what is in them may be extraneous.
+    entered: Spool<RelPath>,
+    /// Entries of extraneous directories that perishable rules alone protect.
+    perishable: Spool<RelPath>,
     failure: Option<Error>,
 }
 
@@ -124,63 +126,160 @@ impl Found {
         for path in asked.kept {
             self.places.push((key(&path), Place::Kept))?;
         }
-        Ok(())
+        asked.entered.iter().try_for_each(|path| self.entered.push(path))?;
+        asked.perishable.iter().try_for_each(|path| self.perishable.push(path))
     }
 }
 
+/// The number of directories that one further scan begins at.
+const STARTS_PER_SCAN: usize = 1000;
+
+/// Lists the destination. As rsync, it looks into each directory that the source has, also into one that a rule protects:
+/// the rule protects the directory, not what is in it.
 fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Result<Found> {
-    let protection = Protection::new(run, scan)?;
-    let found = Mutex::new(Found::default());
-    let options = ScanOptions { tells_left_out: true, ..scan.whole_tree() };
-    view.scan(&options, &|batch: ScanBatch| {
-        run.guard.count_listed(&batch);
-        let asked = ask(run, &protection, batch);
-        let mut found = found.lock();
-        let added = asked.and_then(|asked| found.add(asked).map_err(|e| list_error(&e)));
-        if let Err(error) = added {
-            found.failure.get_or_insert(error);
+    let listing = Listing {
+        run,
+        view,
+        protection: Protection::new(run, scan)?,
+        listed: Listed::new(run.source, &scan.rules)?,
+    };
+    let mut found = listing.scan(&scan.of_destination(), Found::default())?;
+    loop {
+        let entered = std::mem::take(&mut found.entered);
+        let perishable = std::mem::take(&mut found.perishable);
+        if entered.is_empty() && perishable.is_empty() || run.stopped() {
+            return Ok(found);
         }
-        if found.failure.is_some() || run.stopped() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })?;
-    Ok(found.into_inner())
+        let options = ScanOptions { enters_starts: true, ..scan.of_destination() };
+        found = listing.scan_from(&entered, &options, found)?;
+        let mut options = scan.of_destination();
+        options.rules.ignores_perishable = true;
+        found = listing.scan_from(&perishable, &options, found)?;
+    }
 }
 
-/// The entries of a batch that the source does not have, and paths that stay.
+/// The listing of the destination.
+struct Listing<'a> {
+    run: &'a Run<'a>,
+    view: &'a dyn Source,
+    protection: Protection<'a>,
+    listed: Listed<'a>,
+}
+
+impl Listing<'_> {
+    /// Scans from each of the paths of a list.
+    fn scan_from(&self, starts: &Spool<RelPath>, options: &ScanOptions, found: Found) -> Result<Found> {
+        let mut found = Some(found);
+        let mut failure = None;
+        let read = starts.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
+            for starts in paths.chunks(STARTS_PER_SCAN) {
+                // After a failure there is nothing to go on with.
+                let Some(now) = found.take() else { break };
+                match self.scan(&ScanOptions { starts: starts.to_vec(), ..options.clone() }, now) {
+                    Ok(now) => found = Some(now),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            Ok(())
+        });
+        read.map_err(|e| list_error(&e))?;
+        failure.map_or(Ok(found.unwrap_or_default()), Err)
+    }
+
+    /// One scan, whose results are added to `found`.
+    fn scan(&self, options: &ScanOptions, found: Found) -> Result<Found> {
+        let (run, above) = (self.run, HashSet::<RelPath>::from_iter(options.above_starts()));
+        let is_again = !options.starts.is_empty();
+        let found = Mutex::new(found);
+        self.view.scan(options, &|mut batch: ScanBatch| {
+            if is_again {
+                batch.entries.retain(|entry| !above.contains(&entry.path));
+                // A start may be gone.
+                batch.errors.retain(|failure| failure.error.kind() != ErrorKind::NotFound);
+            }
+            run.guard.count_listed(&batch);
+            let asked = self.ask(batch);
+            let mut found = found.lock();
+            let added = asked.and_then(|asked| found.add(asked).map_err(|e| list_error(&e)));
+            if let Err(error) = added {
+                found.failure.get_or_insert(error);
+            }
+            if found.failure.is_some() || run.stopped() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        let mut found = found.into_inner();
+        found.failure.take().map_or(Ok(found), Err)
+    }
+
+    /// Sorts a batch by what becomes of its entries.
+    fn ask(&self, batch: ScanBatch) -> Result<Asked> {
+        let run = self.run;
+        if let Some(failure) = batch.errors.into_iter().next() {
+            return Err(failure.error.with_side(Side::Destination));
+        }
+        let mut asked = self.ask_left_out(batch.left_out)?;
+        let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
+        let exists = self.listed.lists(&paths)?;
+        let is_backup = |path: &RelPath| run.backups.as_ref().is_some_and(|names| names.hold(path));
+        for (entry, exists) in batch.entries.into_iter().zip(exists) {
+            match exists {
+                Ok(_) if is_backup(&entry.path) => asked.kept.push(entry.path),
+                Ok(false) if !entry.path.is_root() => asked.extra.push(entry),
+                Ok(_) => {}
+                // The source may have an entry that cannot be looked up.
+                Err(_) => asked.kept.push(entry.path),
+            }
+        }
+        if self.protection.is_needed() {
+            let protects = self.protection.protects(&asked.extra)?;
+            let (staying, going): (Vec<_>, Vec<_>) =
+                asked.extra.into_iter().zip(protects).partition(|(_, protects)| *protects);
+            asked.kept.extend(staying.into_iter().map(|(entry, _)| entry.path));
+            asked.extra = going.into_iter().map(|(entry, _)| entry).collect();
+        }
+        Ok(asked)
+    }
+
+    /// Sorts the entries that rules protect.
+    fn ask_left_out(&self, left_out: Vec<LeftOut>) -> Result<Asked> {
+        let mut asked = Asked::default();
+        let (perishable, mut counting): (Vec<_>, Vec<_>) =
+            left_out.into_iter().partition(|left| left.perishable);
+        // A perishable rule counts in a directory that stays: one that is a directory at the source, too.
+        let parents: Vec<RelPath> = perishable.iter().filter_map(|left| left.path.parent()).collect();
+        let stay = if parents.is_empty() { Vec::new() } else { self.listed.lists_dirs(&parents)? };
+        for (left, stays) in perishable.into_iter().zip(stay) {
+            if stays == Ok(false) {
+                asked.perishable.push(left.path);
+            } else {
+                counting.push(left);
+            }
+        }
+        let (dirs, kept): (Vec<_>, Vec<_>) = counting.into_iter().partition(|left| left.is_dir);
+        asked.kept.extend(kept.into_iter().map(|left| left.path));
+        let dirs: Vec<RelPath> = dirs.into_iter().map(|left| left.path).collect();
+        let listed = if dirs.is_empty() { Vec::new() } else { self.listed.lists(&dirs)? };
+        for (path, listed) in dirs.into_iter().zip(listed) {
+            let list = if listed == Ok(true) { &mut asked.entered } else { &mut asked.kept };
+            list.push(path);
+        }
+        Ok(asked)
+    }
+}
+
+/// What becomes of the entries of a batch.
+#[derive(Default)]
 struct Asked {
+    /// Entries that the source does not have.
     extra: Vec<Entry>,
+    /// Paths that stay.
     kept: Vec<RelPath>,
-}
-
-fn ask(run: &Run<'_>, protection: &Protection<'_>, batch: ScanBatch) -> Result<Asked> {
-    if let Some(failure) = batch.errors.into_iter().next() {
-        return Err(failure.error.with_side(Side::Destination));
-    }
-    let mut kept = batch.left_out;
-    let paths: Vec<RelPath> = batch.entries.iter().map(|entry| entry.path.clone()).collect();
-    let exists = run.source.holds(&paths)?;
-    let mut extra: Vec<Entry> = Vec::new();
-    let is_backup = |path: &RelPath| run.backups.as_ref().is_some_and(|names| names.hold(path));
-    for (entry, exists) in batch.entries.into_iter().zip(exists) {
-        match exists {
-            Ok(_) if is_backup(&entry.path) => kept.push(entry.path),
-            Ok(false) if !entry.path.is_root() => extra.push(entry),
-            Ok(_) => {}
-            // The source may have an entry that cannot be looked up.
-            Err(_) => kept.push(entry.path),
-        }
-    }
-    if protection.is_needed() {
-        let protects = protection.protects(&extra)?;
-        let (staying, going): (Vec<_>, Vec<_>) =
-            extra.into_iter().zip(protects).partition(|(_, protects)| *protects);
-        kept.extend(staying.into_iter().map(|(entry, _)| entry.path));
-        extra = going.into_iter().map(|(entry, _)| entry).collect();
-    }
-    Ok(Asked { extra, kept })
+    /// As in [`Found`].
+    entered: Vec<RelPath>,
+    perishable: Vec<RelPath>,
 }
 
 /// An entry that an option skips at the source protects the entry of the same path at the destination, and all below
@@ -209,9 +308,7 @@ impl<'a> Protection<'a> {
             // The scan does not descend into a mount point.
             return self.dev.is_some_and(|dev| dev != above.dev);
         }
-        self.run.ignore_existing
-            || self.scan.is_wrong_size_or_age(above)
-            || filter::excludes(&self.scan.rules, &above.path, false)
+        self.run.ignore_existing || self.scan.is_wrong_size_or_age(above)
     }
 
     /// For each extraneous entry, whether it stays. The nearest ancestor that the source has decides.

@@ -33,6 +33,7 @@ mod hung;
 mod in_flight;
 mod inspect;
 mod ledger;
+mod listed;
 mod make_links;
 mod metadata_comparer;
 mod meter;

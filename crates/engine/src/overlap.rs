@@ -3,8 +3,9 @@
 //! As with rsync, the first source that has the entry wins, but a directory wins over any other kind, because another
 //! source may have entries in it. A directory of several sources gets the metadata of the first one.
 
-use haul_core::{Entry, RelPath, Result, filter};
+use haul_core::{Entry, RelPath, Result, Source};
 
+use crate::listed::Listed;
 use crate::run::Run;
 
 /// Whether this source's entry is copied.
@@ -26,7 +27,7 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
     let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
     let mut found: Vec<Vec<Result<Option<Entry>>>> = Vec::with_capacity(run.other_sources.len());
     for other in run.other_sources {
-        match other.source.lookup(&paths) {
+        match listed(run, &*other.source, &paths) {
             Ok(entries) => found.push(entries),
             Err(error) => {
                 run.abort(error);
@@ -44,7 +45,6 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
             .iter()
             .zip(others)
             .filter_map(|(other, entry)| Some((other.is_earlier, entry?)))
-            .filter(|(_, entry)| !filter::excludes(run.rules, &entry.path, entry.is_dir()))
             .collect();
         match judge(&entry, others) {
             Verdict::Own => kept.push(entry),
@@ -56,6 +56,19 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
         }
     }
     kept
+}
+
+/// The entries at `paths` that a scan of another source lists.
+fn listed(run: &Run<'_>, source: &dyn Source, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+    let mut found = source.lookup(paths)?;
+    if !run.rules.is_empty() {
+        for (found, listed) in found.iter_mut().zip(Listed::new(source, run.rules)?.lists(paths)?) {
+            if listed == Ok(false) {
+                *found = Ok(None);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Decides about an entry. `others`: the same path in the other sources, in their order, and whether the source is

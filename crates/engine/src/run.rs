@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::filter::Rule;
+use haul_core::filter::Rules;
 use haul_core::{
     BackupNames, Changes, Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Run<'a> {
     pub(crate) preview: Option<&'a dyn Sink>,
     pub(crate) other_sources: &'a [OtherSource],
     /// The filter rules of every source.
-    pub(crate) rules: &'a [Rule],
+    pub(crate) rules: &'a Rules,
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) cancel: &'a Cancel,
     pub(crate) queue: Queue,
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     pub(crate) fn new(
         part: &'a Part,
         options: &CopyOptions,
-        rules: &'a [Rule],
+        rules: &'a Rules,
         meter: &'a Meter<'a>,
         cancel: &'a Cancel,
     ) -> Self {
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
     pub(crate) fn second(
         part: &'a Part,
         options: &CopyOptions,
-        rules: &'a [Rule],
+        rules: &'a Rules,
         meter: &'a Meter<'a>,
         cancel: &'a Cancel,
     ) -> Self {

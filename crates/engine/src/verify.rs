@@ -14,6 +14,7 @@ use crate::changes::MetadataChanges;
 use crate::expected::Expected;
 use crate::hash::{Algorithm, HashLine};
 use crate::inspect::{Inspection, reading};
+use crate::listed::Listed;
 use crate::metadata_comparer::{MetadataComparer, Pair};
 use crate::meter::Meter;
 use crate::trust::Trust;
@@ -265,11 +266,16 @@ fn find_extra(
 ) {
     // Extra entries are not part of the source, so the totals of the run do not count them.
     let own_meter = Meter::new(&Silent);
+    let listed = match Listed::new(source, &scan.rules) {
+        Ok(listed) => listed,
+        Err(error) => return meter.abort(error),
+    };
+    let scan = &ScanOptions { rules: scan.rules.of_destination(), ..scan.clone() };
     let ask = |entries: Vec<Entry>, results: &Sender<RelPath>| {
         let paths: Vec<RelPath> = entries.into_iter().map(|entry| entry.path).collect();
-        let originals = same_length(source.lookup(&paths)?, paths.len())?;
+        let originals = same_length(listed.lists(&paths)?, paths.len())?;
         for (path, original) in paths.into_iter().zip(originals) {
-            if matches!(original, Ok(None)) {
+            if original == Ok(false) {
                 drop(results.send(path));
             }
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use haul_core::filter::{Rule, excludes};
+use haul_core::filter::{Above, Filter, Rules};
 use haul_core::{Location, Place, PlaceRoot, RelPath, Result};
 
 use super::errors::usage;
@@ -20,7 +20,7 @@ pub(crate) fn refuse_overlap(
     source: &Location,
     destination: &Location,
     place: &Place,
-    rules: &[Rule],
+    rules: &Rules,
     deletes: bool,
 ) -> Result<()> {
     if let (Location::Object(from), Location::Object(to)) = (source, destination)
@@ -37,7 +37,7 @@ pub(crate) fn refuse_overlap(
 }
 
 /// The same for two places in one bucket, with keys as paths.
-fn within_bucket(source: &Location, from: &str, place: &Place, rules: &[Rule], deletes: bool) -> Result<()> {
+fn within_bucket(source: &Location, from: &str, place: &Place, rules: &Rules, deletes: bool) -> Result<()> {
     let path = |key: &[u8]| Path::new("/").join(OsStr::from_bytes(key));
     let to = match &place.root {
         PlaceRoot::Exactly => path(&place.path),
@@ -48,7 +48,7 @@ fn within_bucket(source: &Location, from: &str, place: &Place, rules: &[Rule], d
     compare(source, &path(from.as_bytes()), &to, rules, deletes)
 }
 
-fn compare(source: &Location, from: &Path, to: &Path, rules: &[Rule], deletes: bool) -> Result<()> {
+fn compare(source: &Location, from: &Path, to: &Path, rules: &Rules, deletes: bool) -> Result<()> {
     let refuse =
         |cause: &str, hint: &str| Err(usage("copy", cause).on(source.to_string()).with_hint(hint.to_owned()));
     if from == to {
@@ -69,12 +69,14 @@ fn compare(source: &Location, from: &Path, to: &Path, rules: &[Rule], deletes: b
     Ok(())
 }
 
-fn is_excluded(below: &Path, rules: &[Rule]) -> bool {
+/// Files of rules in the tree are not read for this.
+fn is_excluded(below: &Path, rules: &Rules) -> bool {
+    let Ok((filter, top)) = Filter::open(rules, |_| Ok(Above::default())) else { return false };
     let mut path = RelPath::root();
     for component in below.components() {
         let Ok(next) = path.join(component.as_os_str().as_bytes()) else { return false };
         path = next;
-        if excludes(rules, &path, true) {
+        if filter.excludes(&top, &path, true).is_some() {
             return true;
         }
     }
@@ -117,10 +119,13 @@ fn real(path: &[u8]) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use haul_core::filter::Rule;
+
     use super::*;
     use crate::place::{Landing, destination_place};
 
     fn check(source: &Path, destination: &Path, slash: bool, rules: &[Rule], deletes: bool) -> bool {
+        let rules: &Rules = &rules.to_vec().into();
         let mut from = source.as_os_str().as_bytes().to_vec();
         if slash {
             from.push(b'/');

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use haul_core::filter::excludes;
 use haul_core::{
     EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Source,
     Totals,
@@ -105,6 +104,12 @@ impl Planner<'_> {
         for group in group(sources) {
             match group {
                 Group::One(source) => planned.extend(self.one(&source, landing, None)?),
+                // The directory that they are in has no part in the transfer, nor have its rules.
+                Group::Siblings { parent, names } if self.scan.rules.are_in_tree() => {
+                    for name in &names {
+                        planned.extend(self.one(&join(&parent, name), landing, None)?);
+                    }
+                }
                 Group::Siblings { parent, names } => self.siblings(&parent, &names, landing, &mut planned)?,
             }
         }
@@ -130,8 +135,8 @@ impl Planner<'_> {
         let place = destination_place(at, self.destination, landing);
         let root_name = root_name(at, landing).unwrap_or_default().to_vec();
         let mut scan = self.scan.clone();
-        scan.rules = scan.rules.iter().map(|rule| rule.below(&root_name)).collect();
-        if excludes(&scan.rules, &RelPath::root(), is_dir) {
+        scan.rules = scan.rules.below(&root_name);
+        if scan.rules.exclude_root(is_dir) {
             self.totals.excluded += 1;
             return Ok(None);
         }
@@ -176,8 +181,8 @@ impl Planner<'_> {
         for name in names {
             let at = join(parent, name);
             let place = destination_place(&at, self.destination, landing);
-            let rules: Vec<_> = self.scan.rules.iter().map(|rule| rule.below(name.as_bytes())).collect();
-            if !excludes(&rules, &RelPath::root(), true) {
+            let rules = self.scan.rules.below(name.as_bytes());
+            if !rules.exclude_root(true) {
                 refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanOptions,
@@ -53,6 +54,10 @@ impl Source for RateLimited {
 
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         self.source.holds(paths)
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        self.source.above(names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanBatch, ScanOptions,
@@ -40,6 +41,10 @@ impl Source for Rootless {
 
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         self.0.holds(paths)
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        self.0.above(names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

@@ -36,7 +36,7 @@ pub struct Request {
     pub sources: Vec<Location>,
     /// Where data is written to.
     pub destination: Location,
-    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
+    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub scan: ScanOptions,
     /// What the sources do with symbolic links.
     pub links: Links,

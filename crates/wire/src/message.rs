@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::filter::Above;
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
@@ -166,6 +167,13 @@ pub enum Request {
     Root {
         /// The source.
         root: RootId,
+    },
+    /// [`haul_core::Source::above`].
+    Above {
+        /// The source.
+        root: RootId,
+        /// The names of the files.
+        names: Vec<Vec<u8>>,
     },
     /// Starts [`haul_core::Source::scan`]. Does nothing if the number is in use already.
     ScanStart {
@@ -420,6 +428,8 @@ pub enum Response {
     Gone,
     /// To [`Request::Root`].
     Root(Option<Entry>),
+    /// To [`Request::Above`].
+    Above(Above),
     /// To [`Request::ScanNext`].
     Scan(ScanPart),
     /// To [`Request::Lookup`].

@@ -22,8 +22,8 @@ Examples:
   haul sync -n /srv/share/ nas:/srv/share/    # list the changes only
   haul sync --max-delete 100 /srv/share/ nas:/srv/share/
 
-Files that --exclude matches are not deleted. If parts of SRC cannot be read,
-haul deletes nothing.";
+Files that --exclude matches are not deleted, unless --delete-excluded is given.
+If parts of SRC cannot be read, haul deletes nothing.";
 
 /// Copy SRC to DST; skip up-to-date files, never delete
 #[derive(Debug, Args)]
@@ -79,6 +79,12 @@ pub(crate) struct SyncArgs {
     /// Delete even if parts of SRC could not be read
     #[arg(long, help_heading = "Deletion")]
     pub(crate) ignore_errors: bool,
+    /// Delete also what the rules exclude, except what a rule protects (`--filter 'P PATTERN'`)
+    ///
+    /// Rules of --exclude and --include, and rules of --filter without `P`, `R`, `r`, then select only what is copied.
+    /// --max-delete and the guards of --force-delete count these deletions too.
+    #[arg(long, help_heading = "Deletion")]
+    pub(crate) delete_excluded: bool,
     /// Delete what SRC lacks, after the copy (default; all of rsync's --delete-* options are accepted)
     #[arg(long, help_heading = "Deletion")]
     pub(crate) delete: bool,

@@ -68,15 +68,21 @@ fn rules_keep_the_order_of_the_command_line() {
         "--exclude-from",
         "f",
         "b",
+        "-avFf- q",
         "--exclude",
         "*",
+        "-FF",
         "--include=z",
     ];
     let expected = [
         FilterWord::Exclude("*.o".into()),
         FilterWord::Include("-x*".into()),
         FilterWord::ExcludeFrom("f".into()),
+        FilterWord::RsyncFilter,
+        FilterWord::Filter("- q".into()),
         FilterWord::Exclude("*".into()),
+        FilterWord::RsyncFilter,
+        FilterWord::RsyncFilter,
         FilterWord::Include("z".into()),
     ];
     assert_eq!(copy(&words).transfer.filter.words, expected);

@@ -16,7 +16,7 @@ pub(crate) struct Topic {
 }
 
 /// All topics.
-pub(crate) const TOPICS: [Topic; 7] = [
+pub(crate) const TOPICS: [Topic; 8] = [
     Topic {
         name: "locations",
         about: "how to write hosts, paths and objects",
@@ -26,6 +26,11 @@ pub(crate) const TOPICS: [Topic; 7] = [
         name: "patterns",
         about: "the language of --exclude and --include",
         text: include_str!("topics/patterns.txt"),
+    },
+    Topic {
+        name: "filters",
+        about: "the rules of --filter, and files of rules",
+        text: include_str!("topics/filters.txt"),
     },
     Topic {
         name: "units",

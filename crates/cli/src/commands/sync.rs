@@ -16,7 +16,16 @@ use crate::settings::{one_stdin, usage};
 /// # Errors
 /// Those of [`run_transfer`].
 pub(super) fn run(args: SyncArgs) -> Result<Exit> {
-    let SyncArgs { ends, transfer, max_delete, force_delete, ignore_errors, delete: _implied } = args;
+    let SyncArgs {
+        ends,
+        mut transfer,
+        max_delete,
+        force_delete,
+        ignore_errors,
+        delete_excluded,
+        delete: _implied,
+    } = args;
+    transfer.filter.delete_excluded = delete_excluded;
     let (source, destination) = match ends.as_slice() {
         [source, destination] => (source, destination),
         [_] => return Err(usage("sync", "the destination is missing: haul sync SRC DST")),

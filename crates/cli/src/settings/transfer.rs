@@ -18,7 +18,7 @@ use crate::values::Chown;
 /// The settings of a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferSettings {
-    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
+    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub(crate) scan: ScanOptions,
     /// What the destination does.
     pub(crate) sink: SinkOptions,
@@ -161,7 +161,8 @@ pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
     check_ages(args.modified_from, args.modified_until)?;
     Ok(ScanOptions {
         starts: Vec::new(),
-        rules: read_rules(&args.words, args.from0)?,
+        rules: read_rules(args)?,
+        enters_starts: false,
         min_size: args.min_size,
         max_size: args.max_size,
         modified_from: args.modified_from,

@@ -37,6 +37,7 @@ mod encoded;
 mod failures;
 mod faults;
 mod filesystems;
+mod filters;
 mod groups;
 mod guards;
 mod habits;
@@ -208,6 +209,7 @@ fn main() -> ExitCode {
         mistakes::cases(),
         messages::cases(),
         selection::cases(),
+        filters::cases(),
         changing::cases(),
         copy_links::cases(),
         clients::cases(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use haul_core::filter::Above;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
@@ -21,7 +22,7 @@ use crate::read::digest;
 use crate::read::reader::Reader;
 use crate::remove_source::{Removals, check_writable};
 use crate::tree::local_tree::LocalTree;
-use crate::walk::list;
+use crate::walk::{list, rules};
 use haul_ends::thread_pool::ThreadPool;
 
 /// Threads that look up names on local disks: enough to hide the latency of a disk, few enough for one core.
@@ -90,6 +91,10 @@ impl Source for LocalSource {
             return Ok(self.threads.each(paths, |path| self.look(path)));
         }
         Ok(paths.iter().map(|path| self.look(path)).collect())
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        rules::above(&self.tree, names)
     }
 
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
+use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, Links, PageHashes, RelPath, Result, Retry,
@@ -39,6 +40,13 @@ impl Source for PeerSource {
     fn root(&self) -> Result<Option<Entry>> {
         match self.root.peer.call(&Request::Root { root: self.root.id })? {
             Response::Root(entry) => Ok(entry),
+            _ => Err(unexpected_answer()),
+        }
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        match self.root.peer.call(&Request::Above { root: self.root.id, names: names.to_vec() })? {
+            Response::Above(above) => Ok(above),
             _ => Err(unexpected_answer()),
         }
     }

@@ -18,6 +18,7 @@
 mod checks;
 mod compare;
 mod conn;
+mod entries;
 mod greeting;
 mod kept;
 mod large;
@@ -35,6 +36,7 @@ mod pool;
 mod read;
 mod remove;
 mod reply;
+mod rules;
 mod server;
 mod session;
 mod sink;

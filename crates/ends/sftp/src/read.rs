@@ -12,12 +12,12 @@ use haul_core::{
 use haul_threads::together;
 
 use super::conn::Conn;
+use super::entries::entries_at;
 use super::open_files::OpenFiles;
 use super::packet::{self, Request};
 use super::pipeline::{Pipeline, ask_one};
 use super::reply::{Fault, unless_lost};
 use super::tree::Tree;
-use super::walk::entries_at;
 use haul_ends::digests::digests;
 
 /// The most threads that hash files for one request. Each keeps a connection busy.

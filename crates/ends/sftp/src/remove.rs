@@ -4,12 +4,12 @@ use haul_core::source::{REMOVE, changed_since_copied};
 use haul_core::{Entry, ErrorKind, RelPath, Result};
 
 use super::conn::Conn;
+use super::entries::entries_at;
 use super::listing::have_entries;
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, unless_lost};
 use super::tree::{Tree, is_dir};
-use super::walk;
 
 /// Removes files, links and empty directories. One answer for each.
 pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
@@ -49,7 +49,7 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
     };
     tree.pool().on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
-        let found: Vec<Result<bool>> = walk::entries_at(tree, &paths)?
+        let found: Vec<Result<bool>> = entries_at(tree, &paths)?
             .into_iter()
             .zip(entries)
             .map(|(now, entry)| match now? {

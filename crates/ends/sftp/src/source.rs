@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use haul_core::filter::Above;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
 
+use super::entries::entries_at;
 use super::tree::Tree;
-use super::{read, remove, walk};
+use super::{read, remove, rules, walk};
 
 /// A tree at an SFTP server, to be read.
 pub(super) struct SftpSource {
@@ -25,7 +27,7 @@ impl Source for SftpSource {
     }
 
     fn root(&self) -> Result<Option<Entry>> {
-        let found = walk::entries_at(&self.tree, &[RelPath::root()])?.pop();
+        let found = entries_at(&self.tree, &[RelPath::root()])?.pop();
         found.unwrap_or(Ok(None))
     }
 
@@ -34,7 +36,11 @@ impl Source for SftpSource {
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        walk::entries_at(&self.tree, paths)
+        entries_at(&self.tree, paths)
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        rules::above(&self.tree, names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

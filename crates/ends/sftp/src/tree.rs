@@ -77,6 +77,19 @@ impl Tree {
         Ok(Self { sftp, side, links, dir, name, based: AtomicBool::new(false), known })
     }
 
+    /// The whole file system of the server.
+    pub(super) fn top(&self) -> Self {
+        Self {
+            sftp: Arc::clone(&self.sftp),
+            side: self.side,
+            links: self.links,
+            dir: b"/".to_vec(),
+            name: b".".to_vec(),
+            based: AtomicBool::new(false),
+            known: Mutex::new(Cache::new(KNOWN)),
+        }
+    }
+
     pub(super) fn pool(&self) -> &Pool {
         &self.sftp.pool
     }

@@ -6,19 +6,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use haul_core::source::{DANGLING, OWN_ANCESTOR, ScanVisit};
-use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Failure, Links, RelPath, Result, Retry, ScanBatch, ScanOptions,
-    Timestamp, filter,
-};
+use haul_core::filter::{DirRules, Filter};
+use haul_core::source::{OWN_ANCESTOR, ScanVisit};
+use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, ScanOptions};
 use haul_threads::together;
 
 use super::conn::Conn;
+use super::entries::{Found, complete, entries_at};
 use super::lineage::Lineage;
 use super::listing::{SIDE_BY_SIDE, list};
 use super::packet::{Attrs, Names, Request};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, Reply, lost, unless_lost};
+use super::rules;
 use super::tree::{self, KIND, Tree};
 use haul_core::staging::is_staging_name;
 use haul_ends::frontier::Frontier;
@@ -34,6 +34,9 @@ const REMEMBERED: usize = 1 << 20;
 struct Walk<'a> {
     tree: &'a Tree,
     options: &'a ScanOptions,
+    filter: Filter<'a>,
+    /// The filter rules of files above the root.
+    top: DirRules,
     visit: ScanVisit<'a>,
     folders: Frontier<Folder>,
 }
@@ -43,12 +46,8 @@ struct Folder {
     path: RelPath,
     /// Where it is, if links are followed.
     lineage: Option<Arc<Lineage>>,
-}
-
-/// An entry, and whether it was found through a link.
-struct Found {
-    entry: Entry,
-    followed: bool,
+    /// The filter rules of its parent, then its own.
+    rules: DirRules,
 }
 
 /// Walks below the root of `tree`.
@@ -61,7 +60,8 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
     if options.owner_names {
         tree.pool().note("SFTP tells owners by number only: --owner-by-name has no effect on this source");
     }
-    let walk = Walk { tree, options, visit, folders: Frontier::default() };
+    let (filter, top) = Filter::open(&options.rules, |names| rules::above(tree, names))?;
+    let walk = Walk { tree, options, filter, top, visit, folders: Frontier::default() };
     let first = walk.starts()?;
     if (walk.visit)(first).is_break() {
         return Ok(());
@@ -79,11 +79,19 @@ impl Walk<'_> {
         let mut batch = ScanBatch::default();
         batch.entries.extend(entries_at(self.tree, &above)?.into_iter().filter_map(|found| found.ok()?));
         for (path, found) in starts.iter().zip(entries_at(self.tree, &starts)?) {
+            let rules = match self.rules_above(path) {
+                Ok(rules) => rules,
+                Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+                Err(error) => {
+                    batch.errors.push(Failure { path: path.clone(), error });
+                    continue;
+                }
+            };
             match found {
-                Ok(Some(entry)) if !start_excluded(self.options, &entry) => {
+                Ok(Some(entry)) if !self.excludes_start(&rules, &entry, &mut batch) => {
                     if entry.is_dir() && self.options.lists(path) {
                         match self.lineage_of_start(path)? {
-                            Ok(lineage) => self.folders.add([Folder { path: path.clone(), lineage }]),
+                            Ok(lineage) => self.folders.add([Folder { path: path.clone(), lineage, rules }]),
                             Err(error) => {
                                 batch.errors.push(Failure { path: path.clone(), error });
                                 continue;
@@ -92,7 +100,7 @@ impl Walk<'_> {
                     }
                     batch.entries.push(entry);
                 }
-                Ok(Some(_)) => batch.leaves_out(self.options, path),
+                Ok(Some(_)) => {}
                 Ok(None) => {
                     let error =
                         self.tree.fault(ErrorKind::NotFound, "look at", path, "No such file or directory");
@@ -102,6 +110,40 @@ impl Walk<'_> {
             }
         }
         Ok(batch)
+    }
+
+    /// The filter rules of the directory that a start is in.
+    fn rules_above(&self, start: &RelPath) -> Result<DirRules> {
+        let parent = start.parent();
+        parent.map_or(Ok(self.top.clone()), |parent| {
+            rules::enter_all(self.tree, &self.filter, &self.top, &parent)
+        })
+    }
+
+    fn excludes_start(&self, rules: &DirRules, entry: &Entry, batch: &mut ScanBatch) -> bool {
+        let (options, is_filtered) = (self.options, !entry.path.is_root() && !self.options.enters_starts);
+        is_filtered && batch.excludes_path(options, &self.filter, rules, &entry.path, entry.is_dir())
+    }
+
+    /// Gives directories their own filter rules. Drops those whose file of rules cannot be read.
+    ///
+    /// # Errors
+    /// `Usage` if it is no file of rules; the error of a lost connection.
+    fn enter(&self, dirs: Vec<Folder>, batch: &mut ScanBatch) -> Result<Vec<Folder>> {
+        if !self.options.rules.are_in_tree() {
+            return Ok(dirs);
+        }
+        let asked: Vec<_> = dirs.iter().map(|dir| (&dir.rules, &dir.path)).collect();
+        let entered = rules::enter(self.tree, &self.filter, &asked)?;
+        let mut kept = Vec::with_capacity(dirs.len());
+        for (dir, rules) in dirs.into_iter().zip(entered) {
+            match rules {
+                Ok(rules) => kept.push(Folder { rules, ..dir }),
+                Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+                Err(error) => batch.errors.push(Failure { path: dir.path, error }),
+            }
+        }
+        Ok(kept)
     }
 
     /// Where a start is, if links are followed: any directory above it may be a link.
@@ -163,7 +205,8 @@ impl Walk<'_> {
         // A fair share, so that the other threads have work too.
         let share = |len: usize| (len / THREADS).min(SIDE_BY_SIDE);
         while let Some(dirs) = self.folders.take(share, || self.hand_over(&mut batch, 0)) {
-            self.folders.done(self.list(&dirs, &mut batch));
+            let listed = self.enter(dirs, &mut batch).and_then(|dirs| self.list(&dirs, &mut batch));
+            self.folders.done(listed);
             self.hand_over(&mut batch, BATCH);
         }
         self.hand_over(&mut batch, 0);
@@ -246,25 +289,26 @@ impl Walk<'_> {
         }
         let options = self.options;
         let completed = complete(self.tree, conn, found)?;
-        let is_left_out = |entry: &Entry| {
-            options.is_wrong_size_or_age(entry)
-                || filter::excludes(&options.rules, &entry.path, entry.is_dir())
+        let excludes = |entry: &Entry, batch: &mut ScanBatch| {
+            batch.excludes(options, &self.filter, &folder.rules, entry)
         };
         let is_listed = |entry: &Entry| entry.is_dir() && options.lists(&entry.path);
         let dirs = completed.iter().filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
-        let dirs: Vec<&Found> =
-            dirs.filter(|found| is_listed(&found.entry) && !is_left_out(&found.entry)).collect();
+        let dirs: Vec<&Found> = dirs
+            .filter(|found| is_listed(&found.entry) && !excludes(&found.entry, &mut ScanBatch::default()))
+            .collect();
         let mut lineages = self.lineages(conn, folder.lineage.as_ref(), &dirs)?.into_iter();
         for (path, found) in completed {
             match found {
                 Ok(Some(Found { entry, .. })) => {
-                    if is_left_out(&entry) {
-                        batch.leaves_out(options, &path);
+                    if excludes(&entry, batch) {
                         continue;
                     }
                     if is_listed(&entry) {
                         match lineages.next().unwrap_or(Ok(None)) {
-                            Ok(lineage) => self.folders.add([Folder { path, lineage }]),
+                            Ok(lineage) => {
+                                self.folders.add([Folder { path, lineage, rules: folder.rules.clone() }]);
+                            }
                             Err(error) => {
                                 batch.errors.push(Failure { path, error });
                                 continue;
@@ -275,8 +319,11 @@ impl Walk<'_> {
                 }
                 // It was removed since it was listed.
                 Ok(None) => {}
-                Err(_) if filter::excludes(&options.rules, &path, false) => batch.leaves_out(options, &path),
-                Err(error) => batch.errors.push(Failure { path, error }),
+                Err(error) => {
+                    if !batch.excludes_path(options, &self.filter, &folder.rules, &path, false) {
+                        batch.errors.push(Failure { path, error });
+                    }
+                }
             }
         }
         Ok(())
@@ -297,131 +344,4 @@ fn real_paths(tree: &Tree, conn: &Conn, paths: &[RelPath]) -> Result<Vec<Result<
         reals.push(real.map_err(|fault| tree.error("follow the link", path, fault)));
     }
     Ok(reals)
-}
-
-fn start_excluded(options: &ScanOptions, entry: &Entry) -> bool {
-    !entry.path.is_root() && filter::excludes(&options.rules, &entry.path, entry.is_dir())
-}
-
-/// The entries at `paths` as they are now.
-pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-    tree.pool().on_one(|conn| {
-        let looked = tree.look(paths)?;
-        let mut there = Vec::new();
-        for (path, found) in paths.iter().zip(&looked.found) {
-            if let Ok(Some(attrs)) = found {
-                there.push((path.clone(), *attrs));
-            }
-        }
-        let mut entries = complete(tree, conn, there)?.into_iter();
-        let mut all = Vec::with_capacity(paths.len());
-        for (path, found) in paths.iter().zip(looked.found) {
-            all.push(match found {
-                Ok(Some(_)) => entries
-                    .next()
-                    .map_or(Ok(None), |(_, found)| found.map(|found| found.map(|found| found.entry))),
-                Ok(None) => Ok(None),
-                Err(fault) => Err(tree.error("look at", path, fault)),
-            });
-        }
-        Ok(all)
-    })
-}
-
-/// Completes the entries of a listing: targets of links, and attributes that the server does not list.
-fn complete(
-    tree: &Tree,
-    conn: &Conn,
-    found: Vec<(RelPath, Attrs)>,
-) -> Result<Vec<(RelPath, Result<Option<Found>>)>> {
-    let lacks = |attrs: &Attrs| attrs.mode.is_none() || attrs.times.is_none() || attrs.size.is_none();
-    let mut pipeline = Pipeline::new(conn);
-    for (path, attrs) in &found {
-        let path = &tree.remote(path)[..];
-        if lacks(attrs) {
-            pipeline.ask(&Request::Lstat { path });
-        }
-        // An entry without attributes may be a link, so ask for its target too.
-        if lacks(attrs) || is_link(attrs) {
-            pipeline.ask(&match tree.links {
-                Links::Kept => Request::Readlink { path },
-                Links::Followed => Request::Stat { path },
-            });
-        }
-    }
-    let mut entries = Vec::with_capacity(found.len());
-    for (path, attrs) in found {
-        let looked = if lacks(&attrs) { pipeline.next_reply().attrs() } else { Ok(attrs) };
-        let reply = (lacks(&attrs) || is_link(&attrs)).then(|| pipeline.next_reply());
-        let (mut target, mut led_to) = (None, None);
-        match tree.links {
-            Links::Kept => target = reply.map(Reply::name),
-            Links::Followed => led_to = reply.map(Reply::attrs),
-        }
-        let entry = match (looked, target, led_to) {
-            (Err(Fault::Lost(error)), ..)
-            | (_, Some(Err(Fault::Lost(error))), _)
-            | (.., Some(Err(Fault::Lost(error)))) => return Err(error),
-            (Err(fault), ..) if fault.is_missing() => Ok(None),
-            (Err(fault), ..) => Err(tree.error("look at", &path, fault)),
-            (Ok(attrs), _, Some(led_to)) if is_link(&attrs) => follow(tree, &path, led_to),
-            (Ok(attrs), target, _) => entry(tree, &path, &attrs, target)
-                .map(|entry| entry.map(|entry| Found { entry, followed: false })),
-        };
-        entries.push((path, entry));
-    }
-    Ok(entries)
-}
-
-fn is_link(attrs: &Attrs) -> bool {
-    attrs.mode.is_some_and(|mode| mode & KIND == tree::LINK)
-}
-
-/// The entry that a link leads to.
-fn follow(tree: &Tree, path: &RelPath, led_to: Result<Attrs, Fault>) -> Result<Option<Found>> {
-    match led_to {
-        Err(fault) if fault.is_missing() => Err(tree.fault(ErrorKind::NotFound, "look at", path, DANGLING)),
-        Err(fault) => Err(tree.error("follow the link", path, fault)),
-        Ok(attrs) => {
-            entry(tree, path, &attrs, None).map(|entry| entry.map(|entry| Found { entry, followed: true }))
-        }
-    }
-}
-
-fn entry(
-    tree: &Tree,
-    path: &RelPath,
-    attrs: &Attrs,
-    target: Option<Result<Vec<u8>, Fault>>,
-) -> Result<Option<Entry>> {
-    let cannot = |cause: &str| Err(tree.fault(ErrorKind::Unsupported, "copy", path, cause));
-    let (Some(mode), Some((accessed, modified))) = (attrs.mode, attrs.times) else {
-        return cannot("the server does not tell what it is");
-    };
-    let kind = match mode & KIND {
-        tree::FILE => EntryKind::File,
-        tree::DIR => EntryKind::Dir,
-        tree::LINK => match target {
-            Some(Ok(target)) => EntryKind::Symlink(target),
-            Some(Err(fault)) if fault.is_missing() => return Ok(None),
-            Some(Err(fault)) => return Err(tree.error("read the link", path, fault)),
-            None => return cannot("the server does not tell where the link points"),
-        },
-        0o010_000 => EntryKind::Fifo,
-        0o140_000 => EntryKind::Socket,
-        0o020_000 | 0o060_000 => return cannot("SFTP does not tell the number of a device"),
-        _ => return cannot("the server does not tell what it is"),
-    };
-    let (uid, gid) = attrs.owner.unwrap_or_default();
-    let len = if kind == EntryKind::File { attrs.size.unwrap_or_default() } else { 0 };
-    let time = |sec: u32| Timestamp { sec: sec.into(), nsec: 0 };
-    // SFTP reports neither inodes nor holes.
-    Ok(Some(Entry {
-        mtime: time(modified),
-        atime: time(accessed),
-        mode: mode & 0o7777,
-        uid,
-        gid,
-        ..Entry::new(path.clone(), kind, len)
-    }))
 }

@@ -27,6 +27,7 @@ mod read;
 mod remove;
 mod remove_source;
 mod request_threads;
+mod rules;
 mod server_side_copy;
 mod sink;
 mod sink_state;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps, Traffic,
@@ -10,7 +11,7 @@ use haul_core::{
 
 use super::source_state::SourceState;
 use super::tree::RootKind;
-use super::{read, remove_source, walk};
+use super::{read, remove_source, rules, walk};
 
 /// Batches that are worth reading at a time: each reads a slice, or hundreds of small objects.
 const READERS: u32 = 10;
@@ -49,6 +50,10 @@ impl Source for ObjectSource {
             Some(cached) => Ok(Some(cached.entry.clone())),
             None => self.state.ask(path).map(|cached| cached.map(|cached| cached.entry.clone())),
         }))
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        rules::above(&self.state.tree, names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

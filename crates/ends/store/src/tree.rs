@@ -59,6 +59,16 @@ impl Tree {
         Self { client: Arc::clone(&self.client), side, root: self.root.clone(), is_folder: self.is_folder }
     }
 
+    /// The whole bucket.
+    pub(super) fn top(&self) -> Self {
+        Self { root: String::new(), is_folder: true, ..self.again(self.side) }
+    }
+
+    /// The key of the root as an absolute path.
+    pub(super) fn root_path(&self) -> String {
+        format!("/{}", self.root)
+    }
+
     /// Looks up what is at the root.
     pub(super) fn at_root(&self) -> Result<RootKind> {
         if self.root.is_empty() {

@@ -8,14 +8,16 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
+use haul_core::filter::{DirRules, Filter};
 use haul_core::source::ScanVisit;
-use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions, filter};
+use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions};
 use haul_object::{ListPage, Object};
 use haul_streams::sidecar::{self, Beside};
 use haul_threads::together;
 
 use super::listing_entry::{ListingEntries, implied};
 use super::metadata;
+use super::rules;
 use super::source_state::{Detail, SourceState};
 use super::tree::{RootKind, Tree};
 use haul_ends::frontier::Frontier;
@@ -28,16 +30,19 @@ const ASKED: usize = 256;
 struct Walk<'a> {
     source: &'a SourceState,
     options: &'a ScanOptions,
+    filter: Filter<'a>,
+    /// The filter rules of files above the root.
+    top: DirRules,
     visit: ScanVisit<'a>,
     work: Frontier<Work>,
 }
 
 /// A listing to be made.
 enum Work {
-    /// A directory with everything below it.
-    Folder(RelPath),
+    /// A directory with everything below it, and the filter rules of its parent.
+    Folder(RelPath, DirRules),
     /// The names in a directory, from a page on.
-    Names { folder: RelPath, next: Option<String>, held: Vec<Object> },
+    Names { folder: RelPath, rules: DirRules, next: Option<String>, held: Vec<Object> },
     /// All keys below a directory, from a page on. `above` are the directories, already reported, that its first key
     /// may be in.
     Keys { folder: RelPath, next: String, held: Vec<Object>, above: Vec<RelPath> },
@@ -50,7 +55,8 @@ pub(super) fn walk(source: &SourceState, options: &ScanOptions, visit: ScanVisit
         let error = Error::new(ErrorKind::Usage, source.tree.side, "obey --one-file-system", cause);
         return Err(error.with_hint("leave it out"));
     }
-    let walk = Walk { source, options, visit, work: Frontier::default() };
+    let (filter, top) = Filter::open(&options.rules, |names| rules::above(&source.tree, names))?;
+    let walk = Walk { source, options, filter, top, visit, work: Frontier::default() };
     walk.hand_over(walk.starts()?);
     together(THREADS, "walk", || walk.run())?;
     walk.work.end()
@@ -74,9 +80,9 @@ impl Walk<'_> {
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
                 RootKind::Folder if self.options.lists(&RelPath::root()) => {
-                    self.work.add([Work::Folder(RelPath::root())]);
+                    self.work.add([Work::Folder(RelPath::root(), self.top.clone())]);
                 }
-                RootKind::Folder | RootKind::Object => self.start(&RelPath::root(), &mut batch),
+                RootKind::Folder | RootKind::Object => self.start(&RelPath::root(), &mut batch)?,
                 RootKind::Nothing => self.missing(&RelPath::root(), &mut batch),
             }
             return Ok(batch);
@@ -87,19 +93,25 @@ impl Walk<'_> {
         }
         let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
         for start in starts {
-            self.start(start, &mut batch);
+            self.start(start, &mut batch)?;
         }
         Ok(batch)
     }
 
-    fn start(&self, path: &RelPath, batch: &mut ScanBatch) {
+    fn start(&self, path: &RelPath, batch: &mut ScanBatch) -> Result<()> {
+        let (options, filter) = (self.options, &self.filter);
+        let parent = path.parent();
+        let rules = parent
+            .map_or(Ok(self.top.clone()), |dir| rules::enter_all(self.source, filter, &self.top, &dir))?;
+        let is_filtered = !path.is_root() && !options.enters_starts;
         match self.source.ask(path) {
             Ok(Some(cached)) => {
                 let is_dir = cached.entry.is_dir();
-                if !path.is_root() && filter::excludes(&self.options.rules, path, is_dir) {
-                    batch.leaves_out(self.options, path);
-                } else if is_dir && self.options.lists(path) {
-                    self.work.add([Work::Folder(path.clone())]);
+                if is_filtered && batch.excludes_path(options, filter, &rules, path, is_dir) {
+                    return Ok(());
+                }
+                if is_dir && options.lists(path) {
+                    self.work.add([Work::Folder(path.clone(), rules)]);
                 } else {
                     batch.entries.push(cached.entry.clone());
                 }
@@ -107,6 +119,7 @@ impl Walk<'_> {
             Ok(None) => self.missing(path, batch),
             Err(error) => batch.errors.push(Failure { path: path.clone(), error }),
         }
+        Ok(())
     }
 
     fn missing(&self, path: &RelPath, batch: &mut ScanBatch) {
@@ -118,8 +131,10 @@ impl Walk<'_> {
     fn run(&self) {
         while let Some(work) = self.work.take(|_| 1, || ()) {
             self.work.done(work.into_iter().try_for_each(|work| match work {
-                Work::Folder(folder) => self.folder(folder),
-                Work::Names { folder, next, held } => self.names(&folder, next.as_deref(), held),
+                Work::Folder(folder, above) => self.folder(folder, &above),
+                Work::Names { folder, rules, next, held } => {
+                    self.names(&folder, rules, next.as_deref(), held)
+                }
                 Work::Keys { folder, next, held, above } => {
                     let page = self.tree().client.list(&self.tree().folder(&folder), false, Some(&next))?;
                     self.keys(folder, page, held, above)
@@ -129,15 +144,26 @@ impl Walk<'_> {
     }
 
     /// Lists a directory and everything below it; its names first, if the first page shows large subtrees.
-    fn folder(&self, folder: RelPath) -> Result<()> {
-        if self.options.max_depth.is_some() {
-            return self.names(&folder, None, Vec::new());
+    fn folder(&self, folder: RelPath, above: &DirRules) -> Result<()> {
+        let rules = match rules::enter(self.source, &self.filter, above, &folder) {
+            Ok(rules) => rules,
+            Err(error) if matches!(error.kind(), ErrorKind::Usage | ErrorKind::Unreachable) => {
+                return Err(error);
+            }
+            Err(error) => {
+                let errors = vec![Failure { path: folder, error }];
+                self.hand_over(ScanBatch { errors, ..ScanBatch::default() });
+                return Ok(());
+            }
+        };
+        if self.options.max_depth.is_some() || self.options.rules.are_in_tree() {
+            return self.names(&folder, rules, None, Vec::new());
         }
         let prefix = self.tree().folder(&folder);
         let page = self.tree().client.list(&prefix, false, None)?;
         // With filter rules, large excluded subtrees need not be listed.
         if page.next.is_some() && (!self.options.rules.is_empty() || names_in(&page, &prefix) < THREADS) {
-            return self.names(&folder, None, Vec::new());
+            return self.names(&folder, rules, None, Vec::new());
         }
         self.keys(folder, page, Vec::new(), Vec::new())
     }
@@ -154,13 +180,13 @@ impl Walk<'_> {
         let (_, held) = found.take_page(self.tree(), &folder, page, held);
         if let Some(next) = next {
             let above = found.above(self.tree(), &last.unwrap_or_default());
-            self.work.add([Work::Keys { folder, next, held, above }]);
+            self.work.add([Work::Keys { folder: folder.clone(), next, held, above }]);
         }
-        self.report(found, &first)
+        self.report(&folder, &self.top, found, &first)
     }
 
     /// Handles a page of the names in a directory. `held` are objects that may turn out to be directories too.
-    fn names(&self, folder: &RelPath, next: Option<&str>, held: Vec<Object>) -> Result<()> {
+    fn names(&self, folder: &RelPath, rules: DirRules, next: Option<&str>, held: Vec<Object>) -> Result<()> {
         let prefix = self.tree().folder(folder);
         let page = self.tree().client.list(&prefix, true, next)?;
         let first = implied(page.objects.first());
@@ -170,25 +196,36 @@ impl Walk<'_> {
         }
         let after = page.next.clone();
         let (folders, held) = found.take_page(self.tree(), folder, page, held);
-        let (out, folders): (Vec<_>, Vec<_>) =
-            folders.into_iter().partition(|folder| filter::excludes(&self.options.rules, folder, true));
-        if !out.is_empty() {
-            let mut batch = ScanBatch::default();
-            out.iter().for_each(|path| batch.leaves_out(self.options, path));
-            self.hand_over(batch);
-        }
+        let mut batch = ScanBatch::default();
+        let (options, filter) = (self.options, &self.filter);
+        let kept =
+            folders.into_iter().filter(|path| !batch.excludes_path(options, filter, &rules, path, true));
+        let folders: Vec<_> = kept.collect();
+        self.hand_over(batch);
         let (folders, unlisted): (Vec<_>, Vec<_>) =
             folders.into_iter().partition(|folder| self.options.lists(folder));
         found.folders.extend(unlisted.into_iter().map(|folder| (folder, None)));
         // The rest of the listing is queued below this page's subdirectories: they go first, which keeps the queue
         // short.
-        let rest = after.map(|next| Work::Names { folder: folder.clone(), next: Some(next), held });
-        self.work.add(rest.into_iter().chain(folders.into_iter().map(Work::Folder)));
-        self.report(found, &first)
+        let rest = after.map(|next| {
+            let (folder, rules) = (folder.clone(), rules.clone());
+            Work::Names { folder, rules, next: Some(next), held }
+        });
+        let folders = folders.into_iter().map(|path| Work::Folder(path, rules.clone()));
+        self.work.add(rest.into_iter().chain(folders));
+        self.report(folder, &rules, found, &first)
     }
 
-    /// Reports the entries of a page, except excluded ones. `first` supplies the time of directories without an object.
-    fn report(&self, found: ListingEntries, first: &Object) -> Result<()> {
+    /// Reports the entries of a page, except those that `rules` exclude. `listed` is the directory that was listed, which
+    /// is not excluded. `first` supplies the time of directories without an object.
+    fn report(
+        &self,
+        listed: &RelPath,
+        rules: &DirRules,
+        found: ListingEntries,
+        first: &Object,
+    ) -> Result<()> {
+        let (options, filter) = (self.options, &self.filter);
         let mut batch = ScanBatch { errors: found.failures, ..ScanBatch::default() };
         let mut left_out: HashSet<RelPath> = HashSet::new();
         // The map is sorted: a directory comes before its content.
@@ -196,8 +233,7 @@ impl Walk<'_> {
         for (path, object) in found.folders {
             if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
                 left_out.insert(path);
-            } else if !path.is_root() && filter::excludes(&self.options.rules, &path, true) {
-                batch.leaves_out(self.options, &path);
+            } else if path != *listed && batch.excludes_path(options, filter, rules, &path, true) {
                 left_out.insert(path);
             } else {
                 folders.push((path, object, true));
@@ -208,8 +244,7 @@ impl Walk<'_> {
             if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
                 continue;
             }
-            if filter::excludes(&self.options.rules, &path, false) {
-                batch.leaves_out(self.options, &path);
+            if batch.excludes_path(options, filter, rules, &path, false) {
                 continue;
             }
             all.push((path, Some(object), false));
@@ -222,7 +257,7 @@ impl Walk<'_> {
             for ((path, ..), looked_up) in some.iter().zip(looked_up) {
                 match looked_up {
                     Ok(Some(entry)) if self.options.is_wrong_size_or_age(&entry) => {
-                        batch.leaves_out(self.options, path);
+                        batch.leaves_out(options, path, entry.is_dir());
                     }
                     Ok(Some(entry)) => batch.entries.push(entry),
                     // It has vanished since the listing, or is a sidecar.

@@ -189,7 +189,8 @@ fn a_mount_point_protects_the_entries_below_it() {
 fn an_ancestor_that_cannot_be_looked_up_protects_the_entries_below_it() {
     let mut setup = setup();
     setup.faults.plan(Call::Lookup, "x", 9, &error(ErrorKind::Io, Retry::Never));
-    let scan = ScanOptions { min_size: Some(1), rules: vec![Rule::exclude("q")], ..ScanOptions::default() };
+    let scan =
+        ScanOptions { min_size: Some(1), rules: vec![Rule::exclude("q")].into(), ..ScanOptions::default() };
     let report = setup.run(CopyOptions { scan, ..deleting() });
     assert_eq!((report.totals.removed, setup.has("x/y")), (1, true));
 }

@@ -46,8 +46,7 @@ impl OpenSource {
     /// The options of a scan, which are relative to the transfer, as this source takes them.
     #[must_use]
     pub fn scan(&self, scan: &ScanOptions) -> ScanOptions {
-        let rules = scan.rules.iter().map(|rule| rule.below(self.root_name())).collect();
-        ScanOptions { rules, starts: self.names.clone(), ..scan.clone() }
+        ScanOptions { rules: scan.rules.below(self.root_name()), starts: self.names.clone(), ..scan.clone() }
     }
 
     /// The location of an entry of this source, for messages and lists.

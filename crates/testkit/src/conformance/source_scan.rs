@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haul_core::filter::Rule;
+use haul_core::filter::{Format, Item, Merge, Prefixes, Rule, Rules};
 use haul_core::{Entry, EntryKind, ErrorKind, RelPath, ScanOptions};
 
 use super::bench::Bench;
@@ -37,6 +37,7 @@ pub(super) const CASES: &[Case] = cases![
     a_rule_excludes_a_directory_with_all_below_it,
     the_first_matching_rule_decides,
     excluded_paths_are_reported_on_request,
+    directories_bring_their_own_rules,
     a_scan_ends_at_its_depth,
     sizes_limit_a_scan,
     ages_limit_a_scan,
@@ -274,7 +275,7 @@ fn break_ends_a_scan(bench: &Bench) {
 
 fn a_rule_excludes_a_directory_with_all_below_it(bench: &Bench) {
     bench.put_files(&[("keep/file", 1), ("tmp/one", 1), ("tmp/two", 1), ("keep/tmp", 1)]);
-    let options = ScanOptions { rules: vec![Rule::exclude("/tmp")], ..ScanOptions::default() };
+    let options = ScanOptions { rules: vec![Rule::exclude("/tmp")].into(), ..ScanOptions::default() };
     let found = scan(&*bench.source(), &options).whole();
     assert_eq!(found.below(), ["keep", "keep/file", "keep/tmp"].map(path));
     assert_eq!(found.all.excluded, 1, "what is below is not counted");
@@ -284,7 +285,8 @@ fn a_rule_excludes_a_directory_with_all_below_it(bench: &Bench) {
 fn the_first_matching_rule_decides(bench: &Bench) {
     bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.c", 1), ("dir/b.o", 1)]);
     let rules = vec![Rule::include("*.c"), Rule::include("*/"), Rule::exclude("*")];
-    let found = scan(&*bench.source(), &ScanOptions { rules, ..ScanOptions::default() }).whole();
+    let options = ScanOptions { rules: rules.into(), ..ScanOptions::default() };
+    let found = scan(&*bench.source(), &options).whole();
     assert_eq!(found.below(), ["a.c", "dir", "dir/b.c"].map(path));
     assert_eq!(found.all.excluded, 2);
 }
@@ -305,10 +307,41 @@ fn a_scan_ends_at_its_depth(bench: &Bench) {
 fn excluded_paths_are_reported_on_request(bench: &Bench) {
     bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.o", 1)]);
     let rules = vec![Rule::exclude("*.o")];
-    let options = ScanOptions { rules, tells_left_out: true, ..ScanOptions::default() };
-    let mut excluded = scan(&*bench.source(), &options).whole().all.left_out;
+    let options = ScanOptions { rules: rules.into(), tells_left_out: true, ..ScanOptions::default() };
+    let left_out = scan(&*bench.source(), &options).whole().all.left_out;
+    let mut excluded: Vec<RelPath> = left_out.into_iter().map(|left| left.path).collect();
     excluded.sort();
     assert_eq!(excluded, ["a.o", "dir/b.o"].map(path));
+}
+
+/// A rule of a run that names a file of rules.
+fn merging(file: &str) -> Rules {
+    let format = Format::new(Prefixes::Rules);
+    let merge = Merge { file: file.into(), format, is_private: false, excludes_itself: false, tag: None };
+    Rules { items: vec![Item::DirMerge(merge)], ..Rules::default() }
+}
+
+fn directories_bring_their_own_rules(bench: &Bench) {
+    bench.put_root();
+    for (name, text) in [("dir/.f", "- *.o\n- /x\n"), ("dir/sub/.f", "+ keep.o\n"), ("bad/.g", "nonsense\n")]
+    {
+        bench.world().put(&bench.file(name, text.len()), text.as_bytes());
+    }
+    bench.put_files(&[("a.o", 1), ("dir/b.o", 1), ("dir/x", 1), ("dir/sub/x", 1), ("dir/sub/keep.o", 1)]);
+    bench.put_files(&[("dir/sub/deep/c.o", 1), ("dir/sub/deep/keep.o", 1)]);
+    let options = ScanOptions { rules: merging(".f"), ..ScanOptions::default() };
+    let source = bench.source();
+    let below = |options: &ScanOptions| scan(&*source, options).whole().below();
+    let in_sub =
+        ["dir/sub", "dir/sub/.f", "dir/sub/deep", "dir/sub/deep/keep.o", "dir/sub/keep.o", "dir/sub/x"];
+    let above = ["a.o", "bad", "bad/.g", "dir", "dir/.f"];
+    assert_eq!(below(&options), [&above[..], &in_sub].concat().into_iter().map(path).collect::<Vec<_>>());
+    // A scan that begins below inherits them too.
+    let starts = vec![path("dir/sub")];
+    let found = below(&ScanOptions { starts, ..options.clone() });
+    assert_eq!(found, [&["dir"], &in_sub[..]].concat().into_iter().map(path).collect::<Vec<_>>());
+    let error = source.scan(&ScanOptions { rules: merging(".g"), ..options }, &|_| ControlFlow::Continue(()));
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Usage);
 }
 
 fn sizes_limit_a_scan(bench: &Bench) {

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
@@ -238,6 +239,10 @@ impl Source for FaultySource {
 
     fn holds(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
         self.faults.each(Call::Lookup, paths.len(), || self.source.holds(paths))
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        self.faults.whole(Call::Root, || self.source.above(names))
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

@@ -19,8 +19,14 @@ pub fn problems(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
 /// has as a source, or what it did as a destination. `docs/SECURITY.md` names them.
 #[must_use]
 pub fn believed(key: &str, change: &str) -> bool {
-    const SOURCE: &[&str] =
-        &["Response.Root", "Response.Scan", "Response.Lookup", "Response.Digest", "Response.Sha256"];
+    const SOURCE: &[&str] = &[
+        "Response.Root",
+        "Response.Above",
+        "Response.Scan",
+        "Response.Lookup",
+        "Response.Digest",
+        "Response.Sha256",
+    ];
     const DESTINATION: &[&str] = &[
         "Response.Answers",
         "Response.Write",

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
+use haul_core::filter::{Above, AboveFile};
 use haul_core::probe::{ProbeResult, Work};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HungOperation, Left, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes, Pressure,
-    RelPath, Retry, Sha256, Side, SliceData, Timestamp,
+    FinishReport, HungOperation, Left, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes,
+    Pressure, RelPath, Retry, Sha256, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -39,7 +40,11 @@ fn responses() -> Vec<Response> {
         Response::Failed(_) => vec![Response::TooLarge],
         Response::TooLarge => vec![Response::Gone],
         Response::Gone => vec![Response::Root(None), Response::Root(Some(entry("", EntryKind::Dir)))],
-        Response::Root(_) => vec![scan()],
+        Response::Root(_) => vec![Response::Above(Above {
+            root: b"/told".to_vec(),
+            files: vec![AboveFile { dir: b"/".to_vec(), name: b".told".to_vec(), text: b"- x".to_vec() }],
+        })],
+        Response::Above(_) => vec![scan()],
         Response::Scan(_) => vec![Response::Lookup(vec![
             Ok(Some(entry("f", EntryKind::File))),
             Ok(None),
@@ -141,7 +146,7 @@ fn scan() -> Response {
             entries: kinds.into_iter().map(|(name, kind)| entry(name, kind)).collect(),
             errors: vec![Failure { path: path("told-error"), error: error(Retry::Never) }],
             excluded: 9,
-            left_out: vec![path("told-out")],
+            left_out: vec![LeftOut { path: path("told-out"), is_dir: false, perishable: false }],
             told: false,
         },
         last: false,

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::filter::{Above, AboveFile, Format, Item, Merge, Prefixes, Rule, Rules, Sides};
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{
     CompressFigures, CpuFigures, Facts, Method as Packer, Mount, ProbeResult, ProbeTask, ReadFigures, Route,
@@ -13,9 +14,9 @@ use haul_core::probe::{
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
-    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, Links, MetaNote, Method, Offer,
-    Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath, Retry,
-    ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, Timestamp,
+    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, LeftOut, Links, MetaNote,
+    Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath,
+    Retry, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -147,11 +148,13 @@ pub(super) fn requests() -> Vec<Request> {
         },
         Request::Close { root: 3 },
         Request::Root { root: 4 },
+        Request::Above { root: 4, names: vec![b".f".to_vec()] },
         Request::ScanStart {
             root: 5,
             scan: 6,
             options: ScanOptions {
                 starts: paths.clone(),
+                rules: rules(),
                 min_size: Some(1),
                 modified_from: Some(Timestamp { sec: 2, nsec: 3 }),
                 max_depth: Some(7),
@@ -234,6 +237,19 @@ fn reach() -> Reach {
     Reach { addresses: vec![IpAddr::from([192, 0, 2, 9])], hosts: vec!["a".to_owned()], port: 40_003 }
 }
 
+fn rules() -> Rules {
+    let format = Format { sides: Some(Sides::Source), ..Format::new(Prefixes::Old { include: true }) };
+    let merge = Merge {
+        file: b"/.f".to_vec(),
+        format,
+        is_private: true,
+        excludes_itself: false,
+        tag: Some(serde_bytes::ByteBuf::from(vec![1])),
+    };
+    let rule = Rule { negated: true, ..Rule::include("x").at(Sides::Destination) };
+    Rules { items: vec![Item::Rule(rule), Item::DirMerge(merge)], ..Rules::default() }
+}
+
 fn granter() -> Granter {
     Granter {
         name: "a".to_owned(),
@@ -250,7 +266,7 @@ pub(super) fn responses() -> Vec<Response> {
         entries: vec![entry("d", EntryKind::Dir), entry("n", EntryKind::BlockDevice(2049))],
         errors: vec![Failure { path: path("e"), error: error() }],
         excluded: 9,
-        left_out: vec![path("f")],
+        left_out: vec![LeftOut { path: path("f"), is_dir: true, perishable: false }],
         told: false,
     };
     let note = MetaNote { what: "owner".to_owned(), cause: "no".to_owned(), count: 3, example: path("a") };
@@ -260,6 +276,10 @@ pub(super) fn responses() -> Vec<Response> {
         Response::TooLarge,
         Response::Gone,
         Response::Root(Some(entry("", EntryKind::Dir))),
+        Response::Above(Above {
+            root: b"/r".to_vec(),
+            files: vec![AboveFile { dir: b"/".to_vec(), name: b".f".to_vec(), text: b"- x".to_vec() }],
+        }),
         Response::Scan(ScanPart { found, last: true }),
         Response::Lookup(vec![Ok(None), Ok(Some(entry("f", EntryKind::Fifo))), Err(error())]),
         Response::Read { slices: read(), packing: None },

@@ -17,7 +17,7 @@ const TEMPORARY: &str =
     "haul writes a temporary file in the same directory and renames each file when it is complete: omit it";
 const EARLIER: &str = "use --link-dest, which links to the files of an earlier copy";
 const FILTERS: &str =
-    "use --exclude, --include, --exclude-from and --include-from; the first matching rule wins";
+    "use --exclude, --include, --filter and the options for files of rules; the first matching rule wins";
 const END_TIME: &str = "use --max-duration TIME, as in --max-duration 30m, or --stop-at TIME";
 const DIGEST: &str = "haul always verifies every file with BLAKE3: omit it";
 
@@ -31,12 +31,6 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--delete"], &[Rsync, Aws, S5cmd], &["copy"], Hint(NO_DELETE)),
     word(&["--remove"], &[Mc], &["copy"], Hint(NO_DELETE)),
     word(&["--max-delete", "--ignore-errors"], &[Rsync, Rclone], &["copy"], Hint(NO_DELETE)),
-    word(
-        &["--delete-excluded"],
-        &[Rsync, Rclone],
-        &["sync"],
-        Hint("haul never deletes excluded files: delete them yourself, or drop the rule"),
-    ),
     word(&["--delete-excluded"], &[Rsync, Rclone], &["copy"], Hint(NO_DELETE)),
     word(
         &["--delete-missing-args", "--ignore-missing-args"],
@@ -176,9 +170,8 @@ pub(super) const WORDS: &[Word] = &[
         ),
     ),
     word(&["--prune-empty-dirs"], &[Rsync], TREES, Hint("haul copies empty directories too; use --exclude")),
-    word(&["-f", "--filter"], &[Rsync, Rclone], HOSTS, Hint(FILTERS)),
-    word(&["--cvs-exclude"], &[Rsync], HOSTS, Hint(FILTERS)),
-    word(&["--exclude-if-present", "--filter-from", "--files-from-raw"], &[Rclone], HOSTS, Hint(FILTERS)),
+    word(&["--files-from-raw"], &[Rclone], HOSTS, Hint(FILTERS)),
+    word(&["--filter-from"], &[Rclone], HOSTS, Hint("use --filter 'merge FILE'")),
     word(
         &["--files-from"],
         &[Rsync, Rclone],

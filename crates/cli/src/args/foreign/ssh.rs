@@ -20,14 +20,9 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--contimeout"], &[Rclone], OBJECTS, Hint("use --timeout SECONDS")),
     word(&["-F", "-J", "-i", "-Q", "--identity-file"], &[Scp, Mscp], STREAMS, Hint(NO_SSH)),
     word(&["-Q", "--identity-file"], &[Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
-    word(&["-F", "-J"], &[Scp, Mscp], READS, Hint(SSH)),
+    word(&["-J"], &[Scp, Mscp], READS, Hint(SSH)),
+    word(&["-F"], &[Scp, Mscp], &["ls"], Hint(SSH)),
     // Short names that tools use for different things.
-    word(
-        &["-F"],
-        &[Rsync, Scp],
-        TREES,
-        Hint("use --exclude and --exclude-from; for a configuration of ssh, use -e 'ssh -F FILE'"),
-    ),
     word(
         &["-J"],
         &[Rsync, Scp],
@@ -39,7 +34,7 @@ pub(super) const WORDS: &[Word] = &[
         &[Rsync, Scp],
         TREES,
         Hint(
-            "use --exclude PATTERN; for the compression of ssh, omit it, as haul compresses if that is faster",
+            "to exclude what CVS ignores, use --cvs-exclude; for the compression of ssh, omit it, as haul compresses if that is faster",
         ),
     ),
     word(

@@ -79,7 +79,7 @@ impl Probe {
         let Some(root) = opened.root()? else { return Err(not_found(source, Side::Source)) };
         let landing = Landing { is_dir: root.kind == EntryKind::Dir, several: false, listed: false };
         let name = root_name(source, landing).unwrap_or_default();
-        self.scan.rules = self.scan.rules.iter().map(|rule| rule.below(name)).collect();
+        self.scan.rules = self.scan.rules.below(name);
         Ok((opened, destination_place(source, destination, landing)))
     }
 

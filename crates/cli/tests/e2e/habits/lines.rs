@@ -33,8 +33,8 @@ pub(super) const RSYNC: [Line; 28] = [
     ("copy -a --log-file=rsync.log src/ dst/", ""),
     ("copy -a --rsync-path='sudo rsync' src/ dst/", "--remote-haul PATH"),
     ("copy -a --partial-dir=.part src/ dst/", "omit it"),
-    ("copy -a --filter='- *.tmp' src/ dst/", "--exclude"),
-    ("sync -a --delete-excluded --exclude='*.tmp' src/ dst/", "drop the rule"),
+    ("copy -a --filter='- *.tmp' src/ dst/", ""),
+    ("sync -a --delete-excluded --exclude='*.tmp' src/ dst/", ""),
 ];
 
 pub(super) const RCLONE: [Line; 22] = [
@@ -76,7 +76,7 @@ pub(super) const SCP: [Line; 20] = [
     ("copy -i id_rsa src/ dst/", "-e 'ssh -i KEY'"),
     ("copy -o StrictHostKeyChecking=no src/ dst/", "give options of ssh with -e"),
     ("copy -J jump src/ dst/", "-e 'ssh -J HOST'"),
-    ("copy -F config src/ dst/", "-e 'ssh -F FILE'"),
+    ("cp -rp src/ dst", COPIED),
     ("copy -l 8000 src/ dst/", "--bwlimit"),
     ("copy -c aes128-gcm@openssh.com src/ dst/", "-e 'ssh -c CIPHER'"),
     ("copy -C src/ dst/", "haul compresses if that is faster"),
@@ -120,7 +120,7 @@ pub(super) const FPSYNC: [Line; 20] = [
     ("sync -n 8 -f 2000 src/ dst/", "--streams"),
     ("sync -o '-achv --delete' src/ dst/", "haul sync -a SRC DST"),
     ("copy -s 100000000 src/ dst/", "splits large files itself"),
-    ("copy -f 2000 src/ dst/", "--exclude"),
+    ("copy -f 2000 src/ dst/", "begins with one of"),
     ("copy -w host1 src/ dst/", "haul plan --parts N --lists PREFIX SRC"),
     ("copy -m tarify src/ dst/", "use --exclude"),
     ("fpsync -n 8 -v src/ dst/", "not its name"),

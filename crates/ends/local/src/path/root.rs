@@ -91,6 +91,11 @@ impl Root {
         !self.follow.is_never()
     }
 
+    /// Whether this root is in a directory that the user is confined to.
+    pub(crate) fn is_confined(&self) -> bool {
+        !matches!(self.base.above, Above::Followed)
+    }
+
     /// Opens the entry at `path`, which is `at`; a symbolic link only if this root follows links.
     pub(crate) fn open(&self, at: &At, path: &RelPath, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         match at.open(flags, Mode::empty()) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haul_core::filter::DirRules;
 use haul_core::{Error, Failure, ScanBatch, Side};
 use haul_index::Known;
 use rustix::fs::{Mode, OFlags};
@@ -18,6 +19,7 @@ impl<'a> Walk<'a> {
     pub(super) fn list_indexed(
         &self,
         folder: &Folder,
+        rules: DirRules,
         known: &Known<'_>,
         batch: &mut ScanBatch,
         call: &dyn Fn(),
@@ -40,7 +42,8 @@ impl<'a> Walk<'a> {
                         Some(part) => part,
                         None => {
                             let dir = self.hold(&self.at(folder)?)?;
-                            part.insert(Part::new(&folder.path, dir, SUBDIRECTORIES, None))
+                            let new = Part::new(&folder.path, dir, SUBDIRECTORIES, None);
+                            part.insert(new.with_rules(rules.clone()))
                         }
                     };
                     self.meet(part, entry.path.name(), batch, call);
@@ -48,7 +51,7 @@ impl<'a> Walk<'a> {
                 Ok(mut entry) => {
                     let names = self.names.as_ref();
                     entry.names = names.map(|names| Box::new(names.of(entry.uid, entry.gid)));
-                    if !self.excludes(&entry, batch) {
+                    if !batch.excludes(self.options, &self.filter, &rules, &entry) {
                         indexed.entries.push(entry);
                     }
                     if indexed.entries.len() >= BATCH {

@@ -25,7 +25,7 @@ const NAMES: usize = 32;
 /// Walks below the root. Directories that are unchanged since the run of the `index` are not listed again.
 ///
 /// # Errors
-/// None; errors on entries are in the batches.
+/// `Usage` if a file of filter rules is none; errors on entries are in the batches.
 pub(crate) fn walk(
     tree: &LocalTree,
     threads: &ThreadPool,
@@ -33,7 +33,7 @@ pub(crate) fn walk(
     options: &ScanOptions,
     visit: ScanVisit<'_>,
 ) -> Result<()> {
-    let mut walk = Walk::new(tree, threads, index, options, visit);
+    let mut walk = Walk::new(tree, threads, index, options, visit)?;
     let mut first = ScanBatch::default();
     for path in options.above_starts() {
         if let Ok(at) = tree.root.at(&path)
@@ -44,7 +44,7 @@ pub(crate) fn walk(
     }
     let starts = if options.starts.is_empty() { vec![RelPath::root()] } else { options.starts.clone() };
     for start in starts {
-        walk.start(&start, &mut first);
+        walk.start(&start, &mut first)?;
     }
     walk.visit(first);
     if walk.is_stopped() {
@@ -55,7 +55,7 @@ pub(crate) fn walk(
     if let Some(index) = index.filter(|_| !walk.is_stopped()) {
         index.scanned();
     }
-    Ok(())
+    walk.end()
 }
 
 impl<'a> Walk<'a> {
@@ -109,15 +109,17 @@ impl<'a> Walk<'a> {
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
         let path = &folder.path;
+        let Some(rules) = self.rules_of(folder, batch) else { return Ok(()) };
         if let Some(known) = self.index.and_then(|index| index.folder(path, &folder.stamp)) {
-            return self.list_indexed(folder, &known, batch, call);
+            return self.list_indexed(folder, rules, &known, batch, call);
         }
         let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.tree.doing("list the folder", path);
         let opened = self.tree.root.open(&self.at(folder)?, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let dir = Arc::new(Dir::new(opened, false, &self.tree.root.ops));
         let mut names = 0;
-        let mut part = Part::new(path, dir.clone(), NAMES, record).descending(folder.lineage.clone());
+        let part = Part::new(path, dir.clone(), NAMES, record).with_rules(rules);
+        let mut part = part.descending(folder.lineage.clone());
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = {
             if listing.is_buffer_empty() {

@@ -4,4 +4,5 @@ mod indexed;
 mod lineage;
 pub(crate) mod list;
 mod names;
+pub(crate) mod rules;
 mod stack;

@@ -5,12 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use haul_core::filter::{DirRules, Filter};
 use haul_core::source::{OWN_ANCESTOR, ScanVisit};
-use haul_core::{Entry, ErrorKind, Failure, RelPath, ScanBatch, ScanOptions, filter};
+use haul_core::{Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions};
 use haul_index::Index;
 use rustix::io::Errno;
 
 use super::lineage::Lineage;
+use super::rules;
 use super::stack::{Folder, Part, Stack, Step};
 use crate::meta::entry::{Found, Names, find};
 use crate::path::at::At;
@@ -31,12 +33,17 @@ pub(super) struct Walk<'a> {
     pub(super) tree: &'a LocalTree,
     pub(super) threads: &'a ThreadPool,
     pub(super) options: &'a ScanOptions,
+    pub(super) filter: Filter<'a>,
+    /// The filter rules of files above the root.
+    top: DirRules,
     pub(super) names: Option<Names>,
     /// The entries of an earlier run; this walk updates them.
     pub(super) index: Option<&'a Index>,
     visit: ScanVisit<'a>,
     stack: Mutex<Stack<'a>>,
     stopped: AtomicBool,
+    /// The error that ended the walk.
+    failed: Mutex<Option<Error>>,
     /// The most directories on the stack that hold a descriptor.
     most_held: usize,
     /// The file system to stay on, with `one_file_system`.
@@ -50,8 +57,11 @@ impl<'a> Walk<'a> {
         index: Option<&'a Index>,
         options: &'a ScanOptions,
         visit: ScanVisit<'a>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let (filter, top) = Filter::open(&options.rules, |names| rules::above(tree, names))?;
+        Ok(Self {
+            filter,
+            top,
             tree,
             threads,
             options,
@@ -60,13 +70,51 @@ impl<'a> Walk<'a> {
             visit,
             stack: Mutex::default(),
             stopped: AtomicBool::new(false),
+            failed: Mutex::default(),
             most_held: descriptors::share(8).min(MAX_PARTS),
             dev: None,
+        })
+    }
+
+    /// The result of the walk.
+    pub(super) fn end(&self) -> Result<()> {
+        self.failed.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// The filter rules of a directory. If its file of rules cannot be read, the directory is not listed; if it is no file
+    /// of rules, the walk ends.
+    pub(super) fn rules_of(&self, folder: &Folder, batch: &mut ScanBatch) -> Option<DirRules> {
+        if !self.options.rules.are_in_tree() {
+            return Some(folder.rules_above.clone());
         }
+        match rules::enter(self.tree, &self.filter, &folder.rules_above, &folder.path) {
+            Ok(rules) => return Some(rules),
+            Err(error) if error.kind() == ErrorKind::Usage => {
+                self.failed.lock().get_or_insert(error);
+                self.stopped.store(true, Ordering::Relaxed);
+            }
+            Err(error) => batch.errors.push(Failure { path: folder.path.clone(), error }),
+        }
+        None
     }
 
     /// Adds a start of the walk, and hands over its entry.
-    pub(super) fn start(&mut self, start: &RelPath, batch: &mut ScanBatch) {
+    ///
+    /// # Errors
+    /// `Usage` if a file of filter rules is none.
+    pub(super) fn start(&mut self, start: &RelPath, batch: &mut ScanBatch) -> Result<()> {
+        let parent = start.parent();
+        let rules_above = parent.map_or(Ok(self.top.clone()), |parent| {
+            rules::enter_all(self.tree, &self.filter, &self.top, &parent)
+        });
+        let rules_above = match rules_above {
+            Ok(rules) => rules,
+            Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+            Err(error) => {
+                batch.errors.push(Failure { path: start.clone(), error });
+                return Ok(());
+            }
+        };
         let found = self.tree.root.at(start).and_then(|at| {
             let found = find(self.tree, &at, start.clone(), self.names.as_ref())?;
             Ok((at, found))
@@ -80,21 +128,24 @@ impl<'a> Walk<'a> {
                 if self.dev.is_none() && self.options.one_file_system {
                     self.dev = Some(entry.dev);
                 }
-                if filter::excludes(&self.options.rules, start, entry.is_dir()) && !start.is_root() {
-                    batch.leaves_out(self.options, start);
-                    return;
+                let (options, is_dir) = (self.options, entry.is_dir());
+                let is_filtered = !start.is_root() && !options.enters_starts;
+                if is_filtered && batch.excludes_path(options, &self.filter, &rules_above, start, is_dir) {
+                    return Ok(());
                 }
                 if entry.is_dir() && self.options.lists(start) {
                     let Some(lineage) = lineage else {
                         batch.errors.push(self.own_ancestor(start));
-                        return;
+                        return Ok(());
                     };
                     let most = self.most_held;
-                    self.stack.lock().put(start.clone(), at, stamp, lineage, most);
+                    let (path, at) = (start.clone(), Some(at));
+                    self.stack.lock().put(Folder { path, at, stamp, lineage, rules_above }, most);
                 }
                 batch.entries.push(entry);
             }
         }
+        Ok(())
     }
 
     /// The directories above a start, if links are followed.
@@ -210,19 +261,17 @@ impl<'a> Walk<'a> {
             Ok(found) => found,
             Err(Errno::NOENT) => return,
             // As with rsync, a link that cannot be followed may be excluded.
-            Err(_)
-                if self.tree.root.follows_links() && filter::excludes(&self.options.rules, &path, false) =>
-            {
-                batch.leaves_out(self.options, &path);
-                return;
-            }
             Err(errno) => {
+                let follows = self.tree.root.follows_links();
+                if follows && batch.excludes_path(self.options, &self.filter, &part.rules, &path, false) {
+                    return;
+                }
                 batch.errors.push(self.failure("look at", &path, errno));
                 return;
             }
         };
         part.record.iter().for_each(|record| record.saw(&found.entry));
-        if self.excludes(&found.entry, batch) {
+        if batch.excludes(self.options, &self.filter, &part.rules, &found.entry) {
             return;
         }
         let is_listed = found.entry.is_dir()
@@ -233,20 +282,10 @@ impl<'a> Walk<'a> {
                 batch.errors.push(self.own_ancestor(&path));
                 return;
             };
-            self.stack.lock().put(path, at, found.stamp, lineage, self.most_held);
+            let (stamp, rules_above) = (found.stamp, part.rules.clone());
+            self.stack.lock().put(Folder { path, at: Some(at), stamp, lineage, rules_above }, self.most_held);
             call();
         }
         batch.entries.push(found.entry);
-    }
-
-    /// Whether the rules exclude the entry; then it is counted.
-    pub(super) fn excludes(&self, entry: &Entry, batch: &mut ScanBatch) -> bool {
-        let options = self.options;
-        let is_excluded = options.is_wrong_size_or_age(entry)
-            || filter::excludes(&options.rules, &entry.path, entry.is_dir());
-        if is_excluded {
-            batch.leaves_out(options, &entry.path);
-        }
-        is_excluded
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::RelPath;
+use haul_core::filter::DirRules;
 use haul_index::{Recording, Stamp};
 
 use super::lineage::Lineage;
@@ -19,18 +20,11 @@ pub(super) struct Stack<'a> {
 impl Stack<'_> {
     /// Adds a directory. Every level of a deep tree may have one that waits, so only `most` of them hold a descriptor.
     /// The paths of the others are resolved again.
-    pub(super) fn put(
-        &mut self,
-        path: RelPath,
-        at: At,
-        stamp: Stamp,
-        lineage: Option<Arc<Lineage>>,
-        most: usize,
-    ) {
+    pub(super) fn put(&mut self, mut folder: Folder, most: usize) {
         let last = self.dirs.last().and_then(|folder| folder.at.as_ref());
-        let is_held = last.is_some_and(|last| Arc::ptr_eq(&last.dir, &at.dir));
-        let at = (is_held || self.dirs.len() < most).then_some(at);
-        self.dirs.push(Folder { path, at, stamp, lineage });
+        let is_held = last.zip(folder.at.as_ref()).is_some_and(|(last, at)| Arc::ptr_eq(&last.dir, &at.dir));
+        folder.at = folder.at.filter(|_| is_held || self.dirs.len() < most);
+        self.dirs.push(folder);
     }
 }
 
@@ -42,6 +36,8 @@ pub(super) struct Folder {
     pub(super) stamp: Stamp,
     /// The directory and those above it, if links are followed.
     pub(super) lineage: Option<Arc<Lineage>>,
+    /// The filter rules of its parent.
+    pub(super) rules_above: DirRules,
 }
 
 /// Names in a directory that are to be looked up.
@@ -55,6 +51,8 @@ pub(super) struct Part<'a> {
     pub(super) record: Option<Arc<Recording<'a>>>,
     /// The directory and those above it, if links are followed.
     pub(super) lineage: Option<Arc<Lineage>>,
+    /// The filter rules of the directory.
+    pub(super) rules: DirRules,
 }
 
 impl<'a> Part<'a> {
@@ -64,7 +62,8 @@ impl<'a> Part<'a> {
         most: usize,
         record: Option<Arc<Recording<'a>>>,
     ) -> Self {
-        Self { path: path.clone(), dir, names: Vec::new(), most, record, lineage: None }
+        let rules = DirRules::default();
+        Self { path: path.clone(), dir, names: Vec::new(), most, record, lineage: None, rules }
     }
 
     /// The same of a directory with this lineage.
@@ -72,11 +71,17 @@ impl<'a> Part<'a> {
         Self { lineage, ..self }
     }
 
+    /// The same of a directory with these filter rules.
+    pub(super) fn with_rules(self, rules: DirRules) -> Self {
+        Self { rules, ..self }
+    }
+
     /// Takes the names so far; later names form another part.
     pub(super) fn take(&mut self) -> Self {
         let names = std::mem::take(&mut self.names);
         let (path, dir, record) = (self.path.clone(), self.dir.clone(), self.record.clone());
-        Self { path, dir, names, most: self.most, record, lineage: self.lineage.clone() }
+        let (lineage, rules) = (self.lineage.clone(), self.rules.clone());
+        Self { path, dir, names, most: self.most, record, lineage, rules }
     }
 }
 

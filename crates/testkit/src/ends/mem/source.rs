@@ -1,14 +1,16 @@
 //! The reading end.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_core::digest::{SLICE_LEN, SliceHasher};
+use haul_core::filter::{Above, DirRules, Filter, look_above};
 use haul_core::report::Failure;
 use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, Error, ErrorKind, Extent, RelPath, Result, ScanBatch,
-    ScanOptions, Side, Slice, SliceData, Source, SourceCaps, filter,
+    ScanOptions, Side, Slice, SliceData, Source, SourceCaps,
 };
 
 use super::tree::{MemTree, State};
@@ -37,7 +39,9 @@ fn missing(operation: &str, path: &RelPath) -> Error {
 }
 
 /// Everything that a scan finds.
-fn found(state: &State, options: &ScanOptions) -> ScanBatch {
+fn found(state: &State, options: &ScanOptions) -> Result<ScanBatch> {
+    let (filter, top) = Filter::open(&options.rules, |names| above(state, names))?;
+    let mut rules: HashMap<RelPath, DirRules> = HashMap::new();
     let mut batch = ScanBatch::default();
     let starts = if options.starts.is_empty() { vec![RelPath::root()] } else { options.starts.clone() };
     for start in starts.iter().filter(|start| !state.names.contains_key(*start)) {
@@ -57,15 +61,36 @@ fn found(state: &State, options: &ScanOptions) -> ScanBatch {
         if !is_start && !above.contains(path) || hidden.iter().any(|dir| is_below(path, dir)) {
             continue;
         }
-        if filter::excludes(&options.rules, path, entry.is_dir()) || options.is_wrong_size_or_age(&entry) {
-            batch.leaves_out(options, path);
+        let dir = match path.parent() {
+            Some(parent) => match rules.get(&parent) {
+                Some(rules) => rules.clone(),
+                None => {
+                    let entered = filter.enter_all(&top, &parent, &mut |path| read_file(state, path))?;
+                    rules.entry(parent).or_insert(entered).clone()
+                }
+            },
+            None => top.clone(),
+        };
+        let is_entered = options.enters_starts && starts.contains(path);
+        if !is_entered && !path.is_root() && batch.excludes(options, &filter, &dir, &entry) {
             hidden.push(path.clone());
             continue;
         }
         entry.names = None;
         batch.entries.push(entry);
     }
-    batch
+    Ok(batch)
+}
+
+/// Reads a file of filter rules.
+fn read_file(state: &State, path: &RelPath) -> Result<Option<Vec<u8>>> {
+    let text = || state.get(path).map(|inode| inode.content.to_vec()).unwrap_or_default();
+    Ok(state.entry(path).filter(Entry::is_file).map(|_| text()))
+}
+
+/// There is nothing above the root.
+fn above(_: &State, names: &[Vec<u8>]) -> Result<Above> {
+    look_above(b"/", names, &mut |_| Ok(None))
 }
 
 /// The runs of data of a slice, as a file system with blocks reports them.
@@ -112,7 +137,7 @@ impl Source for MemSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        let mut all = found(&self.tree.state(), options);
+        let mut all = found(&self.tree.state(), options)?;
         let mut rest = std::mem::take(&mut all.entries).into_iter();
         loop {
             let entries: Vec<Entry> = rest.by_ref().take(SCAN_BATCH).collect();
@@ -127,6 +152,10 @@ impl Source for MemSource {
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         let state = self.tree.state();
         Ok(paths.iter().map(|path| Ok(state.entry(path))).collect())
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        above(&self.tree.state(), names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {

@@ -1,0 +1,147 @@
+//! Which paths a scan of the source lists: those that exist, and that the filter rules do not exclude.
+
+use std::collections::{BTreeSet, HashMap};
+
+use haul_core::filter::{DirRules, Filter, Rules, RulesReader};
+use haul_core::sync::Mutex;
+use haul_core::{Entry, RelPath, Result, Source};
+
+/// The most directories whose rules are remembered.
+const REMEMBERED: usize = 20_000;
+
+/// Tells what a scan of a source lists.
+pub(crate) struct Listed<'a> {
+    source: &'a dyn Source,
+    filter: Filter<'a>,
+    /// The rules of files above the root.
+    top: DirRules,
+    known: Mutex<HashMap<RelPath, Known>>,
+}
+
+/// What is known about a directory.
+#[derive(Clone)]
+enum Known {
+    /// It or a directory above it is excluded.
+    Hidden,
+    Rules(DirRules),
+    /// Its rules cannot be read.
+    Unknown(haul_core::Error),
+}
+
+impl<'a> Listed<'a> {
+    /// # Errors
+    /// If files of rules above the root are needed and cannot be read.
+    pub(crate) fn new(source: &'a dyn Source, rules: &'a Rules) -> Result<Self> {
+        let (filter, top) = Filter::open(rules, |names| source.above(names))?;
+        Ok(Self { source, filter, top, known: Mutex::default() })
+    }
+
+    /// Whether the scan lists what is at each path: one result for each, in order.
+    ///
+    /// # Errors
+    /// If the source cannot answer.
+    pub(crate) fn lists(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        if self.filter.rules().is_empty() {
+            return self.source.holds(paths);
+        }
+        let parents: BTreeSet<RelPath> = paths.iter().filter_map(RelPath::parent).collect();
+        let rules = self.rules_of(parents)?;
+        // Mostly the kind of the entry does not matter, and whether it exists is cheaper to ask.
+        let (mut to_hold, mut to_look) = (Vec::new(), Vec::new());
+        let mut lists: Vec<Result<bool>> = Vec::with_capacity(paths.len());
+        for (at, path) in paths.iter().enumerate() {
+            let excluded = |is_dir| match path.parent().map(|parent| rules.get(&parent)) {
+                None => Ok(false),
+                Some(Some(Known::Rules(rules))) => Ok(self.filter.excludes(rules, path, is_dir).is_some()),
+                Some(Some(Known::Hidden) | None) => Ok(true),
+                Some(Some(Known::Unknown(error))) => Err(error.clone()),
+            };
+            lists.push(match (excluded(false), excluded(true)) {
+                (Ok(true), Ok(true)) => Ok(false),
+                (Ok(file), Ok(dir)) if file == dir => {
+                    to_hold.push(at);
+                    Ok(true)
+                }
+                (Ok(file), Ok(_)) => {
+                    to_look.push(at);
+                    Ok(file)
+                }
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            });
+        }
+        let of = |all: &[usize]| all.iter().filter_map(|at| paths.get(*at).cloned()).collect::<Vec<_>>();
+        let held = if to_hold.is_empty() { Vec::new() } else { self.source.holds(&of(&to_hold))? };
+        for (at, held) in to_hold.into_iter().zip(held) {
+            lists[at] = held;
+        }
+        let found = if to_look.is_empty() { Vec::new() } else { self.source.lookup(&of(&to_look))? };
+        for (at, found) in to_look.into_iter().zip(found) {
+            let files_are_excluded = lists[at] == Ok(true);
+            lists[at] = found.map(|entry| entry.is_some_and(|entry| entry.is_dir() == files_are_excluded));
+        }
+        Ok(lists)
+    }
+
+    /// Whether the scan lists a directory at each path: one result for each, in order.
+    ///
+    /// # Errors
+    /// If the source cannot answer.
+    pub(crate) fn lists_dirs(&self, paths: &[RelPath]) -> Result<Vec<Result<bool>>> {
+        let found = self.source.lookup(paths)?;
+        let is_dir =
+            |found: Result<Option<Entry>>| found.map(|entry| entry.is_some_and(|entry| entry.is_dir()));
+        let both = self.lists(paths)?.into_iter().zip(found);
+        Ok(both.map(|(listed, found)| Ok(listed? && is_dir(found)?)).collect())
+    }
+
+    /// What is known about these directories.
+    fn rules_of(&self, dirs: BTreeSet<RelPath>) -> Result<HashMap<RelPath, Known>> {
+        let mut known = self.known.lock();
+        if known.len() > REMEMBERED {
+            known.clear();
+        }
+        // The directories to find out about, by depth.
+        let mut levels: Vec<BTreeSet<RelPath>> = Vec::new();
+        for dir in &dirs {
+            let mut next = Some(dir.clone());
+            while let Some(path) = next.take().filter(|path| !known.contains_key(path)) {
+                let depth = path.components().count();
+                if levels.len() <= depth {
+                    levels.resize_with(depth + 1, BTreeSet::new);
+                }
+                next = path.parent();
+                if !levels[depth].insert(path) {
+                    break;
+                }
+            }
+        }
+        for level in levels {
+            let mut entered: Vec<(DirRules, RelPath)> = Vec::new();
+            for dir in level {
+                let above = match dir.parent().map(|parent| known.get(&parent).cloned()) {
+                    None => Known::Rules(self.top.clone()),
+                    Some(above) => above.unwrap_or(Known::Hidden),
+                };
+                match above {
+                    Known::Rules(above)
+                        if dir.is_root() || self.filter.excludes(&above, &dir, true).is_none() =>
+                    {
+                        entered.push((above, dir));
+                    }
+                    Known::Rules(_) => drop(known.insert(dir, Known::Hidden)),
+                    other => drop(known.insert(dir, other)),
+                }
+            }
+            let asked: Vec<_> = entered.iter().map(|(above, dir)| (above, dir)).collect();
+            let reader = RulesReader {
+                lookup: &|paths| self.source.lookup(paths),
+                read: &|batch| self.source.read(batch),
+            };
+            let rules = reader.enter(&self.filter, &asked)?;
+            for ((_, dir), rules) in entered.into_iter().zip(rules) {
+                known.insert(dir, rules.map_or_else(Known::Unknown, Known::Rules));
+            }
+        }
+        Ok(dirs.into_iter().filter_map(|dir| known.get(&dir).cloned().map(|known| (dir, known))).collect())
+    }
+}
