@@ -87,7 +87,7 @@ impl Ends for RestrictedEnds {
                 dry_run: true,
                 in_place: false,
                 backup: None,
-                link_dest: Vec::new(),
+                references: haul_core::References::default(),
                 ..options.clone()
             };
             return Ok(Arc::new(Comparing(self.folder.sink(place, &look, true, pool, &self.sink)?)));

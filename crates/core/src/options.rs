@@ -174,14 +174,33 @@ pub struct SinkOptions {
     pub preserve: Preserve,
     /// Keep the entries that are replaced or removed (`--backup`).
     pub backup: Option<Backup>,
-    /// Directories whose files become hard links instead of copies (`--link-dest`), at most [`MAX_REFERENCES`]. Relative
-    /// ones are relative to the destination.
-    pub link_dest: Vec<Vec<u8>>,
+    /// Earlier copies at the destination (`--link-dest` and the like).
+    pub references: References,
     /// Tell which attributes differ (`-i`), also where that takes further operations at a local destination.
     pub itemize: bool,
 }
 
-/// The most directories of [`SinkOptions::link_dest`].
+/// Earlier copies at the destination, whose files are not copied again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct References {
+    /// The directories, at most [`MAX_REFERENCES`]; the first that has a file counts. Relative ones are relative to the
+    /// destination.
+    pub dirs: Vec<Vec<u8>>,
+    /// What becomes of an entry that one of them has.
+    pub purpose: ReferencePurpose,
+}
+
+/// What becomes of an entry that an earlier copy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum ReferencePurpose {
+    /// A file becomes a hard link to that of the earlier copy (`--link-dest`).
+    #[default]
+    Link,
+    /// It is not made, if the destination does not have it (`--compare-dest`).
+    Omit,
+}
+
+/// The most directories of [`References`].
 pub const MAX_REFERENCES: usize = 20;
 
 impl SinkOptions {
@@ -218,7 +237,7 @@ impl Default for SinkOptions {
             in_place: false,
             preserve: Preserve::default(),
             backup: None,
-            link_dest: Vec::new(),
+            references: References::default(),
             itemize: false,
         }
     }

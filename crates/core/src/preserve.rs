@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
-use crate::entry::{Entry, Xattr};
+use crate::entry::{Entry, EntryKind, Xattr};
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
@@ -24,6 +24,10 @@ pub struct Preserve {
     pub perms: bool,
     /// The modification and access times.
     pub times: bool,
+    /// Those of directories too; only with [`Preserve::times`].
+    pub dir_times: bool,
+    /// Those of symbolic links too; only with [`Preserve::times`].
+    pub link_times: bool,
     /// POSIX ACLs. They grant permissions: without [`Preserve::perms`] they are not taken over either.
     pub acls: bool,
     /// Other extended attributes.
@@ -32,11 +36,31 @@ pub struct Preserve {
 
 impl Default for Preserve {
     fn default() -> Self {
-        Self { owner: true, group: true, perms: true, times: true, acls: true, xattrs: true }
+        Self {
+            owner: true,
+            group: true,
+            perms: true,
+            times: true,
+            dir_times: true,
+            link_times: true,
+            acls: true,
+            xattrs: true,
+        }
     }
 }
 
 impl Preserve {
+    /// Whether the times of an entry of this kind are taken over.
+    #[must_use]
+    pub fn has_times(&self, kind: &EntryKind) -> bool {
+        let of_kind = match kind {
+            EntryKind::Dir => self.dir_times,
+            EntryKind::Symlink(_) => self.link_times,
+            _ => true,
+        };
+        self.times && of_kind
+    }
+
     /// Whether the attribute is taken over, by its name.
     #[must_use]
     pub fn has_xattr(&self, name: &[u8]) -> bool {
@@ -106,8 +130,21 @@ fn is_acl(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::EntryKind;
     use crate::path::RelPath;
+
+    #[test]
+    fn times_may_be_left_out_by_kind() {
+        let kinds = [EntryKind::Dir, EntryKind::Symlink(Vec::new()), EntryKind::File, EntryKind::Fifo];
+        let all = Preserve::default();
+        for (preserve, has) in [
+            (all, [true; 4]),
+            (Preserve { dir_times: false, ..all }, [false, true, true, true]),
+            (Preserve { link_times: false, ..all }, [true, false, true, true]),
+            (Preserve { times: false, ..all }, [false; 4]),
+        ] {
+            assert_eq!(kinds.clone().map(|kind| preserve.has_times(&kind)), has, "{preserve:?}");
+        }
+    }
 
     fn entry(kind: EntryKind) -> Entry {
         Entry { mode: 0o6755, uid: 5, gid: 6, ..Entry::new(RelPath::root(), kind, 0) }

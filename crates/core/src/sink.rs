@@ -36,6 +36,8 @@ pub enum Left {
     Missing,
     /// It is newer, and `--update` was given.
     Newer,
+    /// An earlier copy has it, and `--compare-dest` was given.
+    Elsewhere,
     /// The destination cannot store this kind of entry; [`Sink::finish`] reports it.
     Unsupported,
 }

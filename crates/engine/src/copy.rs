@@ -6,6 +6,7 @@ use crate::cancel::Cancel;
 use crate::make_links::make_links;
 use crate::meter::Meter;
 use crate::options::{CopyOptions, Part};
+use crate::path_list::PathList;
 use crate::pipeline::{pipeline, with_progress};
 use crate::prune::prune;
 use crate::run::Run;
@@ -48,7 +49,9 @@ fn copy_part(
     let scan_options = &options.scan;
     let run = Run::new(part, options, &rules, meter, cancel);
     let goes_on = || meter.fatal().is_none() && !cancel.is_cancelled();
-    pipeline(&run, options.workers, |found| scan(&run, scan_options, files_from, found));
+    // Deletion searches only the listed directories.
+    let mut listed = (files_from.is_some() && options.delete.is_some()).then(PathList::default);
+    pipeline(&run, options.workers, |found| scan(&run, scan_options, files_from, &mut listed, found));
     run.root_answered();
     if goes_on() {
         meter.begin_phase(Phase::Link);
@@ -58,7 +61,7 @@ fn copy_part(
         && let (Some(delete), Some(view)) = (options.delete, &part.view)
     {
         meter.begin_phase(Phase::Delete);
-        let pruned = with_progress(&run, || prune(&run, &**view, scan_options, delete));
+        let pruned = with_progress(&run, || prune(&run, &**view, scan_options, delete, listed));
         if let (Some(deferred), true) = (&run.deferred, goes_on()) {
             let second = Run::second(part, options, &rules, meter, cancel);
             second_pass::copy_deferred(&second, deferred, &pruned, options.workers);

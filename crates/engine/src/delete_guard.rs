@@ -2,22 +2,27 @@
 //! system is one, and a deletion of more than half of the destination.
 
 use haul_core::sync::Mutex;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use haul_core::{Error, ErrorKind, Result, ScanBatch, ScanOptions, Side, Source, Totals};
+use haul_core::{Entry, Error, ErrorKind, RelPath, Result, ScanBatch, ScanOptions, Side, Source, Totals};
 
+use crate::chunks::chunks;
 use crate::options::Delete;
+use crate::path_list::{PATHS_PER_SCAN, are_dirs};
 
 /// A destination of this many entries or fewer may lose more than half of them.
 const FEW: u64 = 100;
+/// A list of more batches of empty directories than this is no mistake.
+const MOST_HELD: usize = 1000;
 
 /// Watches a run that deletes. Without a view it allows everything.
 #[derive(Default)]
 pub(crate) struct DeleteGuard<'a> {
     /// The destination, opened for listing.
     view: Option<&'a dyn Source>,
-    /// The root of the source. It waits until the scan finds anything else.
+    /// The root of the source, or the directories of a list. They wait until the scan finds anything else.
     held: Mutex<Vec<ScanBatch>>,
     /// The scan has found anything but the root.
     not_empty: AtomicBool,
@@ -37,14 +42,20 @@ impl<'a> DeleteGuard<'a> {
         Self { view: view.filter(|_| watched), ..Self::default() }
     }
 
-    /// Holds the root of the source back until the scan finds anything else. Returns the batches that may go on.
-    pub(crate) fn hold(&self, mut batch: ScanBatch) -> Vec<ScanBatch> {
-        if self.view.is_none() || self.not_empty.load(Ordering::Acquire) {
+    /// Whether batches are still held back.
+    pub(crate) fn holds(&self) -> bool {
+        self.view.is_some() && !self.not_empty.load(Ordering::Acquire)
+    }
+
+    /// Holds the directories back that the scan begins with (`starts`: the root, or those of a list) until it finds
+    /// anything else. Returns the batches that may go on.
+    pub(crate) fn hold(&self, mut batch: ScanBatch, starts: &HashSet<RelPath>) -> Vec<ScanBatch> {
+        if !self.holds() {
             return vec![batch];
         }
         let mut held = self.held.lock();
-        let has_more =
-            batch.excluded > 0 || batch.entries.iter().any(|entry| !entry.path.is_root() || !entry.is_dir());
+        let is_start = |entry: &Entry| entry.is_dir() && starts.contains(&entry.path);
+        let has_more = batch.excluded > 0 || held.len() > MOST_HELD || !batch.entries.iter().all(is_start);
         if has_more {
             self.not_empty.store(true, Ordering::Release);
         }
@@ -59,19 +70,28 @@ impl<'a> DeleteGuard<'a> {
         if errors.is_empty() { Vec::new() } else { vec![ScanBatch { errors, ..ScanBatch::default() }] }
     }
 
-    /// Returns the root after the scan of the source has ended.
+    /// Returns what is held after the scan of the source has ended. `listed`: the paths of a list, if there was one.
     ///
     /// # Errors
     /// `Usage` if the source is empty and the destination is not; the error of the listing if it fails.
-    pub(crate) fn release(&self, scan: &ScanOptions) -> Result<Vec<ScanBatch>> {
+    pub(crate) fn release(&self, scan: &ScanOptions, listed: Option<&[RelPath]>) -> Result<Vec<ScanBatch>> {
         let held = std::mem::take(&mut *self.held.lock());
         let Some(view) = self.view.filter(|_| !held.is_empty()) else { return Ok(held) };
-        let count = AtomicU64::new(0);
-        view.scan(&scan.of_destination(), &|batch| {
-            count.fetch_add(without_root(&batch), Ordering::Relaxed);
-            ControlFlow::Continue(())
-        })?;
-        let count = count.into_inner();
+        let mut count = 0;
+        match listed {
+            None => count = count_below(view, scan.of_destination())?,
+            Some(paths) => {
+                for paths in chunks(paths, PATHS_PER_SCAN, |path| path.as_bytes().len()) {
+                    let is_dir = are_dirs(view, paths)?;
+                    let dirs = paths.iter().zip(is_dir).filter(|(_, is_dir)| *is_dir);
+                    let starts: Vec<RelPath> = dirs.map(|(path, _)| path.clone()).collect();
+                    if !starts.is_empty() {
+                        let scan = ScanOptions { starts, enters_starts: true, ..scan.of_destination() };
+                        count += count_below(view, scan)?;
+                    }
+                }
+            }
+        }
         if count == 0 {
             return Ok(held);
         }
@@ -120,6 +140,24 @@ impl<'a> DeleteGuard<'a> {
     pub(crate) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
+}
+
+/// The entries that a scan finds below the directories that it begins with.
+fn count_below(view: &dyn Source, scan: ScanOptions) -> Result<u64> {
+    let starts = starts_of(&scan);
+    let count = AtomicU64::new(0);
+    view.scan(&scan, &|batch| {
+        let below = batch.entries.iter().filter(|entry| !starts.contains(&entry.path)).count();
+        count.fetch_add(below as u64, Ordering::Relaxed);
+        ControlFlow::Continue(())
+    })?;
+    Ok(count.into_inner())
+}
+
+/// The paths that a scan finds in any case, if they exist.
+pub(crate) fn starts_of(scan: &ScanOptions) -> HashSet<RelPath> {
+    let starts = scan.starts.iter().cloned();
+    starts.chain(scan.above_starts()).chain([RelPath::root()]).collect()
 }
 
 /// Whether `extraneous` of `before` entries are more than `sync` deletes without an explicit option.

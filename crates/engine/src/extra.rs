@@ -13,6 +13,8 @@ use serde_bytes::ByteBuf;
 
 use crate::deferred::Deferred;
 use crate::listed::Listed;
+use crate::path_key::{is_below, path_key, path_of_key};
+use crate::path_list::{PathList, common_dirs, each_scan};
 use crate::run::Run;
 
 /// The entries that may be deleted, in an order in which they can be.
@@ -25,6 +27,8 @@ pub(crate) struct Extra {
     pub(crate) kept_dirs: u64,
     /// The paths of deferred entries whose directory stays.
     pub(crate) blocked: BTreeSet<RelPath>,
+    /// A listed path below an excluded directory that is itself below a listed one: nothing may be deleted.
+    pub(crate) hidden: Option<RelPath>,
 }
 
 /// What is known about one path at the destination.
@@ -43,7 +47,7 @@ type Places = Sorter<(Reverse<ByteBuf>, Place)>;
 
 /// A sort key: without the `Reverse`, the entries in a directory would follow the directory.
 fn key(path: &RelPath) -> Reverse<ByteBuf> {
-    Reverse(ByteBuf::from(replaced(path.as_bytes(), b'/', 0)))
+    Reverse(path_key(path))
 }
 
 /// The path of a sort key.
@@ -51,18 +55,9 @@ fn key(path: &RelPath) -> Reverse<ByteBuf> {
 /// # Errors
 /// `Protocol` if it is no valid path.
 fn path_of(key: &Reverse<ByteBuf>) -> Result<RelPath> {
-    let bytes = replaced(&key.0, 0, b'/');
-    RelPath::new(&bytes)
-        .map_err(|bad| Error::new(ErrorKind::Protocol, Side::Destination, "list", bad.to_string()).on(&bytes))
-}
-
-fn replaced(bytes: &[u8], from: u8, to: u8) -> Vec<u8> {
-    bytes.iter().map(|byte| if *byte == from { to } else { *byte }).collect()
-}
-
-/// Whether the first key is of an entry below the directory of the second key.
-fn is_below(key: &[u8], dir: &[u8]) -> bool {
-    key.strip_prefix(dir).is_some_and(|rest| dir.is_empty() || rest.first() == Some(&0))
+    path_of_key(&key.0).map_err(|bad| {
+        Error::new(ErrorKind::Protocol, Side::Destination, "list", bad.to_string()).on(&**key.0)
+    })
 }
 
 /// The error for a list that cannot be written or read.
@@ -70,16 +65,22 @@ pub(crate) fn list_error(error: &std::io::Error) -> Error {
     Error::list("removals", error)
 }
 
-/// Lists the destination, asks the source about each path, and sorts the result.
+/// Lists the destination, asks the source about each path, and sorts the result. In a run with a list of paths, only
+/// the directories of the list are searched.
 ///
 /// # Errors
 /// The error of an end that cannot answer; `Io` if a list cannot be written.
-pub(crate) fn find(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Result<Extra> {
-    let Found { files, mut places, .. } = list(run, view, scan)?;
+pub(crate) fn find(
+    run: &Run<'_>,
+    view: &dyn Source,
+    scan: &ScanOptions,
+    paths: Option<PathList>,
+) -> Result<Extra> {
+    let Found { files, mut places, hidden, .. } = list(run, view, scan, paths)?;
     for path in run.deferred.iter().flat_map(Deferred::paths) {
         places.push((key(&path), Place::Deferred)).map_err(|e| list_error(&e))?;
     }
-    let mut extra = Extra { files, ..Extra::default() };
+    let mut extra = Extra { files, hidden, ..Extra::default() };
     let mut last_kept: Option<ByteBuf> = None;
     for place in places.sorted().map_err(|e| list_error(&e))? {
         let (key, place) = place.map_err(|e| list_error(&e))?;
@@ -111,6 +112,8 @@ struct Found {
     entered: Spool<RelPath>,
     /// Entries of extraneous directories that perishable rules alone protect.
     perishable: Spool<RelPath>,
+    /// As in [`Extra`].
+    hidden: Option<RelPath>,
     failure: Option<Error>,
 }
 
@@ -131,27 +134,35 @@ impl Found {
     }
 }
 
-/// The number of directories that one further scan begins at.
-const STARTS_PER_SCAN: usize = 1000;
-
 /// Lists the destination. As rsync, it looks into each directory that the source has, also into one that a rule protects:
 /// the rule protects the directory, not what is in it.
-fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions) -> Result<Found> {
+fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, paths: Option<PathList>) -> Result<Found> {
     let listing = Listing {
         run,
         view,
         protection: Protection::new(run, scan)?,
         listed: Listed::new(run.source, &scan.rules)?,
     };
-    let mut found = listing.scan(&scan.of_destination(), Found::default())?;
+    let into_starts = ScanOptions { enters_starts: true, ..scan.of_destination() };
+    let mut found = match paths {
+        None => listing.scan(&scan.of_destination(), Found::default())?,
+        Some(paths) => {
+            let (paths, hidden) = paths.outermost(|paths| listing.listed.open_above(paths))?;
+            if hidden.is_some() {
+                return Ok(Found { hidden, ..Found::default() });
+            }
+            let replaced = |path: &RelPath| run.deferred.as_ref().is_some_and(|all| all.contains(path));
+            let dirs = common_dirs(&paths, &listing.listed, view, replaced)?;
+            listing.scan_from(&dirs, &into_starts, Found::default())?
+        }
+    };
     loop {
         let entered = std::mem::take(&mut found.entered);
         let perishable = std::mem::take(&mut found.perishable);
         if entered.is_empty() && perishable.is_empty() || run.stopped() {
             return Ok(found);
         }
-        let options = ScanOptions { enters_starts: true, ..scan.of_destination() };
-        found = listing.scan_from(&entered, &options, found)?;
+        found = listing.scan_from(&entered, &into_starts, found)?;
         let mut options = scan.of_destination();
         options.rules.ignores_perishable = true;
         found = listing.scan_from(&perishable, &options, found)?;
@@ -168,22 +179,12 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Scans from each of the paths of a list.
-    fn scan_from(&self, starts: &Spool<RelPath>, options: &ScanOptions, found: Found) -> Result<Found> {
-        let mut found = Some(found);
-        let mut failure = None;
-        let read = starts.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
-            for starts in paths.chunks(STARTS_PER_SCAN) {
-                // After a failure there is nothing to go on with.
-                let Some(now) = found.take() else { break };
-                match self.scan(&ScanOptions { starts: starts.to_vec(), ..options.clone() }, now) {
-                    Ok(now) => found = Some(now),
-                    Err(error) => failure = Some(error),
-                }
-            }
+    fn scan_from(&self, starts: &Spool<RelPath>, options: &ScanOptions, mut found: Found) -> Result<Found> {
+        each_scan(starts, options, |options| {
+            found = self.scan(options, std::mem::take(&mut found))?;
             Ok(())
-        });
-        read.map_err(|e| list_error(&e))?;
-        failure.map_or(Ok(found.unwrap_or_default()), Err)
+        })?;
+        Ok(found)
     }
 
     /// One scan, whose results are added to `found`.

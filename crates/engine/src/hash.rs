@@ -67,6 +67,7 @@ pub fn hash(
         }
         Ok(())
     };
-    Inspection { meter: &meter, source, scan, cancel, streams: source.streams() }.run(&ask, line);
+    Inspection { meter: &meter, source, scan, listed: None, cancel, streams: source.streams() }
+        .run(&ask, line);
     Inspection::report(&meter, cancel)
 }

@@ -4,11 +4,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use haul_core::{Entry, Error, ErrorKind, Report, Result, ScanBatch, ScanOptions, Side, Source};
+use haul_core::{Entry, Error, ErrorKind, RelPath, Report, Result, ScanBatch, ScanOptions, Side, Source};
+use haul_spool::Spool;
 use haul_threads::{ScopedThreads, caught, spawn};
 
 use crate::cancel::Cancel;
 use crate::meter::{Connections, Meter};
+use crate::path_list::each_scan;
 
 /// The number of requests at a time, so that the latency of a connection does not delay the hashing.
 const ASKERS: usize = 4;
@@ -26,6 +28,8 @@ pub(crate) struct Inspection<'a> {
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) source: &'a dyn Source,
     pub(crate) scan: &'a ScanOptions,
+    /// Only these paths are scanned, without the directories above them.
+    pub(crate) listed: Option<&'a Spool<RelPath>>,
     pub(crate) cancel: &'a Cancel,
     /// The number of connections that progress reports.
     pub(crate) streams: u32,
@@ -77,7 +81,24 @@ impl Inspection<'_> {
 
     /// The work of the scan thread.
     fn search(&self, found: &Sender<Vec<Entry>>) {
+        self.guarded(|| {
+            let scanned = match self.listed {
+                None => self.scan(self.scan, &[], found),
+                Some(listed) => each_scan(listed, self.scan, |options| {
+                    if self.stopped() { Ok(()) } else { self.scan(options, &options.above_starts(), found) }
+                }),
+            };
+            if let Err(error) = scanned {
+                self.meter.abort(error);
+            }
+        });
+        self.meter.set_scan_done(true);
+    }
+
+    /// One scan; the entries at the (sorted) paths `without` are left out.
+    fn scan(&self, options: &ScanOptions, without: &[RelPath], found: &Sender<Vec<Entry>>) -> Result<()> {
         let visit = |mut batch: ScanBatch| {
+            batch.entries.retain(|entry| without.binary_search(&entry.path).is_err());
             self.meter.count_found(&batch);
             for failure in batch.errors {
                 self.meter.fail(&failure.path, failure.error);
@@ -90,12 +111,7 @@ impl Inspection<'_> {
             }
             ControlFlow::Continue(())
         };
-        self.guarded(|| {
-            if let Err(error) = self.source.scan(self.scan, &visit) {
-                self.meter.abort(error);
-            }
-        });
-        self.meter.set_scan_done(true);
+        self.source.scan(options, &visit)
     }
 
     fn is_valid(&self, entry: &Entry) -> bool {

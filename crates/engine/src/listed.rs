@@ -1,6 +1,6 @@
 //! Which paths a scan of the source lists: those that exist, and that the filter rules do not exclude.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use haul_core::filter::{DirRules, Filter, Rules, RulesReader};
 use haul_core::sync::Mutex;
@@ -16,6 +16,8 @@ pub(crate) struct Listed<'a> {
     /// The rules of files above the root.
     top: DirRules,
     known: Mutex<HashMap<RelPath, Known>>,
+    /// Excluded directories above the starts of a scan: the scan lists what is below the starts.
+    opened: Mutex<HashSet<RelPath>>,
 }
 
 /// What is known about a directory.
@@ -33,7 +35,7 @@ impl<'a> Listed<'a> {
     /// If files of rules above the root are needed and cannot be read.
     pub(crate) fn new(source: &'a dyn Source, rules: &'a Rules) -> Result<Self> {
         let (filter, top) = Filter::open(rules, |names| source.above(names))?;
-        Ok(Self { source, filter, top, known: Mutex::default() })
+        Ok(Self { source, filter, top, known: Mutex::default(), opened: Mutex::default() })
     }
 
     /// Whether the scan lists what is at each path: one result for each, in order.
@@ -50,8 +52,10 @@ impl<'a> Listed<'a> {
         let (mut to_hold, mut to_look) = (Vec::new(), Vec::new());
         let mut lists: Vec<Result<bool>> = Vec::with_capacity(paths.len());
         for (at, path) in paths.iter().enumerate() {
+            let is_opened = self.opened.lock().contains(path);
             let excluded = |is_dir| match path.parent().map(|parent| rules.get(&parent)) {
                 None => Ok(false),
+                Some(Some(Known::Rules(_))) if is_opened => Ok(false),
                 Some(Some(Known::Rules(rules))) => Ok(self.filter.excludes(rules, path, is_dir).is_some()),
                 Some(Some(Known::Hidden) | None) => Ok(true),
                 Some(Some(Known::Unknown(error))) => Err(error.clone()),
@@ -90,8 +94,52 @@ impl<'a> Listed<'a> {
         let found = self.source.lookup(paths)?;
         let is_dir =
             |found: Result<Option<Entry>>| found.map(|entry| entry.is_some_and(|entry| entry.is_dir()));
+        if self.filter.rules().is_empty() {
+            return Ok(found.into_iter().map(is_dir).collect());
+        }
         let both = self.lists(paths)?.into_iter().zip(found);
         Ok(both.map(|(listed, found)| Ok(listed? && is_dir(found)?)).collect())
+    }
+
+    /// Lists what is at these paths and below them even if a directory above is excluded: a scan that begins at a path
+    /// does so. Returns for each path the nearest such directory.
+    ///
+    /// # Errors
+    /// If the source cannot answer.
+    pub(crate) fn open_above(&self, paths: &[RelPath]) -> Result<Vec<Option<RelPath>>> {
+        if self.filter.rules().is_empty() {
+            return Ok(vec![None; paths.len()]);
+        }
+        let parents: BTreeSet<RelPath> = paths.iter().filter_map(RelPath::parent).collect();
+        loop {
+            let dirs = self.rules_of(parents.clone())?;
+            let mut known = self.known.lock();
+            let is_hidden = |dir: &RelPath| matches!(known.get(dir), Some(Known::Hidden));
+            let topmost = |mut dir: RelPath| {
+                while let Some(parent) = dir.parent().filter(is_hidden) {
+                    dir = parent;
+                }
+                dir
+            };
+            let hidden = dirs.into_keys().filter(is_hidden);
+            let topmost: HashSet<RelPath> = hidden.map(topmost).collect();
+            if topmost.is_empty() {
+                break;
+            }
+            self.opened.lock().extend(topmost);
+            known.clear();
+        }
+        let opened = self.opened.lock();
+        let nearest = |path: &RelPath| {
+            let mut above = path.parent();
+            while let Some(dir) = &above
+                && !opened.contains(dir)
+            {
+                above = dir.parent();
+            }
+            above
+        };
+        Ok(paths.iter().map(nearest).collect())
     }
 
     /// What is known about these directories.
@@ -124,7 +172,9 @@ impl<'a> Listed<'a> {
                 };
                 match above {
                     Known::Rules(above)
-                        if dir.is_root() || self.filter.excludes(&above, &dir, true).is_none() =>
+                        if dir.is_root()
+                            || self.filter.excludes(&above, &dir, true).is_none()
+                            || self.opened.lock().contains(&dir) =>
                     {
                         entered.push((above, dir));
                     }

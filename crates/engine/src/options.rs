@@ -1,5 +1,6 @@
 //! How a caller describes a copy.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,48 @@ pub struct Part {
 pub struct OtherSource {
     /// The source.
     pub source: Arc<dyn Source>,
+    /// What is copied of it; `None`: all.
+    pub selection: Option<Arc<Selection>>,
     /// Whether it comes before the source of this part.
     pub is_earlier: bool,
+}
+
+/// Paths of a source that are copied with what is below them, and the directories above them.
+#[derive(Debug, Default)]
+pub struct Selection {
+    paths: HashSet<RelPath>,
+    above: HashSet<RelPath>,
+}
+
+impl Selection {
+    /// The selection of these paths.
+    #[must_use]
+    pub fn new(paths: &[RelPath]) -> Self {
+        let mut above = HashSet::new();
+        for path in paths {
+            let mut at = path.parent();
+            while let Some(dir) = at.filter(|dir| !above.contains(dir)) {
+                at = dir.parent();
+                above.insert(dir);
+            }
+        }
+        Self { paths: paths.iter().cloned().collect(), above }
+    }
+
+    /// Whether the entry at `path` is copied.
+    pub(crate) fn has(&self, path: &RelPath) -> bool {
+        if self.above.contains(path) {
+            return true;
+        }
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            if self.paths.contains(&path) {
+                return true;
+            }
+            at = path.parent();
+        }
+        false
+    }
 }
 
 /// How `sync` deletes extraneous entries.

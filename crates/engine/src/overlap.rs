@@ -44,6 +44,7 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
             .other_sources
             .iter()
             .zip(others)
+            .filter(|(other, _)| other.selection.as_ref().is_none_or(|selection| selection.has(&entry.path)))
             .filter_map(|(other, entry)| Some((other.is_earlier, entry?)))
             .collect();
         match judge(&entry, others) {

@@ -11,6 +11,7 @@ use crate::chunks::chunks;
 use crate::deferred::Deferred;
 use crate::extra::{Extra, find, list_error};
 use crate::options::Delete;
+use crate::path_list::PathList;
 use crate::run::Run;
 
 /// The number of paths in one request to the sink.
@@ -31,14 +32,26 @@ impl Pruned {
     }
 }
 
-/// Lists the destination and deletes the entries that the source does not have. Entries that the rules exclude stay, as
-/// do those that an option protects.
-pub(crate) fn prune(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, delete: Delete) -> Pruned {
+/// Lists the destination, or with `listed` these directories of it, and deletes the entries that the source does not have.
+/// Entries that the rules exclude stay, as do those that an option protects.
+pub(crate) fn prune(
+    run: &Run<'_>,
+    view: &dyn Source,
+    scan: &ScanOptions,
+    delete: Delete,
+    listed: Option<PathList>,
+) -> Pruned {
     if run.scan_failed.load(Ordering::Relaxed) && !delete.ignore_errors {
         let why = "nothing was removed, because not all of the source could be looked at";
         return Pruned::refused(why.to_owned());
     }
-    let extra = match find(run, view, scan) {
+    let extra = match find(run, view, scan, listed) {
+        Ok(Extra { hidden: Some(path), .. }) => {
+            return Pruned::refused(format!(
+                "nothing was removed, because the rules exclude a directory above the listed path {path}, \
+                 in a directory that is listed too"
+            ));
+        }
         Ok(extra) => extra,
         Err(error) => {
             run.abort(error);

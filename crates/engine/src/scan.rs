@@ -6,35 +6,57 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Sender;
 use haul_core::{RelPath, ScanBatch, ScanOptions};
 
+use crate::delete_guard::starts_of;
 use crate::options::Paths;
+use crate::path_list::{PATHS_PER_SCAN, PathList};
 use crate::run::Run;
 use crate::scan_budget;
 
-/// The number of paths of a list in one scan.
-const PATHS_PER_SCAN: usize = 1000;
-
-/// Scans the whole source, or the paths of a list, into `found`.
-pub(crate) fn scan(run: &Run<'_>, options: &ScanOptions, list: Option<Paths>, found: &Sender<ScanBatch>) {
-    let visit =
-        |batch: ScanBatch| run.guard.hold(batch).into_iter().try_for_each(|batch| pass_on(run, batch, found));
+/// Scans the whole source, or the paths of a list, into `found`. `listed` collects these paths.
+pub(crate) fn scan(
+    run: &Run<'_>,
+    options: &ScanOptions,
+    list: Option<Paths>,
+    listed: &mut Option<PathList>,
+    found: &Sender<ScanBatch>,
+) {
+    let is_listed = list.is_some();
     let scan = |options: &ScanOptions| {
+        let starts = starts_of(options);
+        let visit = |batch: ScanBatch| {
+            // That a listed path is missing does not make the source an empty one.
+            if is_listed && batch.entries.is_empty() {
+                return pass_on(run, batch, found);
+            }
+            let mut free = run.guard.hold(batch, &starts).into_iter();
+            free.try_for_each(|batch| pass_on(run, batch, found))
+        };
         if let Err(error) = run.source.scan(options, &visit) {
             run.scan_failed.store(true, Ordering::Relaxed);
             run.abort(error);
         }
     };
+    let mut held = Vec::new();
     match list {
         None => scan(options),
         Some(mut list) => loop {
             let mut options = options.clone();
             options.starts.extend(next_paths(run, &mut list));
+            if let Some(listed) = listed
+                && let Err(error) = options.starts.iter().try_for_each(|path| listed.add(path))
+            {
+                run.abort(error);
+            }
             if options.starts.is_empty() || run.stopped() {
                 break;
             }
             scan(&options);
+            if run.guard.holds() {
+                held.extend(options.starts);
+            }
         },
     }
-    match run.guard.release(options) {
+    match run.guard.release(options, is_listed.then_some(&held)) {
         Ok(held) if !run.stopped() => {
             let _ended = held.into_iter().try_for_each(|batch| pass_on(run, batch, found));
         }
@@ -63,10 +85,13 @@ pub(crate) fn has_root(batch: &ScanBatch) -> bool {
     batch.entries.first().is_some_and(|entry| entry.path.is_root())
 }
 
-/// The next paths of a list. Reports the lines that are no paths.
+/// The next paths of a list; none at its end. Reports the lines that are no paths.
 fn next_paths(run: &Run<'_>, list: &mut Paths) -> Vec<RelPath> {
     let mut paths = Vec::new();
-    for path in list.take(PATHS_PER_SCAN) {
+    while paths.len() < PATHS_PER_SCAN
+        && !run.stopped()
+        && let Some(path) = list.next()
+    {
         match path {
             Ok(path) => paths.push(path),
             Err(error) => {

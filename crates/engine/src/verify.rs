@@ -7,6 +7,7 @@ use haul_core::{
     Changes, Digest, Entry, EntryKind, Error, ErrorKind, FinishReport, Links, RelPath, Report, Reporter,
     Result, ScanOptions, Side, Sink, Source,
 };
+use haul_spool::Spool;
 
 use crate::answers::one_each;
 use crate::cancel::Cancel;
@@ -17,6 +18,8 @@ use crate::inspect::{Inspection, reading};
 use crate::listed::Listed;
 use crate::metadata_comparer::{MetadataComparer, Pair};
 use crate::meter::Meter;
+use crate::options::Paths;
+use crate::path_list::{PathList, common_dirs};
 use crate::trust::Trust;
 
 /// The number of lines of a manifest in one request.
@@ -35,6 +38,8 @@ pub struct VerifyOptions {
     pub changes: MetadataChanges,
     /// The destination, opened with [`haul_core::Compare::Metadata`]; `None`: only kinds and content are compared.
     pub metadata: Option<Arc<dyn Sink>>,
+    /// Compare only these paths and the entries below them. The list is read before anything is compared.
+    pub files_from: Option<Paths>,
 }
 
 /// A difference.
@@ -63,12 +68,24 @@ pub enum Checked {
 pub fn verify(
     source: &dyn Source,
     destination: &dyn Source,
-    options: &VerifyOptions,
+    mut options: VerifyOptions,
     found: &mut dyn FnMut(Checked),
     reporter: &dyn Reporter,
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
+    let files_from = options.files_from.take();
+    let lists = Listed::new(source, &options.scan.rules).and_then(|listed| {
+        let paths = files_from.map(|list| read_list(list, &listed, &meter, cancel)).transpose()?;
+        Ok((listed, paths))
+    });
+    let (listed, paths) = match lists {
+        Ok(lists) => lists,
+        Err(error) => {
+            meter.abort(error);
+            return Inspection::report(&meter, cancel);
+        }
+    };
     let expected = Expected::new(options.trust, &options.changes);
     let metadata = options.metadata.as_deref().map(|sink| MetadataComparer::new(sink, options.links));
     let ask = |entries: Vec<Entry>, results: &Sender<Checked>| {
@@ -82,9 +99,14 @@ pub fn verify(
         Ok(())
     };
     let (scan, streams) = (&options.scan, source.streams() + destination.streams());
-    Inspection { meter: &meter, source, scan, cancel, streams }.run(&ask, &mut take);
+    Inspection { meter: &meter, source, scan, listed: paths.as_ref(), cancel, streams }.run(&ask, &mut take);
     if !cancel.is_cancelled() && meter.fatal().is_none() {
-        find_extra(&meter, source, destination, scan, cancel, found);
+        // Of a listed file, the destination cannot have more.
+        let dirs = paths.map(|paths| common_dirs(&paths, &listed, destination, |_| false)).transpose();
+        match dirs {
+            Ok(dirs) => find_extra(&meter, &listed, destination, scan, dirs.as_ref(), cancel, found),
+            Err(error) => meter.abort(error),
+        }
     }
     let finished =
         options.metadata.as_ref().map_or_else(|| Ok(FinishReport::default()), |sink| sink.finish());
@@ -93,6 +115,31 @@ pub fn verify(
         Vec::new()
     });
     Report { notes, left_out: expected.left_out(), ..Inspection::report(&meter, cancel) }
+}
+
+/// Reads the paths of a list, and reports the lines that are no paths.
+///
+/// # Errors
+/// `Io` if the paths cannot be kept.
+fn read_list(
+    mut list: Paths,
+    listed: &Listed<'_>,
+    meter: &Meter<'_>,
+    cancel: &Cancel,
+) -> Result<Spool<RelPath>> {
+    let mut paths = PathList::default();
+    while !cancel.is_cancelled()
+        && let Some(path) = list.next()
+    {
+        match path {
+            Ok(path) => paths.add(&path)?,
+            Err(error) => {
+                meter.totals().found += 1;
+                meter.fail(&RelPath::root(), error);
+            }
+        }
+    }
+    Ok(paths.outermost(|paths| listed.open_above(paths))?.0)
 }
 
 /// The comparison of one request.
@@ -258,18 +305,15 @@ fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
 /// Reports the entries of the destination that the source does not have.
 fn find_extra(
     meter: &Meter<'_>,
-    source: &dyn Source,
+    listed: &Listed<'_>,
     destination: &dyn Source,
     scan: &ScanOptions,
+    dirs: Option<&Spool<RelPath>>,
     cancel: &Cancel,
     found: &mut dyn FnMut(Checked),
 ) {
     // Extra entries are not part of the source, so the totals of the run do not count them.
     let own_meter = Meter::new(&Silent);
-    let listed = match Listed::new(source, &scan.rules) {
-        Ok(listed) => listed,
-        Err(error) => return meter.abort(error),
-    };
     let scan = &ScanOptions { rules: scan.rules.of_destination(), ..scan.clone() };
     let ask = |entries: Vec<Entry>, results: &Sender<RelPath>| {
         let paths: Vec<RelPath> = entries.into_iter().map(|entry| entry.path).collect();
@@ -285,7 +329,8 @@ fn find_extra(
         found(Checked::Extra(path));
         Ok(())
     };
-    Inspection { meter: &own_meter, source: destination, scan, cancel, streams: 0 }.run(&ask, &mut take);
+    Inspection { meter: &own_meter, source: destination, scan, listed: dirs, cancel, streams: 0 }
+        .run(&ask, &mut take);
     if let Some(error) = own_meter.fatal() {
         meter.abort(of_destination(error));
     }

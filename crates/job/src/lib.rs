@@ -25,6 +25,7 @@ mod plan;
 mod rate;
 mod rate_limited;
 mod reach;
+mod relative;
 mod remove_sources;
 mod requests;
 mod rootless;

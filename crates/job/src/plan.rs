@@ -10,7 +10,7 @@ use haul_core::{
     EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Source,
     Totals,
 };
-use haul_engine::Cancel;
+use haul_engine::{Cancel, Selection};
 
 use super::ends::Ends;
 use super::errors::usage;
@@ -20,6 +20,7 @@ use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
 use super::rate::LimitedBy;
+use super::relative::{RelativeSources, location_of, place_of, relative_sources};
 use super::rootless::Rootless;
 use super::siblings::{Group, group, join, split};
 use super::wildcards::{expand, missing};
@@ -39,6 +40,8 @@ pub(crate) struct PlannedCopy {
     pub(crate) root_name: Vec<u8>,
     /// Filters, relative to the root.
     pub(crate) scan: ScanOptions,
+    /// What `paths` are, if they are known already.
+    pub(crate) selection: Option<Arc<Selection>>,
     /// Only these paths are copied.
     pub(crate) paths: Option<Paths>,
     /// The SRC relative to which a list of failed names can be copied again.
@@ -57,6 +60,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) links: Links,
     /// Hash the source while the login to the destination lasts.
     pub(crate) prehashes: bool,
+    /// The paths of the sources are kept at the destination.
+    pub(crate) relative: bool,
     /// The job deletes what the sources lack.
     pub(crate) deletes: bool,
     /// Receives missing sources.
@@ -98,6 +103,12 @@ impl Planner<'_> {
                 Landing { is_dir: true, several: false, listed: true },
                 Some(paths),
             )?);
+            return Ok(planned);
+        }
+        if self.relative {
+            for RelativeSources { base, paths } in relative_sources(sources)? {
+                self.below(&base, paths, &mut planned)?;
+            }
             return Ok(planned);
         }
         let landing = Landing { is_dir: true, several: sources.len() > 1, listed: false };
@@ -156,7 +167,16 @@ impl Planner<'_> {
             // A single file may have another name at the destination.
             split(at).filter(|_| is_dir).map(|(parent, _)| parent)
         };
-        Ok(Some(PlannedCopy { source: listed, at: at.clone(), place, root_name, scan, paths, retry }))
+        Ok(Some(PlannedCopy {
+            source: listed,
+            at: at.clone(),
+            place,
+            root_name,
+            scan,
+            selection: None,
+            paths,
+            retry,
+        }))
     }
 
     /// Plans sources of one directory as one copy; if the directory cannot be opened, plans each separately.
@@ -187,17 +207,46 @@ impl Planner<'_> {
             }
         }
         let source = self.meet_destination(parent, source, None)?;
-        let names = names.to_vec();
-        planned.push(PlannedCopy {
+        planned.push(self.listed(parent, source, names.to_vec()));
+        Ok(())
+    }
+
+    /// Plans the sources at `paths` below `base` as one copy, which keeps their paths.
+    fn below(&mut self, base: &Location, paths: Vec<RelPath>, planned: &mut Vec<PlannedCopy>) -> Result<()> {
+        let source = match self.open(base) {
+            Ok((source, _)) => source,
+            Err(error) if concerns_all(&error) || self.is_only => return Err(error),
+            Err(error) => {
+                for path in paths {
+                    add_failure(self.totals);
+                    self.observer.failed(location_of(base, &path).to_string().as_bytes(), &error);
+                }
+                return Ok(());
+            }
+        };
+        refuse_file(base, self.destination)?;
+        for path in &paths {
+            let (at, place) = (location_of(base, path), place_of(self.destination, path));
+            let rules = self.scan.rules.below(path.as_bytes());
+            refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
+        }
+        let source = self.meet_destination(base, source, None)?;
+        planned.push(self.listed(base, source, paths));
+        Ok(())
+    }
+
+    /// The copy of some paths of a source that keep their paths.
+    fn listed(&self, at: &Location, source: Arc<dyn Source>, paths: Vec<RelPath>) -> PlannedCopy {
+        PlannedCopy {
             source: Arc::new(Rootless(source)),
-            at: parent.clone(),
+            at: at.clone(),
             place: dir_place(self.destination),
             root_name: Vec::new(),
             scan: self.scan.clone(),
-            paths: Some(Box::new(names.into_iter().map(Ok))),
-            retry: Some(parent.clone()),
-        });
-        Ok(())
+            selection: Some(Arc::new(Selection::new(&paths))),
+            paths: Some(Box::new(paths.into_iter().map(Ok))),
+            retry: Some(at.clone()),
+        }
     }
 
     /// Opens a source and finds the type of its root.

@@ -65,7 +65,7 @@ mod tests {
             ports: None,
             bind: None,
             congestion: None,
-            ssh: SshConfig { shell: vec!["ssh".to_owned()], shell_given: false, timeout: 30 },
+            ssh: SshConfig { shell: vec!["ssh".to_owned()], shell_given: false, family: None, timeout: 30 },
             remote_haul: "haul".to_owned(),
             streams: 0,
             max_memory: 1 << 28,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Pace, Place, Report, Result, ScanOptions, Side, SinkOptions,
-    Source,
+    Compare, Error, ErrorKind, Links, Location, Pace, Place, ReferencePurpose, Report, Result, ScanOptions,
+    Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
     Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, MetadataChanges, OnFull, OtherSource, Part,
-    RateController,
+    RateController, Selection,
 };
 
 use super::delta::DeltaPlan;
@@ -36,6 +36,8 @@ pub struct Request {
     pub sources: Vec<Location>,
     /// Where data is written to.
     pub destination: Location,
+    /// Keep the paths of the sources at the destination.
+    pub relative: bool,
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub scan: ScanOptions,
     /// What the sources do with symbolic links.
@@ -200,6 +202,7 @@ impl Runner<'_> {
             scan: &self.request.scan,
             links: self.request.links,
             prehashes: self.delta.prehashes,
+            relative: self.request.relative,
             deletes: self.request.delete.is_some(),
             observer: self.observer,
             limit: &self.pace.outbound,
@@ -224,14 +227,17 @@ impl Runner<'_> {
     fn copy_all(&mut self, planned: Vec<PlannedCopy>) -> Result<()> {
         let count = planned.len();
         let confirmed = planned.iter().map(|part| self.prepare_removal(part)).collect::<Result<Vec<_>>>()?;
-        let all: Vec<(Place, Arc<dyn Source>)> =
-            planned.iter().map(|part| (part.place.clone(), Arc::clone(&part.source))).collect();
+        let all: Vec<(Place, Arc<dyn Source>, Option<Arc<Selection>>)> = planned
+            .iter()
+            .map(|part| (part.place.clone(), Arc::clone(&part.source), part.selection.clone()))
+            .collect();
         for (at, (part, confirmed)) in planned.into_iter().zip(confirmed).enumerate() {
             let others =
-                all.iter().enumerate().filter(|(other, (place, _))| *other != at && *place == part.place);
+                all.iter().enumerate().filter(|(other, (place, ..))| *other != at && *place == part.place);
             let rivals = others
-                .map(|(other, (_, source))| OtherSource {
+                .map(|(other, (_, source, selection))| OtherSource {
                     source: Arc::clone(source),
+                    selection: selection.clone(),
                     is_earlier: other < at,
                 })
                 .collect();
@@ -398,13 +404,16 @@ impl Runner<'_> {
         Ok(view.root()?.map(|_| view))
     }
 
-    /// Refuses `--inplace`, `--backup` and `--link-dest` where haul is missing: over SFTP and in stores files can only be replaced.
+    /// Refuses `--inplace`, `--backup`, `--link-dest` and `--compare-dest` where haul is missing: over SFTP and in stores files can only be replaced.
     fn check_replacing(&mut self) -> Result<()> {
         let destination = &self.request.destination;
         let (operation, option) = match &self.sink {
             sink if sink.in_place => ("change in place", "--inplace"),
             sink if sink.backup.is_some() => ("keep backups", "--backup"),
-            sink if !sink.link_dest.is_empty() => ("link to earlier copies", "--link-dest"),
+            sink if !sink.references.dirs.is_empty() => match sink.references.purpose {
+                ReferencePurpose::Link => ("link to earlier copies", "--link-dest"),
+                ReferencePurpose::Omit => ("compare with earlier copies", "--compare-dest"),
+            },
             _ => return Ok(()),
         };
         if matches!(destination, Location::Local(_)) || self.ends.is_peer(destination)? {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use haul_core::IpFamily;
+
 /// The keys of a user of `s3://`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKeys {
@@ -38,6 +40,8 @@ pub struct StoreSettings {
     pub ca_bundle: Option<String>,
     /// Whether tokens may be sent to another host over `http://`, where they can be intercepted.
     pub insecure_http: bool,
+    /// The version of IP for requests to the store; `None`: any.
+    pub family: Option<IpFamily>,
     /// A command fails if no request to or from a store has made progress for so long.
     pub timeout: Duration,
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use haul_core::IpFamily;
+
 /// Receives messages for the user.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -13,6 +15,8 @@ pub struct SshConfig {
     /// Whether `shell` came from `-e`: then haul adds nothing of its own but port, host and command, unless its
     /// program is called `ssh`.
     pub shell_given: bool,
+    /// The version of IP that ssh uses; `None` leaves it to ssh. Programs that are not ssh are not told.
+    pub family: Option<IpFamily>,
     /// Seconds of silence after which a connection counts as dead.
     pub timeout: u32,
 }

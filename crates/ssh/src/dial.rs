@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::RecvTimeoutError;
-use haul_core::Error;
+use haul_core::{Error, IpFamily};
 use haul_threads::spawn;
 use haul_transport::Streams;
 use haul_transport::tcp::TcpInfo;
@@ -111,6 +111,11 @@ pub trait Dial: Send + Sync {
         false
     }
 
+    /// The version of IP that direct connections with the remote end use; `None`: any.
+    fn family(&self) -> Option<IpFamily> {
+        None
+    }
+
     /// The remote end's name, for people.
     fn name(&self) -> String;
 }
@@ -142,6 +147,10 @@ impl<D: Dial + ?Sized> Dial for Arc<D> {
 
     fn is_straight(&self) -> bool {
         (**self).is_straight()
+    }
+
+    fn family(&self) -> Option<IpFamily> {
+        (**self).family()
     }
 
     fn name(&self) -> String {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use haul_core::location::SshHost;
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Error, ErrorKind, IpFamily, Result, Side};
 use haul_transport::Streams;
 use tempfile::TempDir;
 
@@ -32,6 +32,7 @@ const NONE: u8 = 2;
 /// Opens connections by starting ssh.
 pub struct SshDialer {
     shell: Vec<String>,
+    family: Option<IpFamily>,
     host: SshHost,
     errand: Errand,
     options: Options,
@@ -63,6 +64,7 @@ impl SshDialer {
         let dir = if is_ssh && !options.user_master { control_dir() } else { None };
         Ok(Self {
             shell: config.shell.clone(),
+            family: config.family,
             host: host.clone(),
             errand,
             options,
@@ -87,6 +89,7 @@ impl SshDialer {
         let mut words = self.shell.clone();
         if self.options.is_ssh {
             words.extend(self.options.words.iter().cloned());
+            words.extend(self.family.map(|family| family.option().to_owned()));
             if way != Way::First {
                 words.push("-oBatchMode=yes".to_owned());
             }
@@ -216,6 +219,10 @@ impl Dial for SshDialer {
 
     fn is_straight(&self) -> bool {
         self.options.hostname.is_some() && !self.options.proxied
+    }
+
+    fn family(&self) -> Option<IpFamily> {
+        self.family
     }
 
     fn asks_a_person(&self) -> bool {

@@ -11,9 +11,9 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
-    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Links, Method,
-    Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, Sha256, SinkOptions,
-    SliceData,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Links,
+    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, Sha256,
+    SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct Reach {
     pub hosts: Vec<String>,
     /// Its port.
     pub port: u16,
+    /// Only addresses of this family are used.
+    pub family: Option<IpFamily>,
 }
 
 /// The end of a source, described to the end of a sink that fetches content from it.

@@ -36,7 +36,7 @@ fn config(streams: u32) -> PeerConfig {
         ports: None,
         bind: None,
         congestion: None,
-        ssh: SshConfig { shell: vec!["ssh".to_owned()], shell_given: false, timeout: 2 },
+        ssh: SshConfig { shell: vec!["ssh".to_owned()], shell_given: false, family: None, timeout: 2 },
         remote_haul: "haul".to_owned(),
         streams,
         max_memory: 64 * MIB,

@@ -16,13 +16,14 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 45] = [
+const FREE: [&str; 46] = [
     "filter",
     "rsync-filter-files",
     "exclude-if-present",
     "profile",
     "ca_cert",
     "link_dest",
+    "compare_dest",
     "backup_dir",
     "suffix",
     "rsh",

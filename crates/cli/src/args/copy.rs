@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::TransferArgs;
+use super::{ListArgs, TransferArgs};
 use crate::values::{MOST_ENTRIES, number};
 
 const COPY_EXAMPLES: &str = "\
@@ -36,12 +36,9 @@ pub(crate) struct CopyArgs {
     /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// Copy only the paths listed in FILE, directories with their contents; `-` reads standard input
-    ///
-    /// One path per line, relative to SRC. Unless -0 is given, blank lines and lines that begin with `#` or `;` are
-    /// ignored. Paths are kept: `a/b` is copied to DST/a/b, whether SRC ends in a slash or not.
-    #[arg(long, value_name = "FILE", help_heading = "Filters")]
-    pub(crate) files_from: Option<OsString>,
+    /// The list of paths.
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
     /// Remove each file at SRC once DST has it, synced and verified (`haul mv` does the same)
     ///
     /// haul removes files, links and special files after the whole copy is synced at DST; directories stay, as with
@@ -62,6 +59,9 @@ pub(crate) struct SyncArgs {
     /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
+    /// The list of paths.
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
     /// Delete nothing if more than N entries (files, directories, links) would be deleted
     ///
     /// With more than N, haul copies everything, deletes nothing and exits with 1. With at most N, an empty SRC and the

@@ -41,6 +41,14 @@ pub(crate) struct PreserveArgs {
     /// file systems, because the time cannot mark a file as complete.
     #[arg(long, help_heading = HEADING)]
     pub(crate) no_times: bool,
+    /// Do not compare or set the times of directories
+    ///
+    /// As with rsync -O: a directory gets the times of the last change that haul makes in it.
+    #[arg(short = 'O', long, help_heading = HEADING)]
+    pub(crate) omit_dir_times: bool,
+    /// Do not compare or set the times of symbolic links
+    #[arg(short = 'J', long, help_heading = HEADING)]
+    pub(crate) omit_link_times: bool,
     /// Do not compare or set POSIX ACLs
     #[arg(long, help_heading = HEADING)]
     pub(crate) no_acls: bool,

@@ -262,6 +262,8 @@ fn metadata_is_left_out_by_the_words_of_rsync() {
         ("--no-group", "--no-g", "-g"),
         ("--no-perms", "--no-p", "-p"),
         ("--no-times", "--no-t", "-t"),
+        ("--omit-dir-times", "-O", "--no-O"),
+        ("--omit-link-times", "-J", "--no-J"),
         ("--no-acls", "--no-A", "-A"),
         ("--no-xattrs", "--no-X", "-X"),
     ] {
@@ -269,7 +271,7 @@ fn metadata_is_left_out_by_the_words_of_rsync() {
             let args = copy(words).transfer.preserve;
             let all =
                 [args.no_owner, args.no_group, args.no_perms, args.no_times, args.no_acls, args.no_xattrs];
-            all.iter().filter(|one| **one).count()
+            all.iter().chain(&[args.omit_dir_times, args.omit_link_times]).filter(|one| **one).count()
         };
         assert_eq!(left_out(&["-a", long, "a", "b"]), 1, "{long}");
         assert_eq!(left_out(&[short, "a", "b"]), 1, "{short}");

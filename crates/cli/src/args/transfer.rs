@@ -79,6 +79,13 @@ pub(crate) struct TransferArgs {
     /// Delta transfer.
     #[command(flatten)]
     pub(crate) delta: DeltaArgs,
+    /// Keep the path of SRC below DST: `-R a/b/c DST` makes DST/a/b/c, and `-R a/./b/c DST` makes DST/b/c
+    ///
+    /// As with rsync -R. The directories above get the metadata that they have at SRC. A slash at the beginning is
+    /// dropped, and so is what is before the first `/./`. Filter patterns that begin with a slash begin at the kept
+    /// path. `haul sync -R SRC DST` deletes only below the path of SRC. --files-from keeps its paths in any case.
+    #[arg(short = 'R', long, conflicts_with = "index", help_heading = "Transfer")]
+    pub(crate) relative: bool,
 
     /// Where to verify content
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Safety")]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, OutputArgs, PreserveArgs, StoreEndArgs,
-    TrustArgs,
+    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, ListArgs, OutputArgs, PreserveArgs,
+    StoreEndArgs, TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
 
@@ -34,8 +34,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) ends: Vec<OsString>,
     /// Compare DST with the digests in FILE, the output of `haul hash` or b3sum; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
-          "from0", "min-size", "max-size", "one-file-system", "copy_links", "modify_window", "owner_by_name",
-          "no_owner", "no_group", "no_perms", "no_times", "no_acls", "no_xattrs", "chmod", "chown", "usermap",
+          "files_from", "from0", "min-size", "max-size", "one-file-system", "copy_links", "modify_window", "owner_by_name",
+          "no_owner", "no_group", "no_perms", "no_times", "omit_dir_times", "omit_link_times", "no_acls", "no_xattrs", "chmod", "chown", "usermap",
           "groupmap", "devices", "no_devices", "suid", "no_suid", "safe_links"])]
     pub(crate) manifest: Option<OsString>,
     /// The digests in the manifest: those of b3sum or of sha256sum
@@ -72,6 +72,9 @@ pub(crate) struct VerifyArgs {
     /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// The list of paths.
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
     /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,

@@ -4,7 +4,7 @@ use haul_core::Result;
 use haul_job::RemoveSources;
 
 use super::transfer::{Transfer, run as run_transfer};
-use crate::args::CopyArgs;
+use crate::args::{CopyArgs, ListArgs};
 use crate::exit_code::Exit;
 use crate::render::Command;
 use crate::settings::{one_stdin, usage};
@@ -14,7 +14,7 @@ use crate::settings::{one_stdin, usage};
 /// # Errors
 /// Those of [`run_transfer`].
 pub(super) fn run(args: CopyArgs) -> Result<Exit> {
-    let CopyArgs { ends, transfer, files_from, remove_source_files } = args;
+    let CopyArgs { ends, transfer, list: ListArgs { files_from }, remove_source_files } = args;
     let no_destination = || {
         let (verb, word) = if remove_source_files { ("move", "mv") } else { ("copy", "copy") };
         usage(verb, format!("the destination is missing: haul {word} SRC DST"))

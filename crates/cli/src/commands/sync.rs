@@ -6,7 +6,7 @@ use haul_core::Result;
 use haul_engine::Delete;
 
 use super::transfer::{Transfer, run as run_transfer};
-use crate::args::SyncArgs;
+use crate::args::{ListArgs, SyncArgs};
 use crate::exit_code::Exit;
 use crate::render::Command;
 use crate::settings::{one_stdin, usage};
@@ -19,6 +19,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
     let SyncArgs {
         ends,
         mut transfer,
+        list,
         max_delete,
         force_delete,
         ignore_errors,
@@ -26,17 +27,18 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         delete: _implied,
     } = args;
     transfer.filter.delete_excluded = delete_excluded;
+    let ListArgs { files_from } = list;
     let (source, destination) = match ends.as_slice() {
         [source, destination] => (source, destination),
         [_] => return Err(usage("sync", "the destination is missing: haul sync SRC DST")),
         _ => return Err(usage("sync", "it takes one source; `haul copy` takes several")),
     };
-    one_stdin(&transfer.filter, None)?;
+    one_stdin(&transfer.filter, files_from.as_deref())?;
     run_transfer(&Transfer {
         command: Command::Sync,
         sources: slice::from_ref(source),
         destination,
-        files_from: None,
+        files_from,
         args: &transfer,
         delete: Some(Delete { max: max_delete, ignore_errors, force: force_delete }),
         remove_sources: None,

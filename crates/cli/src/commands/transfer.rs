@@ -45,10 +45,8 @@ pub(super) struct Transfer<'a> {
 pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let Transfer { command, files_from, args, .. } = transfer;
     let request = request(transfer)?;
-    let items = Items {
-        sends: !matches!(request.destination, Location::Local(_)),
-        keeps_times: request.sink.preserve.times,
-    };
+    let items =
+        Items { sends: !matches!(request.destination, Location::Local(_)), preserve: request.sink.preserve };
     let output = OutputSettings { items, ..transfer_settings(args) };
     let mut link = LinkSettings::resolve(&args.link, &args.given)?
         .explaining(output.verbose || output.json)
@@ -102,6 +100,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
     Ok(Request {
         sources,
         destination,
+        relative: args.relative,
         scan,
         links: args.links.links(),
         sink,
@@ -126,6 +125,7 @@ fn refuse_unproved(args: &TransferArgs) -> Result<()> {
         (args.size_only, "--size-only", "it removes only files whose content was compared"),
         (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
         (!args.older.link_dest.is_empty(), "--link-dest", "it removes only files whose content was compared"),
+        (!args.older.compare_dest.is_empty(), "--compare-dest", "it removes only files that DST has"),
     ];
     match refused.into_iter().find(|(given, ..)| *given) {
         Some((_, option, why)) => Err(usage("move with", format!("{why}: omit {option}")).on(option)),

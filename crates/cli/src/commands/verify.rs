@@ -11,7 +11,7 @@ use haul_core::text::without_errno;
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
 use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
-use haul_job::{Ends, Observer, PartReporter, merge, not_found, open_sources, source_place};
+use haul_job::{Ends, Observer, OpenSource, PartReporter, Paths, merge, not_found, open_sources, source_place};
 
 use super::output::{asked_for_progress, settings as output_settings};
 use crate::args::VerifyArgs;
@@ -19,7 +19,7 @@ use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::{read_manifest, verify_signature};
 use crate::render::{Command, Console, Difference, Differences, Start, Summary, metadata_difference};
-use crate::settings::{LinkSettings, VerifySettings, of_option, one_stdin, open_list, usage};
+use crate::settings::{LinkSettings, VerifySettings, of_option, one_stdin, open_list, read_paths, usage};
 use crate::signals;
 
 /// Compares the destination with a source or a manifest.
@@ -36,7 +36,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
             return Err(usage("verify", "it takes two locations, SRC and DST, or --manifest FILE and DST"));
         }
     };
-    one_stdin(&args.filter, None)?;
+    let list = args.list.files_from.as_deref();
+    one_stdin(&args.filter, list)?;
     let settings = VerifySettings::resolve(args)?;
     let shown = source.as_ref().map(ToString::to_string);
     let listed = args.manifest.as_ref().map(|file| file.to_string_lossy().into_owned());
@@ -50,6 +51,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .explaining(args.output.json)
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
+    let files_from = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
     let console = Console::start(asked_for_progress(output_settings(&args.output), args.accepted), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
@@ -58,7 +60,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {
-        (Some(source), _) => verify.with_source(source, args.links.links(), &settings),
+        (Some(source), _) => verify.with_source(source, args.links.links(), &settings, files_from),
         (None, Some(manifest)) => verify.with_manifest(manifest, args.manifest_format.into(), signers),
         (None, None) => Ok(Report::default()),
     };
@@ -78,10 +80,24 @@ struct Verify {
 }
 
 impl Verify {
-    fn with_source(&mut self, at: &Location, links: Links, settings: &VerifySettings) -> Result<Report> {
+    fn with_source(
+        &mut self,
+        at: &Location,
+        links: Links,
+        settings: &VerifySettings,
+        mut files_from: Option<Paths>,
+    ) -> Result<Report> {
         let mut report = Report::default();
-        let sources = open_sources(&mut self.ends, at, links)?;
+        let mut sources = open_sources(&mut self.ends, at, links)?;
         let count = sources.len();
+        let listed = files_from.is_some();
+        if listed {
+            let is_one = count == 1 && sources.iter().all(|source| source.names.is_empty());
+            if !is_one {
+                return Err(usage("verify", "--files-from takes one source").on(at.to_string()));
+            }
+            sources = sources.into_iter().map(OpenSource::listed).collect();
+        }
         for (number, source) in (1..).zip(sources) {
             let place = source.place_at(&self.destination);
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
@@ -90,6 +106,7 @@ impl Verify {
             let compared = sink.as_ref().map(|sink| self.ends.compared(&self.destination, &place, sink));
             let options = VerifyOptions {
                 scan: source.scan(scan),
+                files_from: files_from.take(),
                 links,
                 trust: trust.between(&source.at, &self.destination),
                 changes: self.ends.resolve(changes, &source.at, &self.destination)?,
@@ -97,11 +114,11 @@ impl Verify {
             };
             let console = &*self.console;
             let (before, last) = (report.totals, number == count);
-            let reporter = PartReporter { before, last, ..reporter(console, source.root_name()) };
+            let reporter = PartReporter { before, last, listed, ..reporter(console, source.root_name()) };
             let differences = &mut self.differences;
             let mut found = |checked| show(console, &reporter, differences, checked);
             let (from, to) = (&*source.source, &*destination);
-            let part = haul_engine::verify(from, to, &options, &mut found, &reporter, &self.cancel);
+            let part = haul_engine::verify(from, to, options, &mut found, &reporter, &self.cancel);
             report.seconds += part.seconds;
             merge(&mut report, part);
             if report.fatal.is_some() || report.interrupted {

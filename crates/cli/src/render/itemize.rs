@@ -2,7 +2,7 @@
 
 use haul_core::event::{Action, Content, Done};
 use haul_core::path::printable;
-use haul_core::{Changes, EntryKind};
+use haul_core::{Changes, EntryKind, Preserve};
 
 use super::summary::shown;
 
@@ -11,8 +11,8 @@ use super::summary::shown;
 pub(crate) struct Items {
     /// The destination is not on this machine.
     pub(crate) sends: bool,
-    /// Times are taken over.
-    pub(crate) keeps_times: bool,
+    /// Which metadata is taken over.
+    pub(crate) preserve: Preserve,
 }
 
 impl Items {
@@ -43,7 +43,7 @@ impl Items {
             Some(EntryKind::Fifo | EntryKind::Socket) => 'S',
             Some(EntryKind::File) | None => 'f',
         };
-        Some(format!("{update}{kind}{} {name}{target}", self.attributes(update, done.changes)))
+        Some(format!("{update}{kind}{} {name}{target}", self.attributes(update, done.kind, done.changes)))
     }
 
     /// The line for the log, which also has what `mv` removes at the source.
@@ -54,12 +54,13 @@ impl Items {
         }
     }
 
-    fn attributes(self, update: char, changes: Changes) -> String {
+    fn attributes(self, update: char, kind: Option<&EntryKind>, changes: Changes) -> String {
         if changes.has(Changes::NEW) || changes.has(Changes::KIND) {
             return "+".repeat(9);
         }
         // A replaced entry gets the time of the copy.
-        let new_time = !self.keeps_times && matches!(update, '<' | '>' | 'c');
+        let keeps_time = kind.is_none_or(|kind| self.preserve.has_times(kind));
+        let new_time = !keeps_time && matches!(update, '<' | '>' | 'c');
         let time = if new_time { 'T' } else { 't' };
         let columns = [
             ('c', changes.has(Changes::CONTENT)),
@@ -91,13 +92,13 @@ mod tests {
     fn lines_are_those_of_rsync() {
         let (file, dir) = (&EntryKind::File, &EntryKind::Dir);
         let link = &EntryKind::Symlink(b"to\x1b".to_vec());
-        let here = Items { sends: false, keeps_times: true };
+        let here = Items { sends: false, preserve: Preserve::default() };
         let differs = Changes::SIZE | Changes::TIME;
         assert_eq!(line(Action::Copied, file, Changes::NEW, here), ">f+++++++++ a b");
         assert_eq!(line(Action::Replaced, file, Changes::KIND, here), ">f+++++++++ a b");
         assert_eq!(line(Action::Replaced, file, differs, here), ">f.st...... a b");
         assert_eq!(line(Action::Replaced, file, differs, Items { sends: true, ..here }), "<f.st...... a b");
-        let untimed = Items { keeps_times: false, ..here };
+        let untimed = Items { preserve: Preserve { times: false, ..here.preserve }, ..here };
         assert_eq!(line(Action::Replaced, file, Changes::SIZE, untimed), ">f.sT...... a b");
         assert_eq!(line(Action::Replaced, file, Changes::NONE, here), ">f......... a b");
         assert_eq!(line(Action::Updated, dir, Changes::TIME, here), ".d..t...... a b/");

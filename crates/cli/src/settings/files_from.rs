@@ -31,8 +31,13 @@ fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> 
     }))
 }
 
-/// As in rsync, a leading slash is the source directory. `..` is refused.
+/// As in rsync, a leading slash is the source directory. `..` is refused, and so is `/./`, where rsync would cut the path.
 fn path_of(name: &[u8]) -> Result<RelPath> {
+    if name.windows(3).any(|bytes| bytes == b"/./") {
+        let cause = "haul keeps the whole path, and rsync only what follows `/./`";
+        let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy the listed path", cause);
+        return Err(error.on(name).with_hint("write it without `/./`, or give the source with -R"));
+    }
     let start = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
     RelPath::tidy(&name[start..]).map_err(|bad| {
         let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy the listed path", bad.to_string());
@@ -64,9 +69,15 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_source() {
-        let text = b"# no\n;no\n\n/usr//bin/\r\n./#yes\na/../b\n\xff\n.\n";
-        let expected =
-            [Some(b"usr/bin".to_vec()), Some(b"#yes".to_vec()), None, Some(b"\xff".to_vec()), Some(vec![])];
+        let text = b"# no\n;no\n\n/usr//bin/\r\n./#yes\na/../b\n\xff\n.\na/./b\n";
+        let expected = [
+            Some(b"usr/bin".to_vec()),
+            Some(b"#yes".to_vec()),
+            None,
+            Some(b"\xff".to_vec()),
+            Some(vec![]),
+            None,
+        ];
         assert_eq!(read(text, false), expected);
         assert_eq!(read(b"#a\nb\0", true), [Some(b"#a\nb".to_vec())]);
     }

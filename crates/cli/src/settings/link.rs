@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_core::{BufferPool, Compress, Location, Pace, Result};
+use haul_core::{BufferPool, Compress, IpFamily, Location, Pace, Result};
 use haul_job::{EndsConfig, HostConfig, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
@@ -12,7 +12,7 @@ use super::errors::usage;
 use super::object::{check_endpoint, other_store_settings, store_end_settings, stored_options};
 use super::words::split_words;
 use crate::address_space;
-use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
+use crate::args::{CompressArgs, GivenArgs, HostArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
@@ -41,8 +41,17 @@ impl LinkSettings {
         if args.host.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
+        let family = family(&args.host);
+        if let (Some(family), Some(address)) = (family, args.bind)
+            && !family.has(address)
+        {
+            let why = format!("{address} is no address of it; omit one of the two options");
+            return Err(usage(&format!("use {} with --bind", family.option()), why));
+        }
         let typed = [
             ("-e", args.host.rsh.is_some() && !given.has("rsh")),
+            ("-4", args.host.ipv4 && !given.has("ipv4")),
+            ("-6", args.host.ipv6 && !given.has("ipv6")),
             ("--streams", args.streams.is_some() && !given.has("streams")),
             ("--transport", Transport::from(args.transport) != Transport::Auto && !given.has("transport")),
             ("--ports", args.ports.is_some() && !given.has("ports")),
@@ -56,7 +65,7 @@ impl LinkSettings {
             ports: args.ports,
             bind: args.bind,
             congestion: args.congestion.clone(),
-            ssh: SshConfig { shell, shell_given: args.host.rsh.is_some(), timeout: args.timeout },
+            ssh: SshConfig { shell, shell_given: args.host.rsh.is_some(), family, timeout: args.timeout },
             remote_haul: args.host.remote_haul.clone(),
             streams: args.streams.unwrap_or(0),
             max_memory,
@@ -74,7 +83,7 @@ impl LinkSettings {
             pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
             hosts: given.get().hosts.iter().map(host_config).collect::<Result<_>>()?,
-            stores: StoreSettings { timeout: STORE_TIMEOUT, ..StoreSettings::default() },
+            stores: StoreSettings { family, timeout: STORE_TIMEOUT, ..StoreSettings::default() },
             other_stores: Vec::new(),
             stored: PutOptions::default(),
         };
@@ -89,7 +98,8 @@ impl LinkSettings {
 
     /// Adds the options of object stores.
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs, given: &GivenArgs) -> Self {
-        self.config.stores = store_end_settings(args);
+        self.config.stores =
+            StoreSettings { family: self.config.peer.ssh.family, ..store_end_settings(args) };
         self.config.other_stores = other_store_settings(&self.config.stores, given);
         self
     }
@@ -120,6 +130,11 @@ impl LinkSettings {
         self.config.peer.compress = wish.unwrap_or_default();
         self
     }
+}
+
+/// The version of IP. Of the two options clap has already dropped the first one.
+fn family(args: &HostArgs) -> Option<IpFamily> {
+    args.ipv4.then_some(IpFamily::V4).or(args.ipv6.then_some(IpFamily::V6))
 }
 
 /// The words of a remote shell.

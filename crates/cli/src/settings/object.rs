@@ -74,6 +74,7 @@ fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
         anonymous: own.no_sign_request.unwrap_or(shared.anonymous && own.profile.is_none()),
         ca_bundle: or(&own.ca_cert, &shared.ca_bundle),
         insecure_http: own.insecure_http.unwrap_or(shared.insecure_http),
+        family: shared.family,
         timeout: shared.timeout,
     }
 }
@@ -92,6 +93,7 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
         anonymous: address.no_sign_request,
         ca_bundle: address.ca_cert.clone(),
         insecure_http: address.insecure_http,
+        family: None,
         timeout: Duration::from_secs(timeout.into()),
     }
 }

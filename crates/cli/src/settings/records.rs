@@ -35,12 +35,14 @@ pub(crate) struct Records<R> {
     reader: R,
     separator: Separator,
     limit: usize,
+    /// Reading has failed: it would fail for ever.
+    ended: bool,
 }
 
 impl<R: BufRead> Records<R> {
     /// Records of at most `limit` bytes.
     pub(crate) fn new(reader: R, separator: Separator, limit: usize) -> Self {
-        Self { reader, separator, limit }
+        Self { reader, separator, limit, ended: false }
     }
 
     /// The next record, possibly empty; `None` at the end. Skips a record that is too long, and returns an error.
@@ -80,14 +82,18 @@ impl<R: BufRead> Iterator for Records<R> {
     type Item = io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
+        while !self.ended {
             match self.read() {
                 Ok(None) => return None,
                 Ok(Some(record)) if record.is_empty() => {}
                 Ok(Some(record)) => return Some(Ok(record)),
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    self.ended = error.kind() != io::ErrorKind::InvalidData;
+                    return Some(Err(error));
+                }
             }
         }
+        None
     }
 }
 

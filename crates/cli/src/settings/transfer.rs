@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use haul_core::owner_map::To;
 use haul_core::{
-    Backup, Compare, Delta, IdRule, MAX_REFERENCES, OwnerMap, Preserve, Result, ScanOptions, SinkOptions,
+    Backup, Compare, Delta, IdRule, MAX_REFERENCES, OwnerMap, Preserve, ReferencePurpose, References, Result,
+    ScanOptions, SinkOptions,
 };
 use haul_engine::MetadataChanges;
 use haul_job::TrustRequest;
@@ -62,7 +63,7 @@ impl TransferSettings {
             },
             in_place: args.delta.inplace,
             preserve: preserve(&args.preserve, args.owner_by_name)?,
-            link_dest: link_dest(&args.older)?,
+            references: references(&args.older)?,
             backup: backup(&args.older)?,
             // Only where it is printed: it may take further operations.
             itemize: args.itemize_changes
@@ -76,6 +77,7 @@ impl TransferSettings {
 /// Which metadata is taken over.
 pub(super) fn preserve(args: &PreserveArgs, owner_by_name: bool) -> Result<Preserve> {
     let PreserveArgs { no_owner, no_group, no_perms, no_times, no_acls, no_xattrs, .. } = *args;
+    let PreserveArgs { omit_dir_times, omit_link_times, .. } = *args;
     if owner_by_name && no_owner && no_group {
         let why = "--no-owner and --no-group leave nothing to map";
         return Err(usage("use --owner-by-name", why).with_hint("omit it, or one of the two"));
@@ -85,21 +87,28 @@ pub(super) fn preserve(args: &PreserveArgs, owner_by_name: bool) -> Result<Prese
         group: !no_group,
         perms: !no_perms,
         times: !no_times,
+        dir_times: !omit_dir_times,
+        link_times: !omit_link_times,
         acls: !no_acls,
         xattrs: !no_xattrs,
     })
 }
 
-/// The trees of earlier runs.
-fn link_dest(args: &OlderArgs) -> Result<Vec<Vec<u8>>> {
-    let refused = |why: &str| Err(usage("use --link-dest", why));
-    if args.link_dest.len() > MAX_REFERENCES {
+/// The earlier copies. Only one of the options is given.
+fn references(args: &OlderArgs) -> Result<References> {
+    let (option, dirs, purpose) = if args.compare_dest.is_empty() {
+        ("--link-dest", &args.link_dest, ReferencePurpose::Link)
+    } else {
+        ("--compare-dest", &args.compare_dest, ReferencePurpose::Omit)
+    };
+    let refused = |why: &str| Err(usage(&format!("use {option}"), why));
+    if dirs.len() > MAX_REFERENCES {
         return refused("it was given more than 20 times");
     }
-    if args.link_dest.iter().any(|dir| dir.is_empty()) {
+    if dirs.iter().any(|dir| dir.is_empty()) {
         return refused("the name of the folder is empty");
     }
-    Ok(args.link_dest.iter().map(|dir| dir.as_bytes().to_vec()).collect())
+    Ok(References { dirs: dirs.iter().map(|dir| dir.as_bytes().to_vec()).collect(), purpose })
 }
 
 /// Where old versions go.

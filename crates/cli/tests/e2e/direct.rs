@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_remote_end_that_sshd_told_nothing_listens_where_ssh_came_to,
         where_it_is_not_known_who_is_reached_nobody_listens,
         words_that_cannot_be_obeyed_are_refused,
+        only_the_requested_version_of_ip_is_used,
     ];
     all.extend(cases![crate::Need::Root; connections_that_are_cut_again_and_again]);
     all
@@ -319,6 +321,39 @@ fn connections_that_are_cut_again_and_again() {
         assert_same_tree(source.path(), &scene.join("dst"));
         scene.assert_all_gone();
     }
+}
+
+fn only_the_requested_version_of_ip_is_used() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("f", 5 << 20);
+    // An ssh that notes its words. haul knows it by its name.
+    let (ssh, log) = (scene.join("ssh"), scene.join("log"));
+    fs::write(&ssh, format!("#!/bin/sh\necho \"$*\" >>{}\nexec /usr/bin/ssh \"$@\"\n", log.display()))
+        .unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let shell = scene.sshd().shell().replacen("ssh", &ssh.display().to_string(), 1);
+    let run = |words: &[&str]| {
+        let run = scene.haul("copy").args(["--json", "-e", &shell, "--remote-haul", HAUL]).args(words);
+        run.arg(slash(source.path())).arg(scene.remote(slash(&scene.join("dst")))).finish()
+    };
+    let four = run(&["-6", "-4", "--transport", "tls"]).expect_success();
+    assert!(notes(&four).contains("over TLS"), "{four}");
+    let said = fs::read_to_string(&log).unwrap();
+    let logins: Vec<&str> = said.lines().filter(|line| line.contains(" agent")).collect();
+    assert!(!logins.is_empty() && logins.iter().all(|line| line.contains(" -4 ")), "{said}");
+    assert!(!said.contains(" -6 "), "the last of the two counts: {said}");
+    // The host is an IPv4 address: neither ssh nor a store is reached over IPv6.
+    let six = run(&["--ipv6"]).expect_code(4);
+    assert!(fs::read_to_string(&log).unwrap().contains(" -6 "), "{six}");
+    let (store, port) = held();
+    store.set_nonblocking(true).unwrap();
+    let url = format!("http://127.0.0.1:{port}");
+    let words = ["-6", "--no-sign-request", "--store-timeout=2s", "--endpoint", &url, "s3://bucket/"];
+    let _ = scene.haul("copy").args(words).arg(scene.join("none/")).finish().expect_code(4);
+    assert!(store.accept().is_err(), "somebody has connected");
+    let refused = run(&["-6", "--bind", "127.0.0.1"]).expect_code(2);
+    assert!(refused.said().contains("--bind"), "{refused}");
 }
 
 fn words_that_cannot_be_obeyed_are_refused() {

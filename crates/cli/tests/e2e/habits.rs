@@ -10,7 +10,8 @@ use crate::scene::Scene;
 use crate::store::Bucket;
 use crate::{Case, cases};
 use lines::{
-    AWS, COPIED, FPSYNC, LOCATIONS, Line, MC, MSCP, RCLONE, ROBOCOPY, RSYNC, S5CMD, SCP, SYNCED, XBCLOUD,
+    AWS, COPIED, FPSYNC, LOCATIONS, Line, MC, MSCP, PARTLY, RCLONE, ROBOCOPY, RSYNC, S5CMD, SCP, SYNCED,
+    XBCLOUD,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -64,8 +65,12 @@ fn run(lines: &[Line]) {
         let words = words(line);
         let run = scene.haul(&words[0]).args(&words[1..]).in_dir(&dir).finish();
         match *outcome {
-            COPIED => {
-                let run = run.expect_success();
+            COPIED | PARTLY => {
+                let run = match *outcome {
+                    PARTLY => run.expect_code(1),
+                    _ => run.expect_success(),
+                };
+                assert!(*outcome == COPIED || run.err().contains("no such file"), "{line}: {run}");
                 assert!(copy.join("extra").exists(), "{line}: {run}");
                 for name in ["a.txt", "sub/b.tmp"] {
                     let read = |tree: &Tree| std::fs::read(tree.join(name)).unwrap();

@@ -18,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Root;
         unchanged_files_become_links_as_with_rsync,
+        unchanged_entries_are_left_out_as_with_rsync,
         a_reference_on_another_file_system_is_copied_from_the_source,
     ];
     all.extend(cases![
@@ -108,6 +109,55 @@ fn unchanged_files_become_links_as_with_rsync() {
     }
 }
 
+/// Entries that haul makes differently than rsync: names of one file.
+const OWN: [&str; 2] = ["first", "d/second"];
+
+fn unchanged_entries_are_left_out_as_with_rsync() {
+    for way in [Way::Local, Way::Push, Way::Pull] {
+        let scene = Scene::new();
+        let source = source(&scene);
+        tool(Command::new("mkfifo").arg(source.join("pipe")));
+        source.link("changed-link", "same");
+        source.time("changed-link", 1_600_000_000, 0);
+        let earlier = scene.join("0");
+        tool(Command::new("cp").arg("-a").arg(source.path()).arg(&earlier));
+        change(&source);
+        fs::remove_file(source.join("changed-link")).unwrap();
+        source.link("changed-link", "moded");
+        let [expected, copy] = ["rsync", "haul"].map(|name| {
+            // What is there already is updated.
+            let there = scene.tree(name);
+            there.text("content", "older");
+            there.text("grown", "older");
+            there.path().to_owned()
+        });
+        let words = ["--compare-dest=../none", "--compare-dest=../0"];
+        tool(Command::new("rsync").arg("-aHAX").args(words).arg(slash(source.path())).arg(slash(&expected)));
+        let run = |words: &[&str]| {
+            let run = scene.by(way, "sync", slash(source.path()), slash(&copy)).args(words);
+            summary(&run.finish().expect_success())
+        };
+        let dry = run(&[words[0], words[1], "-n"]);
+        let done = run(&words);
+        done.assert_accounted();
+        assert_eq!(dry.of("left"), done.of("left"), "{way:?} {dry:?} {done:?}");
+        let own = OWN.iter().map(PathBuf::from);
+        let mut wanted: Vec<PathBuf> = list(&expected).into_iter().chain(own).collect();
+        wanted.sort();
+        assert_eq!(wanted, list(&copy), "{way:?}");
+        for name in wanted.iter().filter(|name| !expected.join(name).is_dir()) {
+            let facts = |dir: &Path| {
+                let at = dir.join(name).symlink_metadata().unwrap();
+                (at.len(), at.mode(), at.uid(), at.gid(), at.mtime())
+            };
+            assert_eq!(facts(source.path()), facts(&copy), "{way:?} {name:?}");
+        }
+        let again = run(&words);
+        let unchanged = again.of("same") + again.of("left") + again.of("linked");
+        assert_eq!((again.of("left"), unchanged), (done.of("left"), again.of("found")), "{again:?}");
+    }
+}
+
 fn a_missing_reference_is_none() {
     for way in WAYS {
         let scene = Scene::new();
@@ -158,6 +208,10 @@ fn references_that_cannot_be_used_are_refused() {
     let link = "--link-dest=../0";
     for (options, why) in [
         (&[link, "--checksum"][..], "--checksum"),
+        (&[link, "--compare-dest=../0"], "--compare-dest"),
+        (&["--compare-dest=../0", "--checksum"], "--checksum"),
+        (&["--compare-dest="], "the name of the folder is empty"),
+        (&["--compare-dest=../0", "--remove-source-files"], "omit --compare-dest"),
         (&[link, "--inplace"], "--inplace"),
         (&[link, "-I"], "--ignore-times"),
         (&[link, "--remove-source-files"], "omit --link-dest"),

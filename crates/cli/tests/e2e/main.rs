@@ -52,6 +52,7 @@ mod kit;
 mod limits;
 mod link_dest;
 mod listings;
+mod lists;
 mod localstate;
 mod log_file;
 mod lying_answers;
@@ -217,6 +218,7 @@ fn main() -> ExitCode {
         databases::cases(),
         filesystems::cases(),
         limits::cases(),
+        lists::cases(),
         link_dest::cases(),
         log_file::cases(),
         iops::cases(),

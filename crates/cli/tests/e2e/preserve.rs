@@ -21,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Root, Need::Program("rsync");
         what_is_left_out_is_left_as_by_rsync,
         what_is_left_out_over_sftp_is_left_as_by_rsync,
+        times_of_directories_and_links_are_left_as_by_rsync,
         the_umask_and_default_acls_limit_new_entries,
         modes_and_owners_are_changed_as_by_rsync,
         modes_and_owners_are_changed_over_sftp_as_by_rsync,
@@ -206,6 +207,49 @@ fn what_is_left_out_over_sftp_is_left_as_by_rsync() {
         let run = run.finish().expect_success();
         let told = summary(&run);
         assert_eq!(told.of("same") + told.of("linked"), told.of("found"), "{options:?} {run}");
+    }
+}
+
+/// Each entry with its time, unless that is of this run.
+fn times(dir: &Path) -> Vec<(std::path::PathBuf, Option<i64>)> {
+    let time = |path: &Path| Some(dir.join(path).symlink_metadata().unwrap().mtime());
+    let known = |path: &Path| time(path).filter(|seconds| *seconds < 1_700_000_000);
+    [std::path::PathBuf::new()]
+        .into_iter()
+        .chain(list(dir))
+        .map(|path| (path.clone(), known(&path)))
+        .collect()
+}
+
+fn times_of_directories_and_links_are_left_as_by_rsync() {
+    let ways = WAYS.map(|way| ("-OJ", Some(way)));
+    let local = Some(Way::Local);
+    for (option, way) in ways.into_iter().chain([("-OJ", None), ("-O", local), ("-J", local), ("-J", None)]) {
+        let scene = Scene::new();
+        let source = source(&scene);
+        source.link("new-link", "open");
+        let run = |to: &Tree| {
+            let run = match way {
+                Some(way) => scene.copy(way, source.path(), to.path()),
+                None => sftp::push(&scene, source.path(), to.path()).args(["--no-acls", "--no-xattrs"]),
+            };
+            summary(&run.arg(option).arg("-v").finish().expect_success())
+        };
+        let [expected, copy] = ["expected", "copy"].map(|name| {
+            let tree = destination(&scene, &source, name);
+            tree.link("link", "open");
+            // In the first, files are replaced; in the second, only the mode of a file is set.
+            for name in ["link", "shared", "dir"] {
+                tree.time(name, 1_500_000_000, 0);
+            }
+            tree
+        });
+        rsync(&["-aH", "--numeric-ids", option], source.path(), expected.path());
+        run(&copy).assert_accounted();
+        assert_eq!(times(expected.path()), times(copy.path()), "{option} {way:?}");
+        let again = run(&copy);
+        assert_eq!(again.of("same") + again.of("linked"), again.of("found"), "{option} {way:?} {again:?}");
+        assert_eq!(times(expected.path()), times(copy.path()), "{option} {way:?}");
     }
 }
 

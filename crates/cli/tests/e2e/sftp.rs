@@ -63,7 +63,7 @@ pub(crate) fn pull(scene: &Scene, from: &Path, to: &Path) -> Run {
 }
 
 /// What rsync finds different, with times in whole seconds, and without what SFTP cannot carry.
-fn differences(original: &Path, copy: &Path, more: &[&str]) -> String {
+pub(crate) fn differences(original: &Path, copy: &Path, more: &[&str]) -> String {
     let mut rsync = Command::new("rsync");
     rsync.args(["-naic", "--delete", "--numeric-ids"]).args(more);
     // The times of the copy are those of the original, cut: rsync compares whole seconds unless told otherwise.

@@ -103,9 +103,7 @@ impl Finder {
         };
         let name = session.dialer.name();
         let port = answer.port.clone().unwrap_or(0);
-        let at =
-            Reach { addresses: answer.address.into_iter().collect(), hosts: session.dialer.hosts(), port };
-        let at = addresses(&at);
+        let at = addresses(&reach_of(&*session.dialer, answer.address, port));
         let there = match &answer.port {
             Err(why) => format!("{name} cannot listen: {why}"),
             Ok(port) => {
@@ -175,8 +173,12 @@ fn own_address(dialer: &dyn Dial, there: Option<IpAddr>) -> Option<IpAddr> {
 
 /// The addresses of the host that a dialer reaches: the one that the host reported, and those of its names.
 pub(super) fn hosts_of(dialer: &dyn Dial, reported: Option<IpAddr>) -> Vec<IpAddr> {
-    let at = Reach { addresses: reported.into_iter().collect(), hosts: dialer.hosts(), port: 0 };
-    addresses(&at).iter().map(SocketAddr::ip).collect()
+    addresses(&reach_of(dialer, reported, 0)).iter().map(SocketAddr::ip).collect()
+}
+
+/// How to reach the host of a dialer, which has reported this address.
+pub(super) fn reach_of(dialer: &dyn Dial, reported: Option<IpAddr>, port: u16) -> Reach {
+    Reach { addresses: reported.into_iter().collect(), hosts: dialer.hosts(), port, family: dialer.family() }
 }
 
 /// The addresses of an end: those that its system reports, and those of its names.
@@ -187,7 +189,8 @@ pub fn addresses(at: &Reach) -> Vec<SocketAddr> {
         all.extend((host.as_str(), at.port).to_socket_addrs().into_iter().flatten());
     }
     let mut seen = HashSet::new();
-    all.retain(|address| seen.insert(*address));
+    let is_allowed = |ip: IpAddr| at.family.is_none_or(|family| family.has(ip));
+    all.retain(|address| is_allowed(address.ip()) && seen.insert(*address));
     all
 }
 
@@ -375,6 +378,8 @@ impl Helper for Socket {
 #[cfg(test)]
 mod tests {
     use super::super::third_party::puller::config;
+    use haul_core::IpFamily;
+
     use super::*;
 
     struct Host {
@@ -398,6 +403,18 @@ mod tests {
         fn name(&self) -> String {
             self.name.to_owned()
         }
+    }
+
+    #[test]
+    fn addresses_of_another_family_are_left_out() {
+        let all: Vec<IpAddr> = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap()).to_vec();
+        let of = |family| {
+            let at = Reach { addresses: all.clone(), hosts: vec!["::1".to_owned()], port: 5, family };
+            addresses(&at).into_iter().map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(None), ["192.0.2.1:5", "[2001:db8::1]:5", "[::1]:5"]);
+        assert_eq!(of(Some(IpFamily::V4)), ["192.0.2.1:5"]);
+        assert_eq!(of(Some(IpFamily::V6)), ["[2001:db8::1]:5", "[::1]:5"]);
     }
 
     #[test]

@@ -27,10 +27,11 @@ fn refused(notes: &MetadataWarnings, what: &str, path: &RelPath, said: Result<()
 /// Adds warnings for metadata that SFTP cannot store.
 pub(super) fn metadata_warnings(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
     let (path, preserve) = (&entry.path, &options.preserve);
-    if preserve.times && entry.mtime.nsec != 0 {
+    let has_times = preserve.has_times(&entry.kind);
+    if has_times && entry.mtime.nsec != 0 {
         notes.note("times below a second", "SFTP carries whole seconds", path);
     }
-    if preserve.times && i64::from(seconds(entry.mtime)) != entry.mtime.sec {
+    if has_times && i64::from(seconds(entry.mtime)) != entry.mtime.sec {
         notes.note("times", "SFTP carries none before 1970 or after 2106", path);
     }
     if preserve.xattrs_of(&entry.xattrs).next().is_some() {
@@ -67,7 +68,7 @@ impl Wish {
         Self {
             owner: preserve.owner.then_some(ids),
             mode: preserve.perms.then(|| preserve.mode(entry, ids, there)),
-            times: preserve.times.then(|| (seconds(entry.atime), seconds(entry.mtime))),
+            times: preserve.has_times(&entry.kind).then(|| (seconds(entry.atime), seconds(entry.mtime))),
         }
     }
 
@@ -200,7 +201,7 @@ pub(super) fn take_link(
     if asked {
         return refused(notes, "owner and times of the link", &entry.path, pipeline.next_reply().ok());
     }
-    if options.preserve.owner || options.preserve.times {
+    if options.preserve.owner || options.preserve.has_times(&entry.kind) {
         notes.note("owners and times of links", "the server cannot set them", &entry.path);
     }
     Ok(false)

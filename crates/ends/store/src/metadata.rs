@@ -62,12 +62,13 @@ impl ObjectMetadata<'_> {
             let value = if preserved { value } else { there() };
             metadata.extend(value.map(|value| (name.to_owned(), value)));
         };
-        note("mtime", preserve.times, Some(date.unwrap_or_else(|| decimal(entry.mtime))));
+        let has_times = preserve.has_times(&entry.kind);
+        note("mtime", has_times, Some(date.unwrap_or_else(|| decimal(entry.mtime))));
         let keeps_mode = preserve.perms || self.there.is_none();
         note("mode", keeps_mode, Some(format!("{:o}", kind_bits(&entry.kind) | self.mode())));
         note("uid", preserve.owner, Some(entry.uid.to_string()));
         note("gid", preserve.group, Some(entry.gid.to_string()));
-        note("atime", preserve.times, rfc3339(entry.atime));
+        note("atime", has_times, rfc3339(entry.atime));
         match &entry.kind {
             EntryKind::File => note(LENGTH, true, Some(entry.len.to_string())),
             EntryKind::Symlink(target) => note(TARGET, true, Some(STANDARD.encode(target))),
@@ -233,7 +234,9 @@ fn differing(object: &Object, entry: &Entry, preserve: &Preserve) -> Vec<&'stati
     let same = |name: &str, wanted: Option<&str>| {
         let there = object.meta(name);
         match (name, there, wanted) {
-            ("mtime", Some(there), _) if preserve.times => recorded_time(there) == Some(entry.mtime),
+            ("mtime", Some(there), _) if preserve.has_times(&entry.kind) => {
+                recorded_time(there) == Some(entry.mtime)
+            }
             (XATTRS, Some(there), Some(wanted)) => there == wanted || there == left_out(wanted),
             _ => there == wanted,
         }
@@ -321,17 +324,20 @@ mod tests {
         }
     }
 
-    const ALL: Preserve =
-        Preserve { owner: true, group: true, perms: true, times: true, acls: true, xattrs: true };
-
     fn is_same(object: &Object, entry: &Entry) -> bool {
-        super::is_same(object, entry, &ALL)
+        super::is_same(object, entry, &Preserve::default())
     }
 
     fn object(entry: &Entry, attributes: bool) -> Object {
         let digest = Digest::of(b"content");
         let kind = ObjectKind::Az;
-        let own = ObjectMetadata { kind, entry, digest: Some(&digest), preserve: &ALL, there: None };
+        let own = ObjectMetadata {
+            kind,
+            entry,
+            digest: Some(&digest),
+            preserve: &Preserve::default(),
+            there: None,
+        };
         let metadata = own.write(attributes);
         Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
     }
@@ -373,8 +379,16 @@ mod tests {
     #[test]
     fn what_is_not_taken_over_is_neither_recorded_nor_compared() {
         let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
-        let none =
-            Preserve { owner: false, group: false, perms: false, times: false, acls: false, xattrs: false };
+        let all = Preserve::default();
+        let none = Preserve {
+            owner: false,
+            group: false,
+            perms: false,
+            times: false,
+            acls: false,
+            xattrs: false,
+            ..all
+        };
         let entry = Entry { xattrs: vec![pair(b"user.a", b"x")], ..entry(EntryKind::File) };
         let kind = ObjectKind::S3;
         let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &none, there: None };
@@ -394,7 +408,7 @@ mod tests {
         let updated = Object { metadata: own.write(true), ..there.clone() };
         let back = read_recorded(&entry.path, &updated, false);
         assert_eq!((back.mode, back.uid, back.mtime, back.xattrs.len()), (0o600, 8, entry.mtime, 1));
-        let unowned = Preserve { owner: false, ..ALL };
+        let unowned = Preserve { owner: false, ..Preserve::default() };
         let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &unowned, there: None };
         assert!(own.write(true).contains(&("mode".to_owned(), "100755".to_owned())), "no set-ID bits");
     }
@@ -412,7 +426,13 @@ mod tests {
         assert_eq!(id(&one), id(&other));
         let digest = Digest::of(b"else");
         let kind = ObjectKind::S3;
-        let own = ObjectMetadata { kind, entry: &first, digest: Some(&digest), preserve: &ALL, there: None };
+        let own = ObjectMetadata {
+            kind,
+            entry: &first,
+            digest: Some(&digest),
+            preserve: &Preserve::default(),
+            there: None,
+        };
         other.metadata = own.write(true);
         assert_ne!(id(&one), id(&other));
     }

@@ -59,7 +59,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     let key = sink.tree.folder(&entry.path);
     if key.is_empty() {
         let preserve = &sink.options.preserve;
-        if preserve.owner || preserve.group || preserve.perms || preserve.times {
+        if preserve.owner || preserve.group || preserve.perms || preserve.has_times(&entry.kind) {
             sink.warnings.note("owner, mode and times of the root", "a bucket has none", &entry.path);
         }
         return Ok(Answer::Same);

@@ -106,7 +106,7 @@ fn verify_names_every_difference() {
         let (events, mut found) = (Events::default(), Vec::new());
         let mut take = |checked| found.push(checked);
         let options = VerifyOptions::default();
-        let report = verify(&source, &destination, &options, &mut take, &events, &Cancel::default());
+        let report = verify(&source, &destination, options, &mut take, &events, &Cancel::default());
         assert_eq!((report.corrupt, report.totals.same, report.totals.failed, report.fatal), (5, 3, 2, None));
         assert_eq!(report.totals.found, 10);
         let differing = found.iter().filter(|checked| matches!(checked, Checked::Differs(..))).count();
@@ -123,7 +123,7 @@ fn an_end_that_cannot_list_ends_verify() {
     let (first, second) = (source([file("f", 1)]), source([file("f", 1)]));
     second.faults.plan(Call::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
     let options = VerifyOptions::default();
-    let report = verify(&first, &second, &options, &mut |_| (), &Events::default(), &Cancel::default());
+    let report = verify(&first, &second, options, &mut |_| (), &Events::default(), &Cancel::default());
     assert_eq!((report.totals.same, report.fatal.map(|error| error.kind())), (1, Some(ErrorKind::Io)));
 }
 

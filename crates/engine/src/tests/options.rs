@@ -114,7 +114,7 @@ fn an_entry_of_several_sources_is_copied_from_one_of_them() {
     let mut setup = Setup::new(source, []);
     let other = |entries: Vec<Entry>, is_earlier| {
         let source = MemorySource { tree: Mutex::new(tree(entries)), ..MemorySource::default() };
-        OtherSource { source: Arc::new(source) as Arc<dyn Source>, is_earlier }
+        OtherSource { source: Arc::new(source) as Arc<dyn Source>, selection: None, is_earlier }
     };
     let first = Entry { mode: 0o700, ..dir("d") };
     setup.other_sources = vec![other(vec![first, file("f", 9)], true), other(vec![dir("x")], false)];
@@ -128,7 +128,8 @@ fn another_source_that_cannot_answer_ends_the_run() {
     let faults = Arc::new(super::faults::Faults::default());
     let mut setup = Setup::new([file("f", 1)], []);
     let source = MemorySource { faults, ..MemorySource::default() };
-    setup.other_sources = vec![OtherSource { source: Arc::new(Unreachable(source)), is_earlier: true }];
+    setup.other_sources =
+        vec![OtherSource { source: Arc::new(Unreachable(source)), selection: None, is_earlier: true }];
     let report = setup.run(options());
     assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Unreachable));
 }

@@ -24,9 +24,17 @@ pub struct OpenSource {
     pub is_dir: bool,
     /// Whether there are more.
     several: bool,
+    /// Whether a list names the paths below it that are read.
+    listed: bool,
 }
 
 impl OpenSource {
+    /// The same source, below which a list names the paths.
+    #[must_use]
+    pub fn listed(self) -> Self {
+        Self { is_dir: true, listed: true, ..self }
+    }
+
     /// The name of the root in a transfer; empty if it has none.
     #[must_use]
     pub fn root_name(&self) -> &[u8] {
@@ -56,7 +64,7 @@ impl OpenSource {
     }
 
     fn landing(&self) -> Landing {
-        Landing { is_dir: self.is_dir, several: self.several, listed: false }
+        Landing { is_dir: self.is_dir, several: self.several, listed: self.listed }
     }
 }
 
@@ -76,7 +84,7 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
         let source = ends.source(&at, &source_place(&at), links)?;
         let Some(root) = source.root()? else { return Err(missing(&at)) };
         let source: Arc<dyn Source> = if names.is_empty() { source } else { Arc::new(Rootless(source)) };
-        opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several });
+        opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)
 }

@@ -49,7 +49,7 @@ impl Azure {
         let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
         settings.check_s3_only().map_err(bad)?;
         Ok(Self {
-            http: Http::new(requests, settings.ca_bundle.as_deref()).map_err(bad)?,
+            http: Http::new(requests, settings.ca_bundle.as_deref(), settings.family).map_err(bad)?,
             login: Login::new(place, settings),
         })
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use haul_core::IpFamily;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
 
@@ -41,8 +42,9 @@ pub(crate) struct Http {
 }
 
 /// A client of the provider, which trusts nobody yet.
-fn builder() -> reqwest::ClientBuilder {
+fn builder(family: Option<IpFamily>) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
+        .local_address(family.map(IpFamily::any))
         .http1_only()
         .tcp_nodelay(true)
         .connect_timeout(CONNECT)
@@ -52,11 +54,15 @@ fn builder() -> reqwest::ClientBuilder {
 }
 
 impl Http {
-    /// Trusts the system's certificates and those in the file `ca_bundle`.
+    /// Trusts the system's certificates and those in the file `ca_bundle`, and connects over `family`.
     ///
     /// # Errors
     /// A sentence if the file cannot be read.
-    pub(crate) fn new(requests: Arc<Requests>, ca_bundle: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(
+        requests: Arc<Requests>,
+        ca_bundle: Option<&str>,
+        family: Option<IpFamily>,
+    ) -> Result<Self, String> {
         let certificates = match ca_bundle {
             None => Vec::new(),
             Some(path) => {
@@ -68,8 +74,8 @@ impl Http {
             }
         };
         // Without certificates of the system, as in an empty container, http:// works, and https:// with `ca_bundle`.
-        let client = builder().tls_certs_merge(certificates.clone()).build();
-        let client = client.or_else(|_| builder().tls_certs_only(certificates).build());
+        let client = builder(family).tls_certs_merge(certificates.clone()).build();
+        let client = client.or_else(|_| builder(family).tls_certs_only(certificates).build());
         let client = client.map_err(|error| error.to_string())?;
         Ok(Self { client, requests, recognition: Recognition::default() })
     }

@@ -22,6 +22,7 @@ pub(super) const CASES: &[Case] = cases![
     another_xattr_is_set if xattrs,
     metadata_that_is_not_preserved_stays if modes,
     times_that_are_not_preserved_are_not_set,
+    times_of_directories_and_links_may_be_left_out,
     existing_skips_missing_entries,
     existing_compares_what_exists,
     ignore_existing_skips_files,
@@ -153,6 +154,25 @@ fn times_that_are_not_preserved_are_not_set(bench: &Bench) {
     assert_eq!(offer(&*bench.sink_with(&without_times), &entry), need(false), "times are compared");
     let by_size = SinkOptions { compare: Compare::SizeOnly, ..without_times };
     assert_eq!(offer(&*bench.sink_with(&by_size), &entry), Ok(Answer::Same));
+}
+
+fn times_of_directories_and_links_may_be_left_out(bench: &Bench) {
+    bench.put_root();
+    let left_out = options(|options| {
+        options.preserve = Preserve { dir_times: false, link_times: false, ..Preserve::default() };
+    });
+    let mut entries = vec![bench.dir("dir")];
+    if bench.keeps.symlinks {
+        entries.push(bench.symlink("link", "dir"));
+    }
+    for entry in entries {
+        let sink = bench.sink_with(&left_out);
+        assert_eq!(offer(&*sink, &entry), Ok(Answer::Made(Changes::NEW)), "{}", entry.path);
+        sink.finish().unwrap();
+        drop(sink);
+        assert_ne!(bench.there(entry.path.as_bytes()).mtime.sec, entry.mtime.sec, "{}", entry.path);
+        assert_eq!(offer(&*bench.sink_with(&left_out), &entry), Ok(Answer::Same), "{}", entry.path);
+    }
 }
 
 fn existing_skips_missing_entries(bench: &Bench) {

@@ -154,19 +154,19 @@ fn bytes_for_measuring_are_bounded_too() {
 #[test]
 fn no_path_leaves_its_root() {
     for bad in ["/etc/passwd", "../x", "a/../../b", "a//b", "a\0b"] {
-        let mut body = postcard::to_stdvec(&(18_u32, 1_u32, 1_u32)).unwrap();
+        let mut body = postcard::to_stdvec(&(19_u32, 1_u32, 1_u32)).unwrap();
         body.extend(postcard::to_stdvec(&serde_bytes::ByteBuf::from(bad.as_bytes().to_vec())).unwrap());
         assert_eq!(decode_body::<Request>(&body), Err(FrameError::Body), "{bad}");
     }
     let paths = vec![RelPath::new(b"a/b").unwrap()];
-    let body = postcard::to_stdvec(&(18_u32, 1_u32, paths.clone())).unwrap();
+    let body = postcard::to_stdvec(&(19_u32, 1_u32, paths.clone())).unwrap();
     assert_eq!(decode_body::<Request>(&body), Ok(Request::Remove { root: 1, paths }));
 }
 
 #[test]
 fn a_count_that_is_a_lie_takes_no_memory() {
     // A list of 2^60 paths, in nine bytes.
-    let body = [&[8, 1][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]].concat();
+    let body = [&[9, 1][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]].concat();
     assert_eq!(decode_body::<Request>(&body), Err(FrameError::Body));
 }
 

@@ -14,9 +14,10 @@ use haul_core::probe::{
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
-    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, Left, LeftOut, Links, MetaNote,
-    Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure, RelPath,
-    Retry, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, Timestamp,
+    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left, LeftOut, Links,
+    MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure,
+    ReferencePurpose, References, RelPath, Retry, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData,
+    Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -142,7 +143,7 @@ pub(super) fn requests() -> Vec<Request> {
                 update: true,
                 preserve: Preserve { owner: false, times: false, ..Preserve::default() },
                 backup: Some(Backup { dir: Some(b"old".to_vec()), suffix: b"~".to_vec() }),
-                link_dest: vec![b"../1".to_vec()],
+                references: References { dirs: vec![b"../1".to_vec()], purpose: ReferencePurpose::Omit },
                 ..SinkOptions::default()
             },
         },
@@ -234,7 +235,12 @@ pub(super) fn requests() -> Vec<Request> {
 }
 
 fn reach() -> Reach {
-    Reach { addresses: vec![IpAddr::from([192, 0, 2, 9])], hosts: vec!["a".to_owned()], port: 40_003 }
+    Reach {
+        addresses: vec![IpAddr::from([192, 0, 2, 9])],
+        hosts: vec!["a".to_owned()],
+        port: 40_003,
+        family: Some(IpFamily::V6),
+    }
 }
 
 fn rules() -> Rules {
@@ -292,6 +298,7 @@ pub(super) fn responses() -> Vec<Response> {
             Ok(Answer::Made(Changes::NEW)),
             Ok(Answer::Need { changes: Changes::NONE, have: vec![0..2, 5..6] }),
             Ok(Answer::Left(Left::Newer)),
+            Ok(Answer::Left(Left::Elsewhere)),
             Err(error()),
         ]),
         Response::Write(vec![

@@ -5,7 +5,7 @@ use super::word::Verdict::Hint;
 use super::word::{COMPARES, HOSTS, READS, REPORTS, TREES, Word, word};
 
 const NO_DELETE: &str = "`haul copy` never deletes; `haul sync` does";
-const KEPT: &str = "haul always keeps links, hard links and holes, and either all times or none (--no-times); it reports what it cannot set, and fails only with --strict";
+const KEPT: &str = "haul always keeps links, hard links and holes; it reports what it cannot set, and fails only with --strict";
 const FOUND: &str =
     "haul adapts compression itself: omit it (--compress takes auto, none, lz4, zstd and zstd:LEVEL)";
 const NO_SETTING: &str = "haul has no such setting, because it does not use rsync's protocol: omit it";
@@ -15,7 +15,7 @@ const LINKS: &str =
 const SAME: &str = "haul skips files of the same size and time; -c compares their content";
 const TEMPORARY: &str =
     "haul writes a temporary file in the same directory and renames each file when it is complete: omit it";
-const EARLIER: &str = "use --link-dest, which links to the files of an earlier copy";
+const EARLIER: &str = "use --link-dest, which links to the unchanged files of an earlier copy, or --compare-dest, which leaves them out";
 const FILTERS: &str =
     "use --exclude, --include, --filter and the options for files of rules; the first matching rule wins";
 const END_TIME: &str = "use --max-duration TIME, as in --max-duration 30m, or --stop-at TIME";
@@ -60,14 +60,13 @@ pub(super) const WORDS: &[Word] = &[
         Hint(FOUND),
     ),
     word(
-        &["-R", "--relative", "--no-implied-dirs"],
+        &["--no-implied-dirs"],
         &[Rsync],
-        &["copy"],
+        TREES,
         Hint(
-            "haul keeps the paths of --files-from; otherwise give SRC/ and the full DST (what `cp -R` does, haul always does)",
+            "haul always copies the directories above with their metadata: write `/./` in the path to leave some out",
         ),
     ),
-    word(&["-R", "--relative", "--no-implied-dirs"], &[Rsync], &["sync"], Hint("give SRC/ and the full DST")),
     word(
         &["--append", "--append-verify"],
         &[Rsync],
@@ -111,7 +110,9 @@ pub(super) const WORDS: &[Word] = &[
         &["-K", "--keep-dirlinks"],
         &[Rsync],
         TREES,
-        Hint("haul never writes through a symbolic link at DST: give the directory it points to as DST"),
+        Hint(
+            "haul never writes through a symbolic link below DST, because whoever can make one there would choose where: copy that directory by itself, to the one that the link points to",
+        ),
     ),
     word(
         &["-d", "--dirs", "--old-dirs", "--no-recursive", "--no-r"],
@@ -126,18 +127,7 @@ pub(super) const WORDS: &[Word] = &[
         Hint("haul always copies while it scans: omit it"),
     ),
     word(
-        &[
-            "--no-links",
-            "--no-l",
-            "--no-hard-links",
-            "--no-H",
-            "--no-sparse",
-            "--no-S",
-            "-O",
-            "--omit-dir-times",
-            "--no-O",
-            "--omit-link-times",
-        ],
+        &["--no-links", "--no-l", "--no-hard-links", "--no-H", "--no-sparse", "--no-S"],
         &[Rsync],
         TREES,
         Hint(KEPT),
@@ -160,7 +150,7 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--ignore-size"], &[Rclone], TREES, Hint(SAME)),
     word(&["-T", "--temp-dir", "--partial-dir", "--delay-updates"], &[Rsync], TREES, Hint(TEMPORARY)),
     word(&["--partial-suffix"], &[Rclone], TREES, Hint(TEMPORARY)),
-    word(&["--compare-dest", "--copy-dest"], &[Rsync, Rclone], TREES, Hint(EARLIER)),
+    word(&["--copy-dest"], &[Rsync, Rclone], TREES, Hint(EARLIER)),
     word(
         &["--remove-source-files", "--remove-sent-files"],
         &[Rsync],
@@ -175,8 +165,8 @@ pub(super) const WORDS: &[Word] = &[
     word(
         &["--files-from"],
         &[Rsync, Rclone],
-        &["sync", "verify", "hash", "plan", "probe"],
-        Hint("only `haul copy` takes lists; use --exclude and --include"),
+        &["hash", "plan", "probe"],
+        Hint("only `haul copy`, `haul sync` and `haul verify` take lists; use --exclude and --include"),
     ),
     word(&["--rsync-path"], &[Rsync], HOSTS, Hint("use --remote-haul PATH")),
     word(&["--address"], &[Rsync], HOSTS, Hint("use --bind ADDRESS")),

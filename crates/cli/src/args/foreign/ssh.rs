@@ -5,12 +5,11 @@ use super::word::Verdict::Hint;
 use super::word::{HOSTS, OBJECTS, STREAMS, TREES, Word, word};
 
 const SSH: &str = "give options of ssh with -e, as in -e 'ssh -p 2222 -i KEY', or in ssh_config";
-const READS: &[&str] = &["verify", "hash", "plan", "probe", "ls"];
 const HOSTS_AND_LS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe", "ls"];
 const NO_SSH: &str = "it uses object stores, not ssh: omit it";
 
 pub(super) const WORDS: &[Word] = &[
-    word(&["--port", "-4", "--ipv4", "-6", "--ipv6"], &[Rsync, Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
+    word(&["--port"], &[Rsync, Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
     word(
         &["--contimeout"],
         &[Rsync, Rclone],
@@ -20,15 +19,9 @@ pub(super) const WORDS: &[Word] = &[
     word(&["--contimeout"], &[Rclone], OBJECTS, Hint("use --timeout SECONDS")),
     word(&["-F", "-J", "-i", "-Q", "--identity-file"], &[Scp, Mscp], STREAMS, Hint(NO_SSH)),
     word(&["-Q", "--identity-file"], &[Scp, Mscp], HOSTS_AND_LS, Hint(SSH)),
-    word(&["-J"], &[Scp, Mscp], READS, Hint(SSH)),
+    word(&["-J"], &[Scp, Mscp], &["hash", "plan", "probe", "ls"], Hint(SSH)),
     word(&["-F"], &[Scp, Mscp], &["ls"], Hint(SSH)),
     // Short names that tools use for different things.
-    word(
-        &["-J"],
-        &[Rsync, Scp],
-        TREES,
-        Hint("haul always keeps the times of links; for a jump host of ssh, use -e 'ssh -J HOST'"),
-    ),
     word(
         &["-C"],
         &[Rsync, Scp],

@@ -1,10 +1,12 @@
 //! Command lines of other tools with `haul` in the place of the tool's name, and what becomes of them: all is copied
-//! ([`COPIED`]), all is copied and the rest deleted ([`SYNCED`]), the run succeeds (empty), or what haul's one line says.
+//! ([`COPIED`]), all is copied and the rest deleted ([`SYNCED`]), all is copied but a source that does not exist
+//! ([`PARTLY`]), the run succeeds (empty), or what haul's one line says.
 
 pub(super) type Line = (&'static str, &'static str);
 
 pub(super) const COPIED: &str = "COPIED";
 pub(super) const SYNCED: &str = "SYNCED";
+pub(super) const PARTLY: &str = "PARTLY";
 
 pub(super) const RSYNC: [Line; 28] = [
     ("copy -avh src/ dst/", COPIED),
@@ -28,7 +30,7 @@ pub(super) const RSYNC: [Line; 28] = [
     ("copy -a --remove-source-files src/ dst/", ""),
     ("copy -a --chown=root:root src/ dst/", ""),
     ("copy -rt --no-perms --no-owner --no-g src/ dst/", ""),
-    ("copy -aR src/sub dst/", "--files-from"),
+    ("copy -aR src/sub dst/", ""),
     ("copy -ai src/ dst/", ""),
     ("copy -a --log-file=rsync.log src/ dst/", ""),
     ("copy -a --rsync-path='sudo rsync' src/ dst/", "--remote-haul PATH"),
@@ -75,12 +77,12 @@ pub(super) const SCP: [Line; 20] = [
     ("copy -rP 2222 src/ dst/", "ssh://host:PORT/PATH"),
     ("copy -i id_rsa src/ dst/", "-e 'ssh -i KEY'"),
     ("copy -o StrictHostKeyChecking=no src/ dst/", "give options of ssh with -e"),
-    ("copy -J jump src/ dst/", "-e 'ssh -J HOST'"),
+    ("copy -J jump src/ dst/", PARTLY),
     ("cp -rp src/ dst", COPIED),
     ("copy -l 8000 src/ dst/", "--bwlimit"),
     ("copy -c aes128-gcm@openssh.com src/ dst/", "-e 'ssh -c CIPHER'"),
     ("copy -C src/ dst/", "haul compresses if that is faster"),
-    ("copy -4 src/ dst/", "ssh_config"),
+    ("copy -4 src/ dst/", ""),
     ("copy -3 src/ dst/", "omit it"),
     ("scp -r src/ dst/", "use `haul copy SRC DST`"),
 ];
@@ -96,14 +98,14 @@ pub(super) const MSCP: [Line; 20] = [
     ("copy -rpv src/ dst/", COPIED),
     ("copy -s 64M src/ dst/", "splits large files itself"),
     ("copy -S 1G src/ dst/", "splits large files itself"),
-    ("copy -4 -r src/ dst/", "ssh_config"),
+    ("copy -4 -r src/ dst/", ""),
     ("copy -I 1 src/ dst/", "paces its logins itself"),
     ("copy -L 10g src/ dst/", "--bwlimit RATE"),
     ("copy -g bbr src/ dst/", "--congestion NAME"),
     ("copy -m 0xff src/ dst/", "taskset"),
     ("copy -b 16384 src/ dst/", "adapts its buffers"),
     ("copy -P 2222 -i key src/ dst/", "ssh://host:PORT/PATH"),
-    ("copy -J jump src/ dst/", "-e 'ssh -J HOST'"),
+    ("copy -J jump src/ dst/", PARTLY),
     ("copy -o Compression=no src/ dst/", "give options of ssh with -e"),
     ("mscp -n 8 src/ dst/", "not its name"),
 ];

@@ -199,7 +199,7 @@ impl Metadata {
             SetTimes::Later => false,
             SetTimes::IfNeeded(at) => changed || !self.times.is_same(entry.mtime, at, now),
         };
-        if due && self.preserve.times {
+        if due && self.preserve.has_times(&entry.kind) {
             changed |= self.set_times(target, entry)?;
         }
         Ok(changed)
@@ -328,7 +328,8 @@ impl Metadata {
             | Changes::GROUP.when(now.stx_gid != gid)
             | Changes::MODE.when(has_mode && stat::mode(now) != mode);
         if changes.is_empty() || self.itemize {
-            changes |= Changes::TIME.when(preserve.times && !self.times.is_same(entry.mtime, at, now));
+            changes |= Changes::TIME
+                .when(preserve.has_times(&entry.kind) && !self.times.is_same(entry.mtime, at, now));
         }
         if preserve.has_any_xattr() && (changes.is_empty() || self.itemize) {
             let there = tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?;

@@ -135,8 +135,16 @@ fn owners_are_found_by_name_if_the_options_say_so() {
 fn what_is_not_preserved_is_neither_compared_nor_set() {
     // On the disk of the build, which has attributes.
     let dir = tempfile::tempdir_in(".").unwrap();
-    let none =
-        Preserve { owner: false, group: false, perms: false, times: false, acls: false, xattrs: false };
+    let all = Preserve::default();
+    let none = Preserve {
+        owner: false,
+        group: false,
+        perms: false,
+        times: false,
+        acls: false,
+        xattrs: false,
+        ..all
+    };
     let metadata = metadata(&SinkOptions { preserve: none, ..SinkOptions::default() });
     let tree = tree(dir.path());
     let file = dir.path().join("f");

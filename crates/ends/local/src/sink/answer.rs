@@ -12,7 +12,7 @@ use super::directory::clear_dir;
 use super::kept;
 use super::look::look;
 use super::make::make;
-use super::references::link_to_reference;
+use super::references::by_reference;
 use super::state::LocalSink;
 use crate::meta::metadata::Expected;
 use crate::path::at::At;
@@ -44,12 +44,8 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             verdict = Verdict::Differs;
         }
     }
-    if entry.is_file()
-        && matches!(verdict, Verdict::Missing | Verdict::Differs)
-        && !now.as_ref().is_some_and(|(_, now)| stat::is_dir(now))
-        && link_to_reference(sink, offer)?
-    {
-        return Ok(Answer::Same);
+    if let Some(answer) = by_reference(sink, offer, now.as_ref().map(|(_, now)| now), &verdict)? {
+        return Ok(answer);
     }
     match (&verdict, now) {
         (Verdict::Left(why), _) => Ok(Answer::Left(*why)),

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, Statx};
 use super::state::LocalSink;
 use crate::meta::entry::device_number;
 use crate::path::at::At;
+use crate::path::root::Root;
 use crate::path::stat;
 use crate::read::digest;
 
@@ -52,7 +53,9 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)
     let entry = &*offer.entry;
     let existing = now.map(|(at, now)| LocalEntry { sink, offered: entry, at, now });
     Ok(match decide(&sink.options, offer, existing.as_ref()) {
-        Verdict::CompareTarget => Verdict::of_comparison(has_target(sink, entry)),
+        Verdict::CompareTarget => Verdict::of_comparison(
+            sink.root().at(&entry.path).is_ok_and(|at| has_target(sink.root(), &at, entry)),
+        ),
         Verdict::CompareDigest(digest) => {
             Verdict::of_comparison(digest::of_path(sink.root(), &entry.path)? == digest)
         }
@@ -78,12 +81,11 @@ pub(super) fn changes(
     }
 }
 
-/// Whether the symbolic link at the place of `entry` has the same target.
-fn has_target(sink: &LocalSink, entry: &Entry) -> bool {
+/// Whether the symbolic link at `at` has the same target as `entry`.
+pub(super) fn has_target(root: &Root, at: &At, entry: &Entry) -> bool {
     let EntryKind::Symlink(target) = &entry.kind else { return false };
-    let at = sink.root().at(&entry.path);
-    sink.root().ops.one();
-    let there = at.and_then(|at| rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new()));
+    root.ops.one();
+    let there = rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::new());
     there.is_ok_and(|there| there.as_bytes() == &target[..])
 }
 

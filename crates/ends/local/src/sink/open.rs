@@ -2,7 +2,7 @@
 
 use haul_core::{BufferPool, MAX_REFERENCES, Place, Result, SinkOptions, twin_place};
 
-use super::state::{LocalSink, References};
+use super::state::{EarlierCopies, LocalSink};
 use crate::backups::{Backups, decided};
 use crate::path::place::Base;
 use crate::path::root::Root;
@@ -25,11 +25,13 @@ pub(crate) fn open_at(
         Backups::new(backup, place, made, &open)?.serve(&mut root);
     }
     let mut references = Vec::new();
-    if !options.link_dest.is_empty() {
+    let dirs = &options.references.dirs;
+    if !dirs.is_empty() {
         let of = decided(place, found)?;
-        for dir in options.link_dest.iter().take(MAX_REFERENCES) {
+        for dir in dirs.iter().take(MAX_REFERENCES) {
             references.push(open(found(&twin_place(&of, dir))?));
         }
     }
-    Ok(LocalSink::new(root, options.clone(), pool.clone())?.linking_to(References::new(references, options)))
+    let references = EarlierCopies::new(references, options);
+    Ok(LocalSink::new(root, options.clone(), pool.clone())?.with_earlier(references))
 }

@@ -1,11 +1,13 @@
-//! Trees of earlier runs (`--link-dest`): a file that one of them has already becomes a hard link to it.
+//! Earlier copies at the destination: a file that one of them has becomes a hard link to it (`--link-dest`), or is not
+//! made (`--compare-dest`).
 
 use haul_core::policy::{Verdict, decide};
-use haul_core::{Entry, Offer, RelPath, Result};
+use haul_core::sink::Left;
+use haul_core::{Answer, Entry, Offer, ReferencePurpose, RelPath, Result};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
-use super::compare::LocalEntry;
+use super::compare::{LocalEntry, has_target};
 use super::link::make_name;
 use super::look::look_in;
 use super::state::LocalSink;
@@ -13,25 +15,48 @@ use crate::path::at::At;
 use crate::path::root::Root;
 use crate::path::stat;
 
-/// Links the offered file to the first reference that has it with the same content and metadata, as the options
-/// compare them. Whether there is one.
+/// The answer to an offer by the first earlier copy that has the entry with the same content and metadata, as the
+/// options compare them; `None` if there is none. `now`: what the destination has, which has the `verdict`.
 ///
 /// # Errors
-/// If the metadata of a file in a reference cannot be read, or the destination takes no link.
-pub(super) fn link_to_reference(sink: &LocalSink, offer: &Offer) -> Result<bool> {
-    if !sink.references.roots.is_empty() && !sink.options.dry_run && !offer.entry.path.is_root() {
+/// If the metadata of a file in an earlier copy cannot be read, or the destination takes no link.
+pub(super) fn by_reference(
+    sink: &LocalSink,
+    offer: &Offer,
+    now: Option<&Statx>,
+    verdict: &Verdict,
+) -> Result<Option<Answer>> {
+    let entry = &*offer.entry;
+    let purpose = sink.options.references.purpose;
+    let serves = match purpose {
+        ReferencePurpose::Link => {
+            entry.is_file()
+                && matches!(verdict, Verdict::Missing | Verdict::Differs)
+                && !now.is_some_and(stat::is_dir)
+        }
+        // The other names of a file may not be in the earlier copy, and become links to this one.
+        ReferencePurpose::Omit => *verdict == Verdict::Missing && !entry.is_dir() && entry.nlink < 2,
+    };
+    if !serves || sink.references.roots.is_empty() {
+        return Ok(None);
+    }
+    if !sink.options.dry_run && !entry.path.is_root() {
         // The path of a reference leads through the destination (`../1`), which the first entry makes. An error is
         // reported when the file is made.
         let _ = sink.root().dir(&RelPath::root(), true);
     }
     for reference in &sink.references.roots {
-        if let Some((at, now)) = find(sink, reference, offer)?
-            && (sink.options.dry_run || link(sink, &offer.entry, &at, &now)?)
-        {
-            return Ok(true);
+        let Some((at, now)) = find(sink, reference, offer)? else { continue };
+        match purpose {
+            ReferencePurpose::Omit => return Ok(Some(Answer::Left(Left::Elsewhere))),
+            ReferencePurpose::Link if !sink.claims.take(&now, &entry.path) => {}
+            ReferencePurpose::Link if sink.options.dry_run || link(sink, entry, &at, &now)? => {
+                return Ok(Some(Answer::Same));
+            }
+            ReferencePurpose::Link => {}
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At, Statx)>> {
@@ -40,9 +65,12 @@ fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At,
     let Some((at, now)) = look_in(reference, &entry.path).map_err(failed)? else { return Ok(None) };
     let seen = LocalEntry { sink, offered: entry, at: &at, now: &now };
     let entry = &*sink.metadata().preserve.with_mode(entry, || stat::mode(&now));
-    let is_same = decide(&sink.references.options, offer, Some(&seen)) == Verdict::Same
-        && sink.metadata().changes(sink.tree(), &at, &now, entry).map_err(failed)?.is_empty()
-        && sink.claims.take(&now, &entry.path);
+    let has_content = match decide(&sink.references.options, offer, Some(&seen)) {
+        Verdict::CompareTarget => has_target(reference, &at, entry),
+        verdict => verdict == Verdict::Same,
+    };
+    let is_same =
+        has_content && sink.metadata().changes(sink.tree(), &at, &now, entry).map_err(failed)?.is_empty();
     Ok(is_same.then_some((at, now)))
 }
 
@@ -65,7 +93,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
 
-    use haul_core::{Answer, Place, PlaceRoot, Side, SinkOptions};
+    use haul_core::{Answer, Place, PlaceRoot, References, Side, SinkOptions};
 
     use crate::path::place::resolve;
     use crate::path::root::Root;
@@ -78,7 +106,8 @@ mod tests {
         fs::write(scene.from.join("f"), "content").unwrap();
         let fresh = scene.to.with_file_name("fresh");
         let place = Place { path: [fresh.as_os_str().as_bytes(), b"/"].concat(), root: PlaceRoot::Exactly };
-        let options = SinkOptions { link_dest: vec![b"../from".to_vec()], ..SinkOptions::default() };
+        let references = References { dirs: vec![b"../from".to_vec()], ..References::default() };
+        let options = SinkOptions { references, ..SinkOptions::default() };
         let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
         let sink = open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap();
         assert_eq!(scene.offer(&sink, "f"), Ok(Answer::Same));

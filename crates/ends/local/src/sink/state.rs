@@ -41,7 +41,7 @@ pub(crate) struct LocalSink {
     pub(super) prefetch: DirPrefetch,
     /// Small files are made under their final names.
     pub(super) direct: bool,
-    pub(super) references: References,
+    pub(super) references: EarlierCopies,
     /// The entries that files with several names belong to.
     pub(super) claims: Claims,
     /// Why the destination takes no entry; examined when the first one is needed.
@@ -53,14 +53,14 @@ pub(crate) struct LocalSink {
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The trees whose files may be linked (`--link-dest`), and how they are compared.
+/// The roots of earlier copies ([`haul_core::References`]), and how they are compared.
 #[derive(Default)]
-pub(crate) struct References {
+pub(crate) struct EarlierCopies {
     pub(super) roots: Vec<Root>,
     pub(super) options: SinkOptions,
 }
 
-impl References {
+impl EarlierCopies {
     pub(super) fn new(roots: Vec<Root>, options: &SinkOptions) -> Self {
         // Whether an entry at the destination may be replaced is decided before a reference is asked.
         let options =
@@ -104,7 +104,7 @@ impl LocalSink {
             threads,
             prefetch: DirPrefetch::default(),
             direct,
-            references: References::default(),
+            references: EarlierCopies::default(),
             claims: Claims::default(),
             writability: Writability::default(),
             unclean: Mutex::default(),
@@ -113,8 +113,8 @@ impl LocalSink {
         })
     }
 
-    /// The same sink, which links files that these trees have.
-    pub(super) fn linking_to(mut self, references: References) -> Self {
+    /// The same sink, which does not copy what these trees have.
+    pub(super) fn with_earlier(mut self, references: EarlierCopies) -> Self {
         self.references = references;
         self
     }

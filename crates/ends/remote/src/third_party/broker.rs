@@ -17,7 +17,7 @@ use haul_wire::{
 };
 
 use crate::config::{PeerConfig, Transport};
-use crate::direct::hosts_of;
+use crate::direct::{hosts_of, reach_of};
 use crate::gate::Gate;
 use crate::parts::{failed, fits};
 use crate::peer::{Peer, unexpected_answer};
@@ -221,7 +221,7 @@ fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String
     match ask(end, request).map_err(failed)? {
         Response::Listening(DirectAnswer { port, address, .. }) => {
             let port = port.map_err(failed)?;
-            Ok(Reach { addresses: address.into_iter().collect(), hosts: end.dialer.hosts(), port })
+            Ok(reach_of(&*end.dialer, address, port))
         }
         _ => Err(failed("another answer than was asked for".to_owned())),
     }

@@ -62,7 +62,7 @@ pub(crate) fn config(streams: u32, timeout: u32, max_memory: u64, pace: Pace) ->
         ports: None,
         bind: None,
         congestion: None,
-        ssh: haul_ssh::SshConfig { shell: Vec::new(), shell_given: true, timeout },
+        ssh: haul_ssh::SshConfig { shell: Vec::new(), shell_given: true, family: None, timeout },
         remote_haul: String::new(),
         streams,
         max_memory,

@@ -32,7 +32,7 @@ fn taken_over(entry: &Entry, there: Option<&Entry>, preserve: &Preserve) -> Entr
     let there = there.unwrap_or(&new);
     let wanted = (entry.uid, entry.gid);
     let (uid, gid) = preserve.ids(wanted, (there.uid, there.gid));
-    let of_times = if preserve.times { entry } else { there };
+    let of_times = if preserve.has_times(&entry.kind) { entry } else { there };
     let kept = there.xattrs.iter().filter(|(name, _)| !preserve.has_xattr(name));
     let mut xattrs: Vec<_> = preserve.xattrs_of(&entry.xattrs).chain(kept).cloned().collect();
     xattrs.sort();

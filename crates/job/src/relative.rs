@@ -1,0 +1,105 @@
+//! `--relative`: the paths of the sources are kept below the destination.
+
+use std::collections::HashSet;
+
+use haul_core::{Location, Place, PlaceRoot, RelPath, Result};
+
+use super::errors::usage;
+use super::place::dir_place;
+use super::siblings::with_path;
+
+/// Sources below one directory, which is not copied itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelativeSources {
+    /// The directory.
+    pub(crate) base: Location,
+    /// The paths in it, which are also those at the destination, without duplicates.
+    pub(crate) paths: Vec<RelPath>,
+}
+
+/// Groups sources that follow each other and are relative to the same directory. Their order stays, because the first
+/// source of several that have a path counts.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if a path that is kept contains `..`.
+pub(crate) fn relative_sources(sources: &[Location]) -> Result<Vec<RelativeSources>> {
+    let mut groups: Vec<RelativeSources> = Vec::new();
+    let mut known = HashSet::new();
+    for source in sources {
+        let (base, kept) = split(source.path());
+        let path = RelPath::tidy(kept).map_err(|bad| {
+            let error = usage("use --relative", format!("{bad} in the path")).on(source.to_string());
+            error.with_hint("write `/./` before the part of the path that is to be kept")
+        })?;
+        let base = with_path(source, base.to_vec());
+        if !known.insert(format!("{base:?} {path:?}")) {
+            continue;
+        }
+        match groups.last_mut() {
+            Some(group) if group.base == base => group.paths.push(path),
+            _ => groups.push(RelativeSources { base, paths: vec![path] }),
+        }
+    }
+    Ok(groups)
+}
+
+/// Splits a path into the directory that it is relative to, and the part that is kept: as in rsync what follows the
+/// first `/./`, or all of it without the slash at its beginning. The name of a home is not kept.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(at) = path.windows(3).position(|bytes| bytes == b"/./") {
+        return (&path[..=at], &path[at + 3..]);
+    }
+    let end = match path.first() {
+        Some(b'/') => 1,
+        Some(b'~') => path.iter().position(|byte| *byte == b'/').map_or(path.len(), |slash| slash + 1),
+        _ => 0,
+    };
+    path.split_at(end)
+}
+
+/// The location of one of the paths.
+pub(crate) fn location_of(base: &Location, path: &RelPath) -> Location {
+    with_path(base, [base.path(), path.as_bytes()].concat())
+}
+
+/// The place of a path at the destination.
+pub(crate) fn place_of(destination: &Location, path: &RelPath) -> Place {
+    let dir = dir_place(destination);
+    let Some(parent) = path.parent() else { return dir };
+    let above = [&dir.path[..], parent.as_bytes()].concat();
+    Place { path: above, root: PlaceRoot::Inside(path.name().to_vec()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grouped(sources: &[&str]) -> Vec<String> {
+        let sources: Vec<Location> =
+            sources.iter().map(|source| Location::parse(source.as_bytes()).unwrap()).collect();
+        let groups = relative_sources(&sources).unwrap();
+        groups.into_iter().map(|group| format!("{} + {:?}", group.base, group.paths)).collect()
+    }
+
+    #[test]
+    fn the_path_from_the_dot_on_is_kept() {
+        assert_eq!(grouped(&["/a/b", "/c//d/", "/a/b/"]), ["/ + [`a/b`, `c/d`]"]);
+        assert_eq!(grouped(&["/a/./b/./c", "/a/./d"]), ["/a/ + [`b/c`, `d`]"]);
+        assert_eq!(grouped(&["./a/b", "h:a/./b"]), [" + [`a/b`]", "h:a/ + [`b`]"]);
+        assert_eq!(grouped(&["h:~bob/a/b", "h:~/x"]), ["h:~bob/ + [`a/b`]", "h:~/ + [`x`]"]);
+        assert_eq!(grouped(&["/a", "x", "/b", "/a"]), ["/ + [`a`]", " + [`x`]", "/ + [`b`]"]);
+        assert_eq!(grouped(&["s3://b/x/y"]), ["s3://b/ + [`x/y`]"]);
+        let up = Location::parse(b"a/../b").unwrap();
+        assert!(format!("{:?}", relative_sources(&[up]).unwrap_err()).contains("`/./`"));
+        assert_eq!(grouped(&["a/../b/./c"]), ["a/../b/ + [`c`]"]);
+    }
+
+    #[test]
+    fn a_path_has_a_place_below_the_destination() {
+        let destination = Location::parse(b"h:dst").unwrap();
+        let of = |path: &str| place_of(&destination, &RelPath::tidy(path.as_bytes()).unwrap());
+        assert_eq!(of("a/b"), Place { path: b"dst/a".to_vec(), root: PlaceRoot::Inside(b"b".to_vec()) });
+        assert_eq!(of("a"), Place { path: b"dst/".to_vec(), root: PlaceRoot::Inside(b"a".to_vec()) });
+        assert_eq!(of("."), dir_place(&destination));
+    }
+}
