@@ -16,7 +16,7 @@ const PER_REQUEST: usize = 256;
 /// `Io` if the list cannot be read; `Cancelled`; the error of an end that does not answer.
 pub fn sha256(
     end: &dyn Source,
-    files: Spool<(RelPath, Digest)>,
+    files: &Spool<(RelPath, Digest)>,
     tell: &mut dyn FnMut(&RelPath, Option<Digest>),
     cancel: &Cancel,
 ) -> Result<()> {

@@ -110,10 +110,13 @@ pub fn verify(
     }
     let finished =
         options.metadata.as_ref().map_or_else(|| Ok(FinishReport::default()), |sink| sink.finish());
-    let notes = finished.map(|finished| finished.notes).unwrap_or_else(|error| {
-        meter.abort(error);
-        Vec::new()
-    });
+    let notes = match finished {
+        Ok(finished) => finished.notes,
+        Err(error) => {
+            meter.abort(error);
+            Vec::new()
+        }
+    };
     Report { notes, left_out: expected.left_out(), ..Inspection::report(&meter, cancel) }
 }
 

@@ -34,7 +34,7 @@ impl<'a> Verified<'a> {
         let mut tell = |path: &RelPath, sha256| {
             self.reporter.observer.sha256(&self.reporter.name(path), sha256);
         };
-        haul_engine::sha256(end, files, &mut tell, cancel)
+        haul_engine::sha256(end, &files, &mut tell, cancel)
     }
 }
 

@@ -11,7 +11,9 @@ use haul_core::text::without_errno;
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
 use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
-use haul_job::{Ends, Observer, OpenSource, PartReporter, Paths, merge, not_found, open_sources, source_place};
+use haul_job::{
+    Ends, Observer, OpenSource, PartReporter, Paths, merge, not_found, open_sources, source_place,
+};
 
 use super::output::{asked_for_progress, settings as output_settings};
 use crate::args::VerifyArgs;

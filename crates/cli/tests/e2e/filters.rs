@@ -223,7 +223,7 @@ fn what_is_no_rule_is_refused() {
         let run = run.finish().expect_code(2);
         assert!(run.said().contains(said), "{rule}: {run}");
     }
-    // In a file of the tree, here and at the far end.
+    // In a file of the tree, here and at the remote end.
     source.text("sub/.f", "- a\nnonsense\n");
     for way in [Way::Local, Way::Pull, Way::Push] {
         let run = scene.by(way, "sync", slash(source.path()), slash(copy.path())).args(["-f", ": .f"]);

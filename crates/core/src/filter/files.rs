@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::dir_rules::{DirRules, MAX_RULES_LEN, ReadFile, absolute};
+use super::dir_rules::DirRules;
+use super::enter::{MAX_RULES_LEN, ReadFile, absolute};
 use super::rules::{Above, AboveFile, Filter};
 use crate::entry::{Entry, EntryKind};
 use crate::error::{Error, ErrorKind, Result, Side};

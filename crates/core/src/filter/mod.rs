@@ -22,6 +22,7 @@
 //! ```
 
 mod dir_rules;
+mod enter;
 mod files;
 mod format;
 pub mod parse;
@@ -32,7 +33,8 @@ mod rules;
 mod tests;
 mod wild;
 
-pub use dir_rules::{DirRules, MAX_RULES_LEN, ReadFile};
+pub use dir_rules::DirRules;
+pub use enter::{MAX_RULES_LEN, ReadFile};
 pub use files::{IS_LINK, RulesReader, look_above, read_rules};
 pub use format::{Format, Merge, Prefixes};
 pub use rule::{Rule, Sides};

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::dir_rules::{Base, DirRules, Local};
 use super::format::Merge;
 use super::rule::{Rule, Sides};
-use crate::error::Result;
 use crate::path::RelPath;
 
 /// An element of the list of rules.
@@ -146,19 +145,6 @@ pub struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Prepares rules for a root, and returns those that files above the root add. `above` reads these files.
-    ///
-    /// # Errors
-    /// Those of `above`; [`crate::ErrorKind::Usage`] if a file has a text that is no rule.
-    pub fn open(
-        rules: &'a Rules,
-        above: impl FnOnce(&[Vec<u8>]) -> Result<Above>,
-    ) -> Result<(Self, DirRules)> {
-        let above = if rules.look_above() { above(&rules.names_above())? } else { Above::default() };
-        let top = DirRules::top(rules, &above)?;
-        Ok((Self { rules, root: above.root }, top))
-    }
-
     /// The rules.
     #[must_use]
     pub fn rules(&self) -> &'a Rules {
