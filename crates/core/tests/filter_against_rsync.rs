@@ -1,6 +1,6 @@
 //! The filter against the real rsync: the same tree, the same rules, the same names.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

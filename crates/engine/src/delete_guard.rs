@@ -79,7 +79,7 @@ impl<'a> DeleteGuard<'a> {
         let Some(view) = self.view.filter(|_| !held.is_empty()) else { return Ok(held) };
         let mut count = 0;
         match listed {
-            None => count = count_below(view, scan.of_destination())?,
+            None => count = count_below(view, &scan.of_destination())?,
             Some(paths) => {
                 for paths in chunks(paths, PATHS_PER_SCAN, |path| path.as_bytes().len()) {
                     let is_dir = are_dirs(view, paths)?;
@@ -87,7 +87,7 @@ impl<'a> DeleteGuard<'a> {
                     let starts: Vec<RelPath> = dirs.map(|(path, _)| path.clone()).collect();
                     if !starts.is_empty() {
                         let scan = ScanOptions { starts, enters_starts: true, ..scan.of_destination() };
-                        count += count_below(view, scan)?;
+                        count += count_below(view, &scan)?;
                     }
                 }
             }
@@ -143,10 +143,10 @@ impl<'a> DeleteGuard<'a> {
 }
 
 /// The entries that a scan finds below the directories that it begins with.
-fn count_below(view: &dyn Source, scan: ScanOptions) -> Result<u64> {
-    let starts = starts_of(&scan);
+fn count_below(view: &dyn Source, scan: &ScanOptions) -> Result<u64> {
+    let starts = starts_of(scan);
     let count = AtomicU64::new(0);
-    view.scan(&scan, &|batch| {
+    view.scan(scan, &|batch| {
         let below = batch.entries.iter().filter(|entry| !starts.contains(&entry.path)).count();
         count.fetch_add(below as u64, Ordering::Relaxed);
         ControlFlow::Continue(())

@@ -10,7 +10,7 @@ use haul_core::{
 use haul_engine::RateHandle;
 use haul_engine::{
     Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, MetadataChanges, OnFull, OtherSource, Part,
-    RateController, Selection,
+    RateController,
 };
 
 use super::delta::DeltaPlan;
@@ -227,7 +227,7 @@ impl Runner<'_> {
     fn copy_all(&mut self, planned: Vec<PlannedCopy>) -> Result<()> {
         let count = planned.len();
         let confirmed = planned.iter().map(|part| self.prepare_removal(part)).collect::<Result<Vec<_>>>()?;
-        let all: Vec<(Place, Arc<dyn Source>, Option<Arc<Selection>>)> = planned
+        let all: Vec<_> = planned
             .iter()
             .map(|part| (part.place.clone(), Arc::clone(&part.source), part.selection.clone()))
             .collect();

@@ -12,10 +12,13 @@ use haul_spool::Spool;
 use super::ends::Ends;
 use super::part::PartReporter;
 
+/// Files with their BLAKE3 digests, and whether the list could be written.
+type Files = (Spool<(RelPath, Digest)>, std::io::Result<()>);
+
 /// Passes the events of a part on, and collects the files whose content the run has verified.
 pub(crate) struct Verified<'a> {
     reporter: &'a PartReporter<'a>,
-    files: Mutex<(Spool<(RelPath, Digest)>, std::io::Result<()>)>,
+    files: Mutex<Files>,
 }
 
 impl<'a> Verified<'a> {

@@ -31,7 +31,7 @@ pub(super) fn run(args: &PresignArgs) -> Result<Exit> {
     // The answer tells the region of the bucket, which is part of the signature.
     match client.head(&place.key) {
         Ok(None) if method == UrlMethod::Get => {
-            print_line("there is no such object yet: the URL works when there is")
+            print_line("there is no such object yet: the URL works when there is");
         }
         // A user who may only write can sign a URL for that.
         Err(error) if error.kind() != ErrorKind::PermissionDenied => return Err(error),

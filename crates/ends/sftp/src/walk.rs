@@ -17,9 +17,9 @@ use super::lineage::Lineage;
 use super::listing::{SIDE_BY_SIDE, list};
 use super::packet::{Attrs, Names, Request};
 use super::pipeline::Pipeline;
-use super::reply::{Fault, Reply, lost, unless_lost};
+use super::reply::{lost, unless_lost};
 use super::rules;
-use super::tree::{self, KIND, Tree};
+use super::tree::Tree;
 use haul_core::staging::is_staging_name;
 use haul_ends::frontier::Frontier;
 

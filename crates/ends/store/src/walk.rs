@@ -133,11 +133,11 @@ impl Walk<'_> {
             self.work.done(work.into_iter().try_for_each(|work| match work {
                 Work::Folder(folder, above) => self.folder(folder, &above),
                 Work::Names { folder, rules, next, held } => {
-                    self.names(&folder, rules, next.as_deref(), held)
+                    self.names(&folder, &rules, next.as_deref(), held)
                 }
                 Work::Keys { folder, next, held, above } => {
                     let page = self.tree().client.list(&self.tree().folder(&folder), false, Some(&next))?;
-                    self.keys(folder, page, held, above)
+                    self.keys(&folder, page, held, above)
                 }
             }));
         }
@@ -157,19 +157,19 @@ impl Walk<'_> {
             }
         };
         if self.options.max_depth.is_some() || self.options.rules.are_in_tree() {
-            return self.names(&folder, rules, None, Vec::new());
+            return self.names(&folder, &rules, None, Vec::new());
         }
         let prefix = self.tree().folder(&folder);
         let page = self.tree().client.list(&prefix, false, None)?;
         // With filter rules, large excluded subtrees need not be listed.
         if page.next.is_some() && (!self.options.rules.is_empty() || names_in(&page, &prefix) < THREADS) {
-            return self.names(&folder, rules, None, Vec::new());
+            return self.names(&folder, &rules, None, Vec::new());
         }
-        self.keys(folder, page, Vec::new(), Vec::new())
+        self.keys(&folder, page, Vec::new(), Vec::new())
     }
 
     /// Handles a page of all keys below a directory. `held` are objects that may turn out to be directories too.
-    fn keys(&self, folder: RelPath, page: ListPage, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
+    fn keys(&self, folder: &RelPath, page: ListPage, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
         let first = implied(page.objects.first());
         let mut found = ListingEntries::default();
         if above.is_empty() {
@@ -177,16 +177,16 @@ impl Walk<'_> {
         }
         found.above = above;
         let (next, last) = (page.next.clone(), page.objects.last().map(|object| object.key.clone()));
-        let (_, held) = found.take_page(self.tree(), &folder, page, held);
+        let (_, held) = found.take_page(self.tree(), folder, page, held);
         if let Some(next) = next {
             let above = found.above(self.tree(), &last.unwrap_or_default());
             self.work.add([Work::Keys { folder: folder.clone(), next, held, above }]);
         }
-        self.report(&folder, &self.top, found, &first)
+        self.report(folder, &self.top, found, &first)
     }
 
     /// Handles a page of the names in a directory. `held` are objects that may turn out to be directories too.
-    fn names(&self, folder: &RelPath, rules: DirRules, next: Option<&str>, held: Vec<Object>) -> Result<()> {
+    fn names(&self, folder: &RelPath, rules: &DirRules, next: Option<&str>, held: Vec<Object>) -> Result<()> {
         let prefix = self.tree().folder(folder);
         let page = self.tree().client.list(&prefix, true, next)?;
         let first = implied(page.objects.first());
@@ -199,7 +199,7 @@ impl Walk<'_> {
         let mut batch = ScanBatch::default();
         let (options, filter) = (self.options, &self.filter);
         let kept =
-            folders.into_iter().filter(|path| !batch.excludes_path(options, filter, &rules, path, true));
+            folders.into_iter().filter(|path| !batch.excludes_path(options, filter, rules, path, true));
         let folders: Vec<_> = kept.collect();
         self.hand_over(batch);
         let (folders, unlisted): (Vec<_>, Vec<_>) =
@@ -213,7 +213,7 @@ impl Walk<'_> {
         });
         let folders = folders.into_iter().map(|path| Work::Folder(path, rules.clone()));
         self.work.add(rest.into_iter().chain(folders));
-        self.report(folder, &rules, found, &first)
+        self.report(folder, rules, found, &first)
     }
 
     /// Reports the entries of a page, except those that `rules` exclude. `listed` is the directory that was listed, which
@@ -231,9 +231,9 @@ impl Walk<'_> {
         // The map is sorted: a directory comes before its content.
         let mut folders = Vec::new();
         for (path, object) in found.folders {
-            if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
-                left_out.insert(path);
-            } else if path != *listed && batch.excludes_path(options, filter, rules, &path, true) {
+            if path.parent().is_some_and(|parent| left_out.contains(&parent))
+                || path != *listed && batch.excludes_path(options, filter, rules, &path, true)
+            {
                 left_out.insert(path);
             } else {
                 folders.push((path, object, true));

@@ -19,7 +19,7 @@ impl<'a> Walk<'a> {
     pub(super) fn list_indexed(
         &self,
         folder: &Folder,
-        rules: DirRules,
+        rules: &DirRules,
         known: &Known<'_>,
         batch: &mut ScanBatch,
         call: &dyn Fn(),
@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
                 Ok(mut entry) => {
                     let names = self.names.as_ref();
                     entry.names = names.map(|names| Box::new(names.of(entry.uid, entry.gid)));
-                    if !batch.excludes(self.options, &self.filter, &rules, &entry) {
+                    if !batch.excludes(self.options, &self.filter, rules, &entry) {
                         indexed.entries.push(entry);
                     }
                     if indexed.entries.len() >= BATCH {

@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         let path = &folder.path;
         let Some(rules) = self.rules_of(folder, batch) else { return Ok(()) };
         if let Some(known) = self.index.and_then(|index| index.folder(path, &folder.stamp)) {
-            return self.list_indexed(folder, rules, &known, batch, call);
+            return self.list_indexed(folder, &rules, &known, batch, call);
         }
         let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.tree.doing("list the folder", path);

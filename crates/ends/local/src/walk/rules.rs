@@ -30,7 +30,7 @@ pub(crate) fn above(tree: &LocalTree, names: &[Vec<u8>]) -> Result<Above> {
         let full = Path::new("/").join(OsStr::from_bytes(path.as_bytes()));
         let mut options = File::options();
         options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::CLOEXEC).bits() as i32);
-        let read = options.open(&full).and_then(|file| text(file));
+        let read = options.open(&full).and_then(text);
         let read = read.map_err(|error| (error.raw_os_error().map(Errno::from_raw_os_error), error));
         match read {
             Ok(text) => Ok(text),
