@@ -9,7 +9,7 @@ use crate::args::VerifyArgs;
 
 /// What a copy with the same options would make of the source.
 pub(crate) struct VerifySettings {
-    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rule::below`].
+    /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub(crate) scan: ScanOptions,
     /// How the destination compares metadata; `None`: it does not.
     pub(crate) sink: Option<SinkOptions>,
