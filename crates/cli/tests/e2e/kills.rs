@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use haul_core::digest::SLICE_LEN;
+use haul_core::journal::{HEADER_LEN, RECORD_LEN};
 use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, content_len};
 use haul_testkit::{FaultPlan, Finished, Random, Running, Tree, assert_no_half_files, assert_same_tree};
@@ -134,7 +136,7 @@ fn a_large_file_goes_on_where_it_was() {
         let copy = scene.join("dst");
         let plan = FaultPlan::new(scene.join("plan")).slow(10_000_000);
         let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "4"]).start();
-        run.wait_until("half of it has arrived", || allocated(&copy) > len / 2);
+        run.wait_until("half of it has arrived", || allocated(&copy) > len / 2 && durable(&copy) > len / 4);
         kill(run.pid());
         assert!(run.finish().was_killed());
         scene.assert_all_gone();
@@ -191,6 +193,12 @@ pub(crate) fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     kill(run.pid());
     let _ = run.finish();
     scene.assert_all_gone();
+}
+
+/// How many bytes of large files the journals below `copy` know to be durable: a busy disk may take its time to say so.
+pub(crate) fn durable(copy: &Path) -> u64 {
+    let journals = staged(copy, ".journal").into_iter().filter_map(|path| path.metadata().ok());
+    journals.map(|meta| meta.len().saturating_sub(HEADER_LEN as u64) / RECORD_LEN as u64 * SLICE_LEN).sum()
 }
 
 /// The files below `copy` whose names end so.

@@ -17,7 +17,7 @@ use haul_testkit::{
 };
 use std::os::unix::ffi::OsStrExt;
 
-use crate::kills::staged;
+use crate::kills::{durable, staged};
 use crate::scene::{REMOTE, Scene, slash, summary};
 use crate::{Case, cases};
 
@@ -298,18 +298,13 @@ fn servers(scene: &Scene) -> Vec<u32> {
     haul_testkit::process::tagged(scene.tag()).into_iter().filter(is_server).collect()
 }
 
-/// Pushes slowly and kills it once `enough` bytes have arrived and the journal knows of half of them: a busy disk may
-/// take its time to say that they are durable.
+/// Pushes slowly and kills it once `enough` bytes have arrived and the journal knows of half of them.
 fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
     let plan = FaultPlan::new(scene.join("slow")).slow(10_000_000);
     plan.restart();
     let run = scene.haul_fault("copy", &plan).args(["--streams", "2"]);
     let mut run = run.arg(slash(source.path())).arg(sftp(copy)).start();
-    let journals = || staged(copy, ".journal").into_iter().filter_map(|path| path.metadata().ok());
-    let known = || journals().map(|meta| meta.len()).sum::<u64>();
-    // A record of 40 bytes for each slice of 4 MiB.
-    let wanted = enough / 2 / (4 << 20) * 40;
-    run.wait_until("enough has arrived", || allocated(copy) > enough && known() > wanted);
+    run.wait_until("enough has arrived", || allocated(copy) > enough && durable(copy) > enough / 2);
     kill(run.pid());
     assert!(run.finish().was_killed());
     scene.assert_all_gone();
