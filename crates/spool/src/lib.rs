@@ -1,4 +1,4 @@
-//! Lists that may be longer than memory: a few MiB in memory, the rest in an unlinked temporary file.
+//! Lists that may be longer than memory: a few MiB in memory, the rest in unlinked temporary files.
 //!
 //! The file is compressed: successive paths share most of their bytes, and the uncompressed paths of a deep tree would
 //! take more space than the tree itself.
@@ -13,12 +13,11 @@ use std::os::unix::fs::FileExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use sort::LEVEL;
 pub use sort::{Sorted, Sorter};
 
 /// Bytes in memory before they are written as one block.
 const BLOCK: usize = 2 * 1024 * 1024;
-/// The compression level: the lowest that finds matches half a megabyte back, as far as the longest path.
-const LEVEL: i32 = 1;
 
 /// A list that is written first, then read, forwards or backwards.
 pub struct Spool<T> {

@@ -1,4 +1,7 @@
-//! Sorts lists that may be longer than memory: sorted runs in one unlinked temporary file, merged as they are read.
+//! Sorts lists that may be longer than memory: sorted runs in unlinked temporary files, merged as they are read.
+//!
+//! A merge holds one block and one item of each run, and an item can be a path of half a megabyte. So no merge has more
+//! than [`FAN`] runs: as many runs of one level become one run of the next level.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,17 +10,20 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use zstd::bulk::Compressor;
 
 /// Bytes of items that are sorted in memory before they are written as one run.
 const RUN: usize = 8 * 1024 * 1024;
-/// Bytes read of a run at a time, so that a merge holds 1/256 of the list.
-const READ: usize = 32 * 1024;
-/// Bytes written at a time.
-const WRITE: usize = 256 * 1024;
+/// Bytes of items in one compressed block of a run.
+const BLOCK: usize = 256 * 1024;
+/// The compression level: the lowest that finds matches half a megabyte back, as far as the longest path.
+pub(crate) const LEVEL: i32 = 1;
+/// The most runs of one merge.
+const FAN: usize = 32;
 
 /// A list that is sorted when it is complete.
 pub struct Sorter<T> {
@@ -26,14 +32,14 @@ pub struct Sorter<T> {
     bytes: usize,
     /// Holds one serialized item to measure its size.
     scale: Vec<u8>,
-    file: Option<File>,
-    runs: Vec<Range<u64>>,
+    /// The runs of each level. A run of level n+1 was merged from [`FAN`] runs of level n.
+    levels: Vec<Vec<Run>>,
     len: u64,
 }
 
 impl<T> Default for Sorter<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), bytes: 0, scale: Vec::new(), file: None, runs: Vec::new(), len: 0 }
+        Self { items: Vec::new(), bytes: 0, scale: Vec::new(), levels: Vec::new(), len: 0 }
     }
 }
 
@@ -53,7 +59,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
     /// Adds an item.
     ///
     /// # Errors
-    /// The error of creating or writing the temporary file.
+    /// The error of creating, writing or reading a temporary file.
     pub fn push(&mut self, item: T) -> io::Result<()> {
         let mut scale = std::mem::take(&mut self.scale);
         scale.clear();
@@ -66,62 +72,54 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
 
     /// Writes the items in memory as one sorted run.
     fn spill(&mut self) -> io::Result<()> {
-        self.items.sort_unstable();
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile()?);
-        }
-        let Some(file) = &self.file else { return Ok(()) };
-        let start = self.runs.last().map_or(0, |run| run.end);
-        let mut end = start;
-        let mut out = Vec::with_capacity(WRITE + 4096);
-        for item in &self.items {
-            let at = out.len();
-            out.extend([0; 4]);
-            out = postcard::to_extend(item, out).map_err(io::Error::other)?;
-            let len = u32::try_from(out.len() - at - 4).map_err(io::Error::other)?;
-            out[at..at + 4].copy_from_slice(&len.to_le_bytes());
-            if out.len() >= WRITE {
-                file.write_all_at(&out, end)?;
-                end += out.len() as u64;
-                out.clear();
-            }
-        }
-        file.write_all_at(&out, end)?;
-        end += out.len() as u64;
-        self.runs.push(start..end);
-        self.items.clear();
+        let mut items = std::mem::take(&mut self.items);
         self.bytes = 0;
+        items.sort_unstable();
+        let mut run =
+            Run::write(self.levels.first().and_then(|runs| runs.last()), items.into_iter().map(Ok))?;
+        for level in 0.. {
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+            }
+            self.levels[level].push(run);
+            if self.levels[level].len() < FAN {
+                break;
+            }
+            let full = std::mem::take(&mut self.levels[level]);
+            let next = self.levels.get(level + 1).and_then(|runs| runs.last());
+            run = Run::write(next, Merge::<T>::new(full)?)?;
+        }
         Ok(())
     }
 
     /// All items in ascending order.
     ///
     /// # Errors
-    /// The error of writing or reading the temporary file.
+    /// The error of writing or reading a temporary file.
     pub fn sorted(mut self) -> io::Result<Sorted<T>> {
-        if self.runs.is_empty() {
+        if self.levels.is_empty() {
             self.items.sort_unstable();
             return Ok(Sorted(Kind::Memory(self.items.into_iter())));
         }
-        self.spill()?;
-        self.items = Vec::new();
-        let file = Rc::new(self.file.ok_or_else(|| io::Error::other("the temporary file is missing"))?);
-        let mut runs: Vec<Run<T>> =
-            self.runs.into_iter().map(|range| Run::new(file.clone(), range)).collect();
-        let mut heads = BinaryHeap::with_capacity(runs.len());
-        for (at, run) in runs.iter_mut().enumerate() {
-            heads.extend(run.next()?.map(|item| Reverse((item, at))));
+        if !self.items.is_empty() {
+            self.spill()?;
         }
-        Ok(Sorted(Kind::Merge { runs, heads }))
+        // The shortest runs are last.
+        let mut runs: Vec<Run> = self.levels.into_iter().rev().flatten().collect();
+        while runs.len() > FAN {
+            let shortest = runs.split_off(runs.len() - FAN.min(runs.len() - FAN + 1));
+            runs.push(Run::write(None, Merge::<T>::new(shortest)?)?);
+        }
+        Ok(Sorted(Kind::Merge(Merge::new(runs)?)))
     }
 }
 
-/// The items of a [`Sorter`] in ascending order. Reading them from the temporary file may fail.
+/// The items of a [`Sorter`] in ascending order. Reading them from a temporary file may fail.
 pub struct Sorted<T>(Kind<T>);
 
 enum Kind<T> {
     Memory(std::vec::IntoIter<T>),
-    Merge { runs: Vec<Run<T>>, heads: BinaryHeap<Reverse<(T, usize)>> },
+    Merge(Merge<T>),
 }
 
 impl<T: Ord + DeserializeOwned> Iterator for Sorted<T> {
@@ -130,57 +128,123 @@ impl<T: Ord + DeserializeOwned> Iterator for Sorted<T> {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
             Kind::Memory(items) => items.next().map(Ok),
-            Kind::Merge { runs, heads } => {
-                let Reverse((item, at)) = heads.pop()?;
-                match runs[at].next() {
-                    Ok(next) => heads.extend(next.map(|item| Reverse((item, at)))),
-                    Err(error) => return Some(Err(error)),
-                }
-                Some(Ok(item))
-            }
+            Kind::Merge(merge) => merge.next(),
         }
     }
 }
 
-/// One sorted run in the file.
-struct Run<T> {
-    file: Rc<File>,
-    rest: Range<u64>,
-    buffer: Vec<u8>,
+/// The items of several runs in ascending order.
+struct Merge<T> {
+    runs: Vec<RunReader<T>>,
+    /// The next item of each run, and the position of the run.
+    heads: BinaryHeap<Reverse<(T, usize)>>,
+}
+
+impl<T: Ord + DeserializeOwned> Merge<T> {
+    fn new(runs: Vec<Run>) -> io::Result<Self> {
+        let mut runs: Vec<RunReader<T>> = runs.into_iter().map(RunReader::new).collect();
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (at, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next()?.map(|item| Reverse((item, at))));
+        }
+        Ok(Self { runs, heads })
+    }
+}
+
+impl<T: Ord + DeserializeOwned> Iterator for Merge<T> {
+    type Item = io::Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((item, at)) = self.heads.pop()?;
+        match self.runs[at].next() {
+            Ok(next) => self.heads.extend(next.map(|item| Reverse((item, at)))),
+            Err(error) => return Some(Err(error)),
+        }
+        Some(Ok(item))
+    }
+}
+
+/// One sorted run: compressed blocks, each after the lengths of its compressed and of its uncompressed bytes.
+struct Run {
+    /// Shared by the runs of one level, so that the space is free once they are merged.
+    file: Arc<File>,
+    range: Range<u64>,
+}
+
+impl Run {
+    /// Writes a run behind `before`, or into a new file.
+    fn write<T: Serialize>(
+        before: Option<&Self>,
+        items: impl Iterator<Item = io::Result<T>>,
+    ) -> io::Result<Self> {
+        let (file, start) = match before {
+            Some(run) => (Arc::clone(&run.file), run.range.end),
+            None => (Arc::new(tempfile::tempfile()?), 0),
+        };
+        let mut run = Self { file, range: start..start };
+        let mut compressor = Compressor::new(LEVEL)?;
+        let mut block = Vec::with_capacity(BLOCK + 4096);
+        for item in items {
+            block = postcard::to_extend(&item?, block).map_err(io::Error::other)?;
+            if block.len() >= BLOCK {
+                run.append(&mut compressor, &block)?;
+                block.clear();
+            }
+        }
+        if !block.is_empty() {
+            run.append(&mut compressor, &block)?;
+        }
+        Ok(run)
+    }
+
+    fn append(&mut self, compressor: &mut Compressor<'_>, block: &[u8]) -> io::Result<()> {
+        let packed = compressor.compress(block)?;
+        let len = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(io::Error::other);
+        let header = [len(&packed)?, len(block)?].concat();
+        self.file.write_all_at(&header, self.range.end)?;
+        self.file.write_all_at(&packed, self.range.end + header.len() as u64)?;
+        self.range.end += (header.len() + packed.len()) as u64;
+        Ok(())
+    }
+}
+
+/// Reads a run from its begin to its end.
+struct RunReader<T> {
+    rest: Run,
+    block: Vec<u8>,
     at: usize,
     item: PhantomData<T>,
 }
 
-impl<T: DeserializeOwned> Run<T> {
-    fn new(file: Rc<File>, rest: Range<u64>) -> Self {
-        Self { file, rest, buffer: Vec::new(), at: 0, item: PhantomData }
+impl<T: DeserializeOwned> RunReader<T> {
+    fn new(run: Run) -> Self {
+        Self { rest: run, block: Vec::new(), at: 0, item: PhantomData }
     }
 
     fn next(&mut self) -> io::Result<Option<T>> {
-        if self.at == self.buffer.len() && self.rest.is_empty() {
-            return Ok(None);
+        if self.at == self.block.len() {
+            if self.rest.range.is_empty() {
+                return Ok(None);
+            }
+            self.read_block()?;
         }
-        let mut len = [0; 4];
-        len.copy_from_slice(self.bytes(4)?);
-        let item = self.bytes(u32::from_le_bytes(len) as usize)?;
-        postcard::from_bytes(item).map(Some).map_err(io::Error::other)
+        let (item, after) = postcard::take_from_bytes(&self.block[self.at..]).map_err(io::Error::other)?;
+        self.at = self.block.len() - after.len();
+        Ok(Some(item))
     }
 
-    /// The next `len` bytes.
-    fn bytes(&mut self, len: usize) -> io::Result<&[u8]> {
-        let have = self.buffer.len() - self.at;
-        if have < len {
-            self.buffer.drain(..self.at);
-            self.at = 0;
-            let left = usize::try_from(self.rest.end - self.rest.start).unwrap_or(usize::MAX);
-            let more = READ.max(len - have).min(left);
-            self.buffer.resize(have + more, 0);
-            self.file.read_exact_at(&mut self.buffer[have..], self.rest.start)?;
-            self.rest.start += more as u64;
-        }
-        let bytes = self.buffer.get(self.at..self.at + len).ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.at += len;
-        Ok(bytes)
+    fn read_block(&mut self) -> io::Result<()> {
+        let Run { file, range } = &mut self.rest;
+        let (mut packed_len, mut len) = ([0; 4], [0; 4]);
+        file.read_exact_at(&mut packed_len, range.start)?;
+        file.read_exact_at(&mut len, range.start + 4)?;
+        let mut packed = vec![0; u32::from_le_bytes(packed_len) as usize];
+        file.read_exact_at(&mut packed, range.start + 8)?;
+        range.start += 8 + packed.len() as u64;
+        self.block = Vec::new();
+        self.block = zstd::bulk::decompress(&packed, u32::from_le_bytes(len) as usize)?;
+        self.at = 0;
+        Ok(())
     }
 }
 
@@ -188,31 +252,41 @@ impl<T: DeserializeOwned> Run<T> {
 mod tests {
     use super::*;
 
-    fn sorted(items: impl Iterator<Item = (String, u32)>) -> (usize, Vec<(String, u32)>) {
+    fn sorted(items: impl Iterator<Item = (String, u32)>) -> (Vec<usize>, Vec<(String, u32)>) {
         let mut sorter = Sorter::default();
         for item in items {
             sorter.push(item).unwrap();
         }
-        let runs = sorter.runs.len();
+        let runs = sorter.levels.iter().map(Vec::len).collect();
         (runs, sorter.sorted().unwrap().map(|item| item.unwrap()).collect())
     }
 
     #[test]
     fn sorts_in_memory_and_beyond_it() {
-        for (count, runs) in [(0, 0), (1000, 0), (300_000, 2)] {
+        for (count, runs) in [(0, vec![]), (1000, vec![]), (300_000, vec![2])] {
             let mixed = |n: u32| n.wrapping_mul(2_654_435_761) % 1_000_003;
             let items = || (0..count).map(|n| (format!("{:0>40}", mixed(n)), n));
             let (written, found) = sorted(items());
             let mut expected: Vec<_> = items().collect();
             expected.sort_unstable();
-            assert!(written >= runs && found == expected, "{count}: {written} runs");
+            assert!(written == runs && found == expected, "{count}: {written:?} runs");
         }
     }
 
     #[test]
-    fn an_item_may_be_longer_than_one_read() {
-        let items = (0..200).rev().map(|n| ("x".repeat(READ * 3 + n as usize), n));
+    fn an_item_may_be_longer_than_a_block() {
+        let items = (0..200).rev().map(|n| ("x".repeat(BLOCK * 3 + n as usize), n));
         let (runs, found) = sorted(items);
-        assert!(runs > 0 && found.iter().map(|(_, n)| *n).eq(0..200));
+        assert!(!runs.is_empty() && found.iter().map(|(_, n)| *n).eq(0..200));
+    }
+
+    #[test]
+    fn a_merge_has_a_bounded_number_of_runs() {
+        // Two items fill a run; 32 runs become one of the next level, and 32 + 31 runs are too many for one merge.
+        let text = "y".repeat(RUN / 2);
+        let count = 2 * (FAN * 3 + FAN - 1) as u32;
+        let (runs, found) = sorted((0..count).rev().map(|n| (text.clone(), n)));
+        assert_eq!(runs, [FAN - 1, 3]);
+        assert!(found.iter().map(|(_, n)| *n).eq(0..count) && found.iter().all(|(item, _)| *item == text));
     }
 }
