@@ -9,6 +9,7 @@ use shuttle::sync as imp;
 #[cfg(not(feature = "shuttle"))]
 use std::sync as imp;
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use imp::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 
@@ -49,29 +50,40 @@ impl<T: ?Sized> Mutex<T> {
     }
 }
 
-/// [`std::sync::Condvar`] for a [`Mutex`] of this module.
+/// [`std::sync::Condvar`] for a [`Mutex`] of this module. Without a waiting thread a notification is no system call.
+///
+/// A thread that notifies changes the condition under the lock. So it sees each thread that waits for the change.
 #[derive(Debug, Default)]
-pub struct Condvar(imp::Condvar);
+pub struct Condvar {
+    inner: imp::Condvar,
+    /// Threads in a wait.
+    waiting: AtomicUsize,
+}
 
 impl Condvar {
     /// A condition variable without waiters.
     pub const fn new() -> Self {
-        Self(imp::Condvar::new())
+        Self { inner: imp::Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
     /// Wakes one waiting thread.
     pub fn notify_one(&self) {
-        self.0.notify_one();
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.inner.notify_one();
+        }
     }
 
     /// Wakes all waiting threads.
     pub fn notify_all(&self) {
-        self.0.notify_all();
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.inner.notify_all();
+        }
     }
 
     /// Releases the lock and waits for a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        let _waiting = Waiting::new(self);
+        self.inner.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits while `condition` holds.
@@ -80,7 +92,8 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         condition: impl FnMut(&mut T) -> bool,
     ) -> MutexGuard<'a, T> {
-        self.0.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner)
+        let _waiting = Waiting::new(self);
+        self.inner.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a notification, for at most `time`.
@@ -89,7 +102,8 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         time: Duration,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
-        self.0.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner)
+        let _waiting = Waiting::new(self);
+        self.inner.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits while `condition` holds, for at most `time`.
@@ -99,7 +113,24 @@ impl Condvar {
         time: Duration,
         condition: impl FnMut(&mut T) -> bool,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
-        self.0.wait_timeout_while(guard, time, condition).unwrap_or_else(PoisonError::into_inner)
+        let _waiting = Waiting::new(self);
+        self.inner.wait_timeout_while(guard, time, condition).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a waiting thread, from before it releases the lock. It stops counting on drop, also after a panic.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(condvar: &'a Condvar) -> Self {
+        condvar.waiting.fetch_add(1, Ordering::SeqCst);
+        Self(&condvar.waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
