@@ -52,42 +52,39 @@ fn hashed<T>(
 
 /// Hashes `len` bytes of an open file.
 pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Digest> {
-    let file = &opened.file;
     let mut tree = FileTree::new(len);
-    let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
-    for index in 0..slice_count(len) {
-        let start = u64::from(index) * SLICE_LEN;
-        let slice = slice_len(len, index);
-        let drop_after = opened.is_uncached(start, slice);
-        tree.set(index, of_slice(ops, file, len, index, &mut buffer)?);
-        if drop_after {
-            page_cache::release(file, start, slice);
-        }
-    }
+    each_slice(opened, len, |index, buffer| {
+        tree.set(index, of_slice(ops, &opened.file, len, index, buffer)?);
+        Ok(())
+    })?;
     tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
 }
 
 /// Hashes `len` bytes of an open file from its start.
 fn sha256_of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Sha256> {
-    let file = &opened.file;
     let mut hasher = Sha256Hasher::new(len);
+    each_slice(opened, len, |index, buffer| {
+        each_piece(ops, &opened.file, len, index, buffer, |piece| hasher.update(piece))
+    })?;
+    hasher.finish().ok_or_else(|| std::io::Error::other("a slice is missing"))
+}
+
+/// Calls `read` with the number of each slice and a buffer. Content that was not in the page cache leaves it again.
+fn each_slice(
+    opened: &Opened,
+    len: u64,
+    mut read: impl FnMut(u32, &mut [u8]) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let mut buffer = vec![0; STEP.min(usize::try_from(len).unwrap_or(STEP))];
     for index in 0..slice_count(len) {
         let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
         let drop_after = opened.is_uncached(start, slice);
-        let mut at = 0;
-        while at < slice {
-            let step = (slice - at).min(buffer.len() as u64) as usize;
-            ops.one();
-            file.read_exact_at(&mut buffer[..step], start + at)?;
-            hasher.update(&buffer[..step]);
-            at += step as u64;
-        }
+        read(index, &mut buffer)?;
         if drop_after {
-            page_cache::release(file, start, slice);
+            page_cache::release(&opened.file, start, slice);
         }
     }
-    hasher.finish().ok_or_else(|| std::io::Error::other("a slice is missing"))
+    Ok(())
 }
 
 /// Hashes one slice of a file of `len` bytes through `buffer`, which must not be empty.
@@ -98,15 +95,28 @@ pub(crate) fn of_slice(
     index: u32,
     buffer: &mut [u8],
 ) -> std::io::Result<ChainingValue> {
+    let mut hasher = SliceHasher::new(len, u64::from(index) * SLICE_LEN);
+    each_piece(ops, file, len, index, buffer, |piece| hasher.update(piece))?;
+    Ok(hasher.finish())
+}
+
+/// Reads one slice of a file of `len` bytes through `buffer`, in order.
+fn each_piece(
+    ops: &Ops,
+    file: &File,
+    len: u64,
+    index: u32,
+    buffer: &mut [u8],
+    mut take: impl FnMut(&[u8]),
+) -> std::io::Result<()> {
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
-    let mut hasher = SliceHasher::new(len, start);
     let mut at = 0;
     while at < slice {
         let step = (slice - at).min(buffer.len() as u64) as usize;
         ops.one();
         file.read_exact_at(&mut buffer[..step], start + at)?;
-        hasher.update(&buffer[..step]);
+        take(&buffer[..step]);
         at += step as u64;
     }
-    Ok(hasher.finish())
+    Ok(())
 }
