@@ -174,10 +174,11 @@ fn spawn(scratch: &Scratch, port: u16, tag: &str, options: &SshdOptions, secrets
     // sshd uses the first value of an option, so the lines of the test come first.
     let mut config: String = options.lines.iter().map(|line| format!("{line}\n")).collect();
     config.extend(secrets.map(Secrets::config));
+    // With this SHLVL, bash does not read ~/.bashrc for a login over ssh: programs that it starts could outlive a kill.
     let _ = writeln!(
         config,
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile {}\nStrictModes no\n\
-         Subsystem sftp {}\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\nLogLevel INFO\nSetEnv {TAG}={tag}",
+         Subsystem sftp {}\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\nLogLevel INFO\nSetEnv {TAG}={tag} SHLVL=1",
         at("host_key"),
         at("authorized_keys"),
         at("pid"),
