@@ -30,6 +30,8 @@ pub struct SinkCaps {
     pub fetches: bool,
     /// [`crate::Sink::clone_file`] shares the blocks of a local file.
     pub clones: bool,
+    /// [`crate::Sink::write`] accepts slices of a stream whose length is not known yet ([`crate::Entry::is_growing`]).
+    pub growing: bool,
     /// Content can be synced, so that a committed file outlives a crash of the destination.
     pub durable: bool,
     /// Content is staged. Then a file that replaces a directory is complete before the contents of the directory are
@@ -48,6 +50,7 @@ impl Default for SinkCaps {
             delta: false,
             fetches: false,
             clones: false,
+            growing: false,
             durable: true,
             stages: true,
             writers: 0,

@@ -6,6 +6,12 @@ use crate::digest::MAX_FILE_LEN;
 use crate::path::RelPath;
 use crate::staging::has_staging_name;
 
+/// The length of a stream whose end is not known yet. No file has it: it is beyond [`MAX_FILE_LEN`].
+pub const GROWING: u64 = u64::MAX;
+
+/// The inode number of a stream, which is no file of the source.
+const STREAM: u64 = u64::MAX;
+
 /// A point in time as file systems store it: seconds since 1970 and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 pub struct Timestamp {
@@ -124,6 +130,33 @@ impl Entry {
         }
     }
 
+    /// The file that a stream of `len` bytes becomes; [`GROWING`] until the end of the stream is known. As a file that
+    /// a shell redirects output to, it takes nothing over from a source but leaves its mode to the umask.
+    #[must_use]
+    pub fn stream(path: RelPath, len: u64) -> Self {
+        Self { mode: 0o666, ino: STREAM, ..Self::new(path, EntryKind::File, len) }
+    }
+
+    /// Whether it is the file that a stream becomes.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.is_file() && self.ino == STREAM
+    }
+
+    /// Whether it is a stream whose end is not known yet.
+    #[must_use]
+    pub fn is_growing(&self) -> bool {
+        self.is_stream() && self.len == GROWING
+    }
+
+    /// As [`Entry::check`], for a sink with [`crate::SinkCaps::growing`]: a stream may be growing.
+    ///
+    /// # Errors
+    /// The reason, if a value is invalid.
+    pub fn check_growing(&self) -> Result<(), &'static str> {
+        if self.is_growing() { self.check_but_length() } else { self.check() }
+    }
+
     /// Checks for values that no file system reports. A peer or a store may send them, and the system calls that set
     /// them would take them for something else: an ID of all ones means "do not change", and so do some numbers of
     /// nanoseconds beyond a second.
@@ -131,6 +164,13 @@ impl Entry {
     /// # Errors
     /// The reason, if a value is invalid.
     pub fn check(&self) -> Result<(), &'static str> {
+        if self.len > MAX_FILE_LEN {
+            return Err("it is longer than 16 PiB, the longest file that haul can prove");
+        }
+        self.check_but_length()
+    }
+
+    fn check_but_length(&self) -> Result<(), &'static str> {
         if self.uid == u32::MAX || self.gid == u32::MAX {
             return Err("its owner or group is 4294967295, which is nobody's number");
         }
@@ -139,9 +179,6 @@ impl Entry {
         }
         if self.mode & !0o7777 != 0 {
             return Err("its mode has more than permission bits");
-        }
-        if self.len > MAX_FILE_LEN {
-            return Err("it is longer than 16 PiB, the longest file that haul can prove");
         }
         if has_staging_name(&self.path) {
             return Err("its name is one of those under which haul stages files");
@@ -167,10 +204,12 @@ impl Entry {
         self.is_file() && self.allocated < self.len
     }
 
-    /// The state of the source file that its slices belong to.
+    /// The state of the source file that its slices belong to. That of a stream is the same at any length: what it has
+    /// become so far is compared by content.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity { len: self.len, mtime: self.mtime, ctime: self.ctime, ino: self.ino }
+        let len = if self.is_stream() { GROWING } else { self.len };
+        Identity { len, mtime: self.mtime, ctime: self.ctime, ino: self.ino }
     }
 
     /// The approximate size of this entry in memory and on the wire, in bytes, by which queues are bounded.
@@ -215,7 +254,20 @@ mod tests {
             Entry { path: path(".haul-0123456789abcdef.part/x"), ..good.clone() },
             Entry { path: path("a/.haul-0123456789abcdef.journal"), ..good.clone() },
         ] {
-            assert!(bad.check().is_err(), "{bad:?}");
+            assert!(bad.check().is_err() && bad.check_growing().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_stream_is_one_file_at_any_length_and_grows_only_where_that_is_expected() {
+        let stream = |len| Entry::stream(RelPath::new(b"a").unwrap(), len);
+        assert!(stream(GROWING).is_growing() && stream(5).is_stream() && !stream(5).is_growing());
+        assert_eq!(stream(GROWING).identity(), stream(5).identity());
+        assert!(stream(GROWING).check().is_err() && stream(GROWING).check_growing().is_ok());
+        assert!(stream(5).check().is_ok());
+        let file = Entry::new(RelPath::new(b"a").unwrap(), EntryKind::File, GROWING);
+        assert!(!file.is_growing() && file.check_growing().is_err(), "a length that somebody made up");
+        let dir = Entry { kind: EntryKind::Dir, ..stream(GROWING) };
+        assert!(!dir.is_stream() && dir.check_growing().is_err());
     }
 }

@@ -82,6 +82,17 @@ impl FileTree {
         self.done.insert(first, Subtree { level, value });
     }
 
+    /// The file ends at `len` bytes, which was not known before ([`crate::entry::GROWING`]): its last slice is missing.
+    /// Slices from there on are forgotten, and so is a subtree that would be the whole file, whose root is hashed in
+    /// another way.
+    pub fn end_at(&mut self, len: u64) {
+        let count = u64::from(slice_count(len));
+        self.done.retain(|first, subtree| subtree.end(*first) <= count && 1 << subtree.level < count);
+        self.count = slice_count(len);
+        let known: u32 = self.done.values().map(|subtree| 1 << subtree.level).sum();
+        self.missing = self.count - known;
+    }
+
     /// The complete subtree that covers slice `index`.
     fn covering(&self, index: u32) -> Option<(u32, Subtree)> {
         let (first, subtree) = self.done.range(..=index).next_back()?;
@@ -178,6 +189,35 @@ mod tests {
             assert!(tree.done.len() <= 17);
         }
         assert!(tree.missing() == 0 && tree.known().first() == Some(&(0..count)));
+    }
+
+    #[test]
+    fn a_file_that_grew_has_the_tree_of_its_length() {
+        for count in 2_u32..70 {
+            let len = u64::from(count) * SLICE_LEN - 7;
+            let (mut tree, mut grown) = (FileTree::new(len), FileTree::new(crate::entry::GROWING));
+            for index in 0..count - 1 {
+                tree.set(index, value(index));
+                grown.set(index, value(index));
+            }
+            assert_eq!(grown.digest(), None);
+            grown.end_at(len);
+            assert_eq!((grown.missing(), grown.known()), (1, tree.known()));
+            tree.set(count - 1, value(count - 1));
+            grown.set(count - 1, value(count - 1));
+            assert_eq!(grown.digest(), tree.digest(), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_file_cannot_grow_beyond_its_end() {
+        for count in [2_u32, 3, 4, 7, 8] {
+            let mut tree = FileTree::new(crate::entry::GROWING);
+            (0..9).for_each(|index| tree.set(index, value(index)));
+            tree.end_at(u64::from(count) * SLICE_LEN);
+            assert!(tree.missing() > 0 && tree.digest().is_none(), "{count}");
+            assert!(tree.known().iter().all(|range| range.end <= count));
+        }
     }
 
     #[test]

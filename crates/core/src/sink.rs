@@ -112,6 +112,14 @@ pub trait Sink: Send + Sync {
     /// Accepts the content of a batch: verifies each slice against its proof, stages it, and commits each file that is
     /// complete. Returns once the content is accepted; `done` is called when it is durable. A slice that could not be
     /// read is answered with the error of its read.
+    ///
+    /// With [`SinkCaps::growing`], whole slices of a stream ([`Entry::stream`]) may be written before its length is
+    /// known, in any order. The sink neither allocates nor commits anything for a length that it does not know. The last
+    /// slice is written with the true length once all others are stored: from then on the file is one like any other.
+    ///
+    /// A slice of a stream whose only extent is [`crate::slice::Extent::same`] asks whether the sink has it from an
+    /// interrupted run. If the staged slice proves to have the content, it counts as written, else the answer is
+    /// [`crate::ErrorKind::Corrupt`] and the slice is written with its content.
     fn write(&self, data: BatchData, done: WriteDone);
 
     /// With [`SinkCaps::fetches`]: as [`Sink::write`], but the sink fetches the content from the source itself, so that
