@@ -71,10 +71,10 @@ impl Committer {
         // The times of a file that is updated in place mark it as complete: they are set last.
         let metadata = digest
             .filter(|_| !large.in_place)
-            .map(|_| self.metadata.set_written(&large.staged.written(), &large.entry));
+            .map(|_| self.metadata.set_written(&large.staged.written(), large.entry()));
         let failure = match metadata {
-            Some(Err(errno)) => Some(root.error("set the metadata of", &large.entry.path, errno)),
-            _ => large.recheck.failure().map(|error| error.on(root.shown(&large.entry.path))),
+            Some(Err(errno)) => Some(root.error("set the metadata of", &large.entry().path, errno)),
+            _ => large.recheck.failure().map(|error| error.on(root.shown(&large.entry().path))),
         };
         Some(LargeWork { large, pending, dirty, digest, failure, is_lost: false })
     }
@@ -99,7 +99,7 @@ impl Committer {
         for work in large {
             let staged = &work.large.staged;
             if let Err(error) = self.syncer.file(&staged.file, staged.dev) {
-                work.fail(self.sync_error(&error, &work.large.entry));
+                work.fail(self.sync_error(&error, work.large.entry()));
             }
         }
     }

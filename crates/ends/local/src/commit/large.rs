@@ -44,7 +44,7 @@ impl Committer {
             (None, None) => large.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
                 is_lost = true;
                 let root = &self.tree.root;
-                let error = Error::io(root.side(), "record", &e).on(root.shown(&large.entry.path));
+                let error = Error::io(root.side(), "record", &e).on(root.shown(&large.entry().path));
                 error.with_retry(Retry::Anew)
             }),
         };
@@ -57,13 +57,13 @@ impl Committer {
     fn release(&self, large: &LargeFile, dirty: &[HashedSlice], is_complete: bool) {
         for (index, _) in dirty.iter().filter(|_| !is_complete) {
             let start = u64::from(*index) * SLICE_LEN;
-            page_cache::release(&large.staged.file, start, slice_len(large.entry.len, *index));
+            page_cache::release(&large.staged.file, start, slice_len(large.entry().len, *index));
         }
     }
 
     /// Publishes a complete file, whose content is durable.
     fn complete_large(&self, large: &LargeFile, dirty: Vec<HashedSlice>, digest: Digest) -> Result<Outcome> {
-        let entry = &large.entry;
+        let entry = large.entry();
         let completed = self.publish_large(large, digest);
         match &completed {
             Ok(_) => {
@@ -80,7 +80,7 @@ impl Committer {
     }
 
     fn publish_large(&self, large: &LargeFile, digest: Digest) -> Result<Outcome> {
-        let (staged, entry) = (&large.staged, &large.entry);
+        let (staged, entry) = (&large.staged, large.entry());
         if !large.in_place {
             let published = self.publish(staged, entry, digest)?;
             let _ = journal_of(&staged.at).remove();
@@ -121,7 +121,7 @@ impl Committer {
             self.rechecks.cancel(large);
         }
         if digest.is_some() || result.is_err() {
-            self.large_files.lock().remove(&large.entry.path);
+            self.large_files.lock().remove(&large.entry().path);
         }
     }
 

@@ -73,7 +73,7 @@ impl Rechecks {
 
     /// Stops reading back a file that is closed.
     pub(crate) fn cancel(&self, large: &Arc<LargeFile>) {
-        if large.recheck.is_due {
+        if large.recheck.is_due() {
             self.state.lock().large_files.retain(|other| !Arc::ptr_eq(other, large));
             self.commits.take_back(large, large.recheck.end(End::Stopped));
         }
@@ -129,9 +129,9 @@ fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<Pending> {
 /// The chaining value of a slice of the staged file.
 fn value_of(large: &LargeFile, index: u32, buffer: &mut [u8]) -> io::Result<ChainingValue> {
     let _locked = large.lock_slice(Slice::whole(0, index));
-    let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(large.entry.len, index));
+    let (start, len) = (u64::from(index) * SLICE_LEN, slice_len(large.entry().len, index));
     let staged = &large.staged;
-    let value = digest::of_slice(&staged.at.dir.ops, &staged.file, large.entry.len, index, buffer)?;
+    let value = digest::of_slice(&staged.at.dir.ops, &staged.file, large.entry().len, index, buffer)?;
     page_cache::release(&staged.file, start, len);
     Ok(value)
 }

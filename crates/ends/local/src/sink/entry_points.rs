@@ -36,6 +36,7 @@ impl Sink for LocalSink {
             parts: true,
             delta: true,
             clones: true,
+            growing: true,
             writers: if self.tree().is_network_fs() { NETWORK_WRITERS } else { 0 },
             ..SinkCaps::default()
         }

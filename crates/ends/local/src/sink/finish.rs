@@ -36,7 +36,7 @@ impl LocalSink {
         let mut entries = std::mem::take(&mut *self.unclean.lock());
         for slot in slots.into_values() {
             let large = slot.lock().take();
-            entries.extend(large.map(|large| large.entry.clone()));
+            entries.extend(large.map(|large| large.entry().clone()));
         }
         for entry in entries {
             // Without its times, a file does not show that it is this one.

@@ -37,6 +37,9 @@ impl LocalSink {
         read: &SliceData,
         content: &mut Buffer,
     ) -> Result<Taken> {
+        if entry.is_stream() {
+            return self.take_staged(entry, slice, read);
+        }
         if entry.len <= SLICE_LEN {
             let cause = "a small file that is the same in parts";
             return Err(self.root().fault(ErrorKind::Protocol, "write", &entry.path, cause));
@@ -62,6 +65,26 @@ impl LocalSink {
         Ok(Taken::Waits(Written::Slice(large)))
     }
 
+    /// Takes a slice of a stream that the staged file has from an interrupted run, if it has.
+    fn take_staged(&self, entry: &Arc<Entry>, slice: Slice, read: &SliceData) -> Result<Taken> {
+        let differs = || {
+            let cause = "an interrupted run has not left this slice";
+            self.root().fault(ErrorKind::Corrupt, "compare", &entry.path, cause)
+        };
+        if read.same_len() < SLICE_LEN || slice.part.is_some() {
+            return Err(differs());
+        }
+        self.check(entry)?;
+        let large = match self.large(entry)? {
+            Ok(large) => large,
+            Err(digest) => return Ok(Taken::Committed(digest)),
+        };
+        let locked = large.lock_slice(slice);
+        let is_same = large.holds(slice, read.value);
+        drop(locked);
+        if is_same { Ok(Taken::Waits(Written::Slice(large))) } else { Err(differs()) }
+    }
+
     /// Verifies a slice together with its unchanged pages, and inserts those into `content` unless they are in place.
     /// Gives where the unchanged pages are, or `None` if the slice does not verify.
     fn verify(
@@ -72,7 +95,7 @@ impl LocalSink {
         read: &SliceData,
         content: &mut Buffer,
     ) -> Option<Same> {
-        let len = slice.len_in(large.entry.len) as usize;
+        let len = slice.len_in(large.entry().len) as usize;
         let reported = base.take_reported(slice.index).filter(|_| large.in_place);
         let proof = reported.and_then(|reported| merge::proof(len, slice, read, content.bytes(), &reported));
         if let Some(value) = proof {
@@ -83,6 +106,6 @@ impl LocalSink {
         let from = if adopted { &large.staged.file } else { base.file() };
         merge::fill(&self.root().ops, content, slice, read, from, &self.pool);
         let same = if adopted { Same::InPlace } else { Same::Missing };
-        read.proves(&large.entry, slice, content.bytes()).then_some(same)
+        read.proves(large.entry(), slice, content.bytes()).then_some(same)
     }
 }

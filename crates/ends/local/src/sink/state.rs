@@ -153,7 +153,7 @@ impl LocalSink {
     /// `Unsupported`.
     pub(super) fn check(&self, entry: &Entry) -> Result<()> {
         let refused = |why| self.root().fault(haul_core::ErrorKind::Unsupported, "make", &entry.path, why);
-        entry.check().map_err(refused)
+        entry.check_growing().map_err(refused)
     }
 
     /// The open large file of an entry, or the digest with which it was committed before.
@@ -173,9 +173,15 @@ impl LocalSink {
         };
         let mut held = slot.lock();
         if let Some(large) = &*held
-            && large.entry.identity() == entry.identity()
+            && large.entry().identity() == entry.identity()
         {
-            return Ok(Ok(large.clone()));
+            let has_ended = large.end_at(entry).map_err(|e| self.write_error(large, &e))?;
+            let large = large.clone();
+            drop(held);
+            if has_ended {
+                self.committer.rechecks.begin(&large);
+            }
+            return Ok(Ok(large));
         }
         // The source has changed: the staged file of the old state is closed and unlocked.
         if let Some(old) = held.take() {
@@ -196,17 +202,21 @@ impl LocalSink {
 
     /// Whether the content of the entry is written into the existing file, whose plain metadata is `now`.
     pub(super) fn writes_into(&self, entry: &Entry, now: &Statx) -> bool {
-        self.options.in_place && stat::is_file(now) && self.claims.may_write_into(now, entry)
+        self.options.in_place
+            && !entry.is_stream()
+            && stat::is_file(now)
+            && self.claims.may_write_into(now, entry)
     }
 
     /// Closes a large file that is no longer transferred. Whether it was open.
     pub(super) fn close_large(&self, path: &RelPath) -> bool {
         let slot = self.committer.large_files.lock().remove(path);
-        let large = slot.as_ref().and_then(|slot| slot.lock().take());
-        if let Some(large) = large {
-            self.committer.rechecks.cancel(&large);
+        let large = slot.and_then(|slot| slot.lock().take());
+        if let Some(large) = &large {
+            self.committer.rechecks.cancel(large);
         }
-        slot.is_some()
+        // A file that could not be opened is that of another process.
+        large.is_some()
     }
 
     /// Remembers to remove the staged file of a complete file at the end.

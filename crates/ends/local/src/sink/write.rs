@@ -162,7 +162,7 @@ impl LocalSink {
     /// The error of a write to a large file. After a temporary one the file is discarded, to be written from its start.
     pub(super) fn write_error(&self, large: &Arc<LargeFile>, error: &std::io::Error) -> Error {
         let error = Error::io(Side::Destination, "write", error)
-            .on(self.root().shown(&large.entry.path))
+            .on(self.root().shown(&large.entry().path))
             .or_retry(Retry::of_write);
         if error.retry() == Retry::Anew {
             self.committer.lose(large, &error);

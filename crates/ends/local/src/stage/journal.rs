@@ -14,9 +14,10 @@ use super::names::is_ours;
 use crate::path::at::At;
 use crate::path::stat;
 
-/// The most bytes of a journal that are read: each slice is recorded a few times at most.
-fn max_len(identity: &Identity) -> u64 {
-    let slices = identity.len / SLICE_LEN + 1;
+/// The most bytes of a journal that are read: each slice is recorded a few times at most. A stream has no length yet, but
+/// what is staged of it has.
+fn max_len(identity: &Identity, staged: &Statx) -> u64 {
+    let slices = identity.len.min(staged.stx_size) / SLICE_LEN + 1;
     HEADER_LEN as u64 + slices * 4 * RECORD_LEN as u64
 }
 
@@ -36,13 +37,14 @@ pub(crate) fn load(at: &At, identity: &Identity, staged: &File) -> Found {
 }
 
 fn read(at: &At, identity: &Identity, staged: &File) -> Option<Found> {
-    let staged_ino = ours(staged)?.stx_ino;
+    let staged_now = ours(staged)?;
+    let staged_ino = staged_now.stx_ino;
     let file = File::from(at.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?);
     ours(&file)?;
     let mut bytes = Vec::new();
     at.dir.ops.one();
     // Slices whose records cannot be read are sent again.
-    let _ = file.take(max_len(identity)).read_to_end(&mut bytes);
+    let _ = file.take(max_len(identity, &staged_now)).read_to_end(&mut bytes);
     let (header, slices) = decode(&bytes)?;
     let key = mark::key_of(staged);
     let wanted = Header { identity: *identity, staged_ino, key, ..header };

@@ -1,13 +1,14 @@
 //! Large files: written slice by slice, staged or in place.
 
 use haul_core::sync::{Mutex, MutexGuard, RwLock};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use haul_core::digest::{PART_LEN, merge, part_count};
+use haul_core::digest::{PART_LEN, merge, part_count, slice_count};
+use haul_core::entry::GROWING;
 use haul_core::journal::Header;
 use haul_core::{
     ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, SinkOptions, Slice, SliceData,
@@ -20,7 +21,9 @@ use super::recheck::Recheck;
 use super::staged::Staged;
 use super::write::{Output, Over, Same, overwrite};
 use crate::delta::share::{share, shares_blocks};
-use crate::read::page_cache::{sync_and_drop, sync_in_place};
+use crate::read::digest;
+use crate::read::file::STEP;
+use crate::read::page_cache::{self, sync_and_drop, sync_in_place};
 use crate::tree::local_tree::LocalTree;
 
 /// Locks for writing slices of one file, shared by their indices.
@@ -33,7 +36,10 @@ pub(crate) type HashedSlice = (u32, ChainingValue);
 
 /// A large file that is being written slice by slice.
 pub(crate) struct LargeFile {
-    pub(crate) entry: Arc<Entry>,
+    /// The entry that it was opened with; of a stream, one that is growing.
+    opened: Arc<Entry>,
+    /// The entry of a stream, once its length is known.
+    end: OnceLock<Arc<Entry>>,
     pub(crate) staged: Staged,
     progress: Mutex<Progress>,
     /// Set once all slices are written. From then on nothing is written, which would change the modification time.
@@ -59,6 +65,8 @@ pub(crate) struct LargeFile {
 
 struct Progress {
     tree: FileTree,
+    /// Of a stream: the slices that its journal had, until they are written or prove to be the same.
+    found: BTreeMap<u32, ChainingValue>,
     /// Slices of which some parts are written. They count once they are whole.
     parts: HashMap<u32, [Option<ChainingValue>; PARTS]>,
     /// Written, not yet synced.
@@ -69,8 +77,33 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(tree: FileTree, durable: Vec<HashedSlice>) -> Self {
-        Self { tree, parts: HashMap::new(), dirty: Vec::new(), durable, journal: None }
+    /// The slices that an interrupted run has left, of a file of the source or of a stream. What a stream has become so
+    /// far is compared with it: its slices count only then.
+    fn new(entry: &Entry, found: &Found) -> Self {
+        let mut tree = FileTree::new(entry.len);
+        let mut known = BTreeMap::new();
+        for (index, value) in &found.slices {
+            if entry.is_stream() {
+                // The last record of a slice is that of its content.
+                known.insert(*index, *value);
+            } else {
+                tree.set(*index, *value);
+            }
+        }
+        // Slices that were not synced are recorded again once they were read back.
+        let durable = match found.synced {
+            true if entry.is_stream() => known.iter().map(|(index, value)| (*index, *value)).collect(),
+            true => found.slices.clone(),
+            false => Vec::new(),
+        };
+        Self { tree, found: known, parts: HashMap::new(), dirty: Vec::new(), durable, journal: None }
+    }
+
+    /// A slice is in place.
+    fn add(&mut self, index: u32, value: ChainingValue) {
+        self.tree.set(index, value);
+        self.found.remove(&index);
+        self.dirty.push((index, value));
     }
 
     /// The chaining value of the slice that was written, whole or in part; `None` while parts of it are missing.
@@ -138,19 +171,22 @@ fn stage_error(tree: &LocalTree, entry: &Entry, error: &io::Error) -> Error {
 
 impl LargeFile {
     pub(crate) fn open(tree: &LocalTree, entry: &Arc<Entry>, options: &SinkOptions) -> Result<Self> {
+        let opened = if entry.is_stream() && !entry.is_growing() {
+            Arc::new(Entry { len: GROWING, ..(**entry).clone() })
+        } else {
+            entry.clone()
+        };
         let Prepared { mut staged, found, key, in_place } = Prepared::open(tree, entry, options.in_place)?;
         staged.keyed = key != [0; 16];
-        let mut hashes = FileTree::new(entry.len);
-        for (index, value) in &found.slices {
-            hashes.set(*index, *value);
+        if !opened.is_growing() {
+            tree.root.ops.one();
+            staged.file.set_len(entry.len).map_err(|e| stage_error(tree, entry, &e))?;
         }
-        tree.root.ops.one();
-        staged.file.set_len(entry.len).map_err(|e| stage_error(tree, entry, &e))?;
-        let recheck = Recheck::new(&found, options);
-        // Slices that were not synced are recorded again once they were read back.
-        let durable = if found.synced { found.slices.clone() } else { Vec::new() };
-        Ok(Self {
-            entry: entry.clone(),
+        let recheck = Recheck::new(&found, options, opened.is_growing());
+        let progress = Progress::new(&opened, &found);
+        let large = Self {
+            opened,
+            end: OnceLock::new(),
             in_place,
             shares: shares_blocks(&staged.file),
             is_on_network_fs: tree.is_network_fs(),
@@ -158,12 +194,66 @@ impl LargeFile {
             is_dirty: AtomicBool::new(in_place || !found.slices.is_empty()),
             key,
             staged,
-            progress: Mutex::new(Progress::new(hashes, durable)),
+            progress: Mutex::new(progress),
             sealed: RwLock::new(false),
             recheck,
             ended: OnceLock::new(),
             lock_stripes: Default::default(),
-        })
+        };
+        large.end_at(entry).map_err(|e| stage_error(tree, entry, &e))?;
+        Ok(large)
+    }
+
+    /// Its entry. That of a stream has the true length as soon as that is known.
+    pub(crate) fn entry(&self) -> &Arc<Entry> {
+        self.end.get().unwrap_or(&self.opened)
+    }
+
+    /// The length of a stream has become known. Slices that an earlier process of this run has stored, and recorded,
+    /// count now; they are read back as those of an interrupted run. Whether it was not known before.
+    pub(crate) fn end_at(&self, entry: &Arc<Entry>) -> io::Result<bool> {
+        if !self.opened.is_growing() || entry.is_growing() {
+            return Ok(false);
+        }
+        let _no_slice_is_written = self.sealed.write();
+        if let Some(end) = self.end.get() {
+            let is_same = end.len == entry.len;
+            return if is_same { Ok(false) } else { Err(io::ErrorKind::InvalidInput.into()) };
+        }
+        self.staged.at.dir.ops.one();
+        self.staged.file.set_len(entry.len)?;
+        let mut progress = self.progress.lock();
+        progress.tree.end_at(entry.len);
+        let (last, mut unread) = (slice_count(entry.len) - 1, Vec::new());
+        for (index, value) in std::mem::take(&mut progress.found).range(..last) {
+            progress.tree.set(*index, *value);
+            unread.push((*index, *value));
+        }
+        drop(progress);
+        self.recheck.begin(unread);
+        let _set_once = self.end.set(entry.clone());
+        Ok(true)
+    }
+
+    /// Whether the staged file has this slice of a stream from an interrupted run, which is read back. Then it counts as
+    /// written. The caller holds the lock of the slice.
+    pub(crate) fn holds(&self, slice: Slice, value: ChainingValue) -> bool {
+        let sealed = self.sealed.read();
+        let recorded = {
+            let progress = self.progress.lock();
+            if *sealed || progress.tree.has(slice.index) {
+                return true;
+            }
+            progress.found.get(&slice.index) == Some(&value)
+        };
+        let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
+        let read = || digest::of_slice(ops, file, GROWING, slice.index, &mut vec![0; STEP]).ok();
+        if !recorded || read() != Some(value) {
+            return false;
+        }
+        page_cache::release(file, slice.start(), SLICE_LEN);
+        self.progress.lock().add(slice.index, value);
+        true
     }
 
     /// Locks a slice for writing.
@@ -177,7 +267,7 @@ impl LargeFile {
         if self.in_place {
             return true;
         }
-        let whole = slice.len_in(self.entry.len) == SLICE_LEN;
+        let whole = slice.len_in(self.entry().len) == SLICE_LEN;
         if !self.shares || !whole || self.progress.lock().tree.has(slice.index) {
             return false;
         }
@@ -197,7 +287,11 @@ impl LargeFile {
             return Ok(());
         }
         let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
-        let place = (slice.start(), slice.len_in(self.entry.len));
+        let place = (slice.start(), slice.len_in(self.entry().len));
+        if data.extents.last().is_some_and(|e| u64::from(e.start) + u64::from(e.len) > place.1) {
+            // A stream has ended before this slice.
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
         let output = Output { ops, file, is_remote: self.is_on_network_fs };
         overwrite(&output, place, data, content, over)?;
@@ -205,9 +299,8 @@ impl LargeFile {
             output.write_back(place.0, place.1);
         }
         let mut progress = self.progress.lock();
-        if let Some(value) = progress.whole(slice, self.entry.len, data.value) {
-            progress.tree.set(slice.index, value);
-            progress.dirty.push((slice.index, value));
+        if let Some(value) = progress.whole(slice, self.entry().len, data.value) {
+            progress.add(slice.index, value);
         }
         Ok(())
     }
@@ -240,7 +333,7 @@ impl LargeFile {
     }
 
     fn header(&self, synced: bool) -> Header {
-        let (identity, staged_ino) = (self.entry.identity(), self.staged.now.stx_ino);
+        let (identity, staged_ino) = (self.opened.identity(), self.staged.now.stx_ino);
         Header { identity, staged_ino, boot: mark::boot(), key: self.key, synced }
     }
 
@@ -280,7 +373,7 @@ impl LargeFile {
     pub(crate) fn disown(&self, wrong: &[u32]) {
         let at = journal_of(&self.staged.at);
         let mut progress = self.progress.lock();
-        let found = journal::load(&at, &self.entry.identity(), &self.staged.file);
+        let found = journal::load(&at, &self.opened.identity(), &self.staged.file);
         let mut left = found.slices;
         left.append(&mut progress.durable);
         left.retain(|(index, _)| !wrong.contains(index));

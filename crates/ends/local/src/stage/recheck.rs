@@ -1,5 +1,7 @@
 //! Whether the content that an interrupted run has left of a large file was verified.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use haul_core::sync::Mutex;
 
 use haul_core::{ChainingValue, Error, ErrorKind, Retry, Side, SinkOptions};
@@ -12,8 +14,10 @@ pub(crate) struct Recheck {
     state: Mutex<State>,
     /// The slices were synced when they were recorded.
     pub(crate) synced: bool,
+    /// Slices that were synced are not read back.
+    needless: bool,
     /// There were slices to be read back.
-    pub(crate) is_due: bool,
+    is_due: AtomicBool,
 }
 
 enum State {
@@ -36,16 +40,27 @@ pub(crate) enum End {
 }
 
 impl Recheck {
-    /// Slices that were not synced are read back in any case.
-    pub(crate) fn new(found: &Found, options: &SinkOptions) -> Self {
+    /// Slices that were not synced are read back in any case; those of a stream that is growing once they count.
+    pub(crate) fn new(found: &Found, options: &SinkOptions, is_growing: bool) -> Self {
         let needless = found.synced && (!options.recheck || options.verify_disk);
-        let state = if found.slices.is_empty() || needless {
-            State::Passed
-        } else {
-            State::Running(found.slices.clone(), Vec::new())
-        };
-        let is_due = !matches!(state, State::Passed);
-        Self { state: Mutex::new(state), synced: found.synced, is_due }
+        let (state, is_due) = (Mutex::new(State::Passed), AtomicBool::new(false));
+        let recheck = Self { state, synced: found.synced, needless, is_due };
+        if !is_growing {
+            recheck.begin(found.slices.clone());
+        }
+        recheck
+    }
+
+    /// These slices are to be read back, if any slices are.
+    pub(crate) fn begin(&self, slices: Vec<(u32, ChainingValue)>) {
+        if !slices.is_empty() && !self.needless {
+            self.is_due.store(true, Ordering::Relaxed);
+            *self.state.lock() = State::Running(slices, Vec::new());
+        }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_passed(&self) -> bool {
@@ -58,7 +73,7 @@ impl Recheck {
 
     /// Whether a complete file may have to wait for the end.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.is_due && !matches!(*self.state.lock(), State::Stopped)
+        self.is_due() && !matches!(*self.state.lock(), State::Stopped)
     }
 
     /// The error of a file with slices that differ from the record.
@@ -132,15 +147,15 @@ mod tests {
             (false, false, false, true),
             (false, true, true, true),
         ] {
-            let recheck = Recheck::new(&found(synced), &options(recheck, verify_disk));
-            assert_eq!((recheck.is_due, recheck.is_passed()), (is_due, !is_due));
+            let recheck = Recheck::new(&found(synced), &options(recheck, verify_disk), false);
+            assert_eq!((recheck.is_due(), recheck.is_passed()), (is_due, !is_due));
         }
-        assert!(Recheck::new(&Found::default(), &options(true, false)).is_passed());
+        assert!(Recheck::new(&Found::default(), &options(true, false), false).is_passed());
     }
 
     #[test]
     fn written_slices_wait_for_the_end_and_the_first_end_counts() {
-        let recheck = Recheck::new(&found(false), &options(true, false));
+        let recheck = Recheck::new(&found(false), &options(true, false), false);
         assert_eq!(recheck.take_slices().len(), 1);
         assert_eq!(recheck.take_slices().len(), 0);
         assert!(recheck.is_running() && recheck.is_awaited());
@@ -155,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_stopped_recheck_is_not_awaited() {
-        let recheck = Recheck::new(&found(true), &options(true, false));
+        let recheck = Recheck::new(&found(true), &options(true, false), false);
         recheck.end(End::Stopped);
         assert!(!recheck.is_awaited() && !recheck.is_passed() && recheck.failure().is_none());
     }
