@@ -23,6 +23,7 @@ use super::read::{self, ask_for, take_answers};
 use super::reply::{Fault, unless_lost};
 use super::small::{gave_back_other, take_writes, write_extents};
 use super::state::{PRIVATE, SftpSink};
+use super::stream;
 use super::tree::file_mode;
 
 /// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes files that are
@@ -33,9 +34,9 @@ pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> R
         // Other connections open the staged file too, as its owner.
         let first_mode = sink.first_mode(entry, replaced.is_some()) | PRIVATE;
         if let Some(large) =
-            sink.large(&entry.path).filter(|large| large.entry.identity() == entry.identity())
+            sink.large(&entry.path).filter(|large| large.entry().identity() == entry.identity())
         {
-            all.push(large.lock().proof.resumable());
+            all.push(large.resumable());
             continue;
         }
         let empty = LargeFile::new(&sink.tree, entry, first_mode, &[]);
@@ -50,7 +51,7 @@ pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> R
             sink.remove_all(&[empty.part().to_vec(), empty.journal().to_vec()])?;
         }
         let large = LargeFile::new(&sink.tree, entry, first_mode, &known);
-        all.push(large.lock().proof.resumable());
+        all.push(large.resumable());
         sink.put_large(&entry.path, large);
     }
     Ok(all)
@@ -76,7 +77,8 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let Ok(part) = unless_lost(part)? else { return Ok(nothing(found)) };
     let Ok(journal) = unless_lost(journal)? else { return Ok(nothing(found)) };
     // An honest journal holds each slice a few times at most.
-    let most = HEADER_LEN as u64 + (large.entry.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
+    let staged = part.size.unwrap_or_default().min(large.entry().len);
+    let most = HEADER_LEN as u64 + (staged / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
     let len = journal.size.unwrap_or_default().min(most);
     // A journal of another user cannot be trusted.
     let owner = |attrs: &Attrs| attrs.owner.map(|(user, _)| user);
@@ -84,7 +86,10 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     // A private file of a run that took permissions over does not tell the umask of the server.
     let private = |mode: u32| mode & 0o777 == PRIVATE;
     let foreign = foreign || !private(large.first_mode) && part.mode.is_none_or(private);
-    if foreign || part.size.is_none_or(|size| size > large.entry.len) || !is_file(&part) || !is_file(&journal)
+    if foreign
+        || part.size.is_none_or(|size| size > large.entry().len)
+        || !is_file(&part)
+        || !is_file(&journal)
     {
         return Ok(nothing(found));
     }
@@ -117,7 +122,7 @@ fn reread(
     known: Vec<(u32, ChainingValue)>,
 ) -> Result<Vec<(u32, ChainingValue)>> {
     let indices: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
-    let values = read::staged(&sink.tree, large.part(), large.entry.len, &indices)?;
+    let values = read::staged(&sink.tree, large.part(), large.entry().len, &indices)?;
     let confirmed = known.iter().zip(values).all(|((_, value), read)| read == Some(*value));
     Ok(if confirmed { known } else { Vec::new() })
 }
@@ -134,6 +139,7 @@ pub(super) fn write(
     if let Some(digest) = large.ended.get() {
         return Ok(Outcome::Committed(Some(*digest)));
     }
+    stream::will_differ(sink, large, slice)?;
     let written = stage(sink, conn, large, slice, data, content);
     if let Err(Fault::Status(packet::NO_SUCH_FILE, _)) = &written
         && large.lock().made
@@ -142,10 +148,11 @@ pub(super) fn write(
     }
     written.map_err(|fault| match fault {
         Fault::Lost(error) => error,
-        fault @ Fault::Status(..) => sink.write_error(conn, "write", &large.entry, fault),
+        fault @ Fault::Status(..) => sink.write_error(conn, "write", large.entry(), fault),
     })?;
     let mut progress = large.lock();
     progress.proof.set(slice.index, data.value);
+    progress.found.remove(&slice.index);
     progress.records.push((slice.index, data.value));
     match progress.proof.digest() {
         None => {
@@ -163,7 +170,7 @@ pub(super) fn write(
                 return Err(error);
             }
             let _ = large.ended.set(digest);
-            sink.drop_large(&large.entry.path);
+            sink.drop_large(&large.entry().path);
             Ok(Outcome::Committed(Some(digest)))
         }
     }
@@ -179,7 +186,7 @@ fn stage(
     data: &SliceData,
     content: &[u8],
 ) -> Result<(), Fault> {
-    let entry = &large.entry;
+    let entry = large.entry();
     let _handle = conn.handles(1);
     let create = if large.lock().made { 0 } else { packet::CREATE };
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
@@ -196,7 +203,9 @@ fn stage(
     large.lock().made = true;
     let (start, len) = (slice.start(), slice.len_in(entry.len));
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
-    let hole = written < len;
+    // What an interrupted run has left of a longer stream is cut off.
+    let is_end = entry.is_stream() && !entry.is_growing();
+    let hole = written < len || is_end;
     if hole {
         let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
         pipeline.ask(&Request::Fsetstat { handle: &handle, attrs });
@@ -297,7 +306,7 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
 
 /// Sets metadata, renames the file into place, and removes the journal.
 fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
-    let entry = &large.entry;
+    let entry = large.entry();
     let failed = |fault| match fault {
         Fault::Lost(error) => error,
         fault @ Fault::Status(..) => sink.tree.error("set the metadata of", &entry.path, fault),
@@ -329,7 +338,7 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
 /// source within the umask of the server, which has limited the mode of the staged file.
 fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<u32>, Fault> {
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&large.entry.path) });
+    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&large.entry().path) });
     pipeline.ask(&Request::Lstat { path: large.part() });
     let (there, part) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let replaced = match there {
@@ -341,7 +350,7 @@ fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<
         return Ok(Some(mode & 0o7777));
     }
     match part {
-        Ok(part) => Ok(part.mode.map(|mode| Preserve::new_mode(&large.entry, mode))),
+        Ok(part) => Ok(part.mode.map(|mode| Preserve::new_mode(large.entry(), mode))),
         // It was renamed on a connection that was lost.
         Err(fault) if fault.is_missing() => Ok(None),
         Err(fault) => Err(fault),
@@ -350,7 +359,7 @@ fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<
 
 /// The staged file is gone: it was renamed on a connection that was lost, or another process removed it.
 fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Outcome> {
-    let entry = &large.entry;
+    let entry = large.entry();
     let digest = large.lock().proof.digest();
     let there = ask_one(conn, &Request::Lstat { path: &sink.tree.remote(&entry.path) }).attrs();
     let there = unless_lost(there)?;

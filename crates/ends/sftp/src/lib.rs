@@ -43,6 +43,7 @@ mod sink;
 mod small;
 mod source;
 mod state;
+mod stream;
 mod tree;
 mod walk;
 

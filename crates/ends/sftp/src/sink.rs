@@ -18,6 +18,7 @@ use super::remove;
 use super::reply::{Fault, lost, unless_lost};
 use super::small::{self, Small, is_small};
 use super::state::SftpSink;
+use super::stream;
 use super::tree::is_dir;
 
 impl SftpSink {
@@ -44,6 +45,8 @@ impl SftpSink {
             used += len;
             if let Err(error) = self.check(entry) {
                 outcomes[at] = Some(Err(error));
+            } else if entry.is_stream() && read.same_len() > 0 {
+                outcomes[at] = Some(stream::compare(self, entry, slice, read));
             } else if !data.at_hand && !read.proves(entry, slice, content) {
                 let cause = format!("slice {} did not arrive as it was sent", slice.index);
                 let error = self.tree.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause);
@@ -53,7 +56,9 @@ impl SftpSink {
                 places.push(at);
             } else {
                 outcomes[at] = Some(match self.large(&entry.path) {
-                    Some(large) => large::write(self, &conn, &large, slice, read, content),
+                    Some(large) => large
+                        .end_at(entry)
+                        .and_then(|()| large::write(self, &conn, &large, slice, read, content)),
                     None => {
                         let cause = "nothing of it is under way any more";
                         Err(self.tree.fault(ErrorKind::Busy, "write", &entry.path, cause))
@@ -165,6 +170,7 @@ impl Sink for SftpSink {
     fn caps(&self) -> SinkCaps {
         SinkCaps {
             durable: self.tree.pool().server().is_ok_and(|server| server.fsync),
+            growing: true,
             // A server reports a name that it cannot create as a plain failure.
             stages: false,
             // While one thread waits for a handle or for the last answers, another one fills the connection.

@@ -101,7 +101,7 @@ impl SftpSink {
     /// `Unsupported`.
     pub(super) fn check(&self, entry: &Entry) -> Result<()> {
         let refused = |why| self.tree.fault(ErrorKind::Unsupported, "make", &entry.path, why);
-        entry.check().map_err(refused)
+        entry.check_growing().map_err(refused)
     }
 
     fn staging(&self) -> MutexGuard<'_, Staging> {

@@ -1,0 +1,57 @@
+//! Streams that an interrupted run has left: compared by the values of the journal.
+
+use std::sync::Arc;
+
+use haul_core::{Entry, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
+
+use super::large_file::{Journal, LargeFile, Progress};
+use super::state::SftpSink;
+
+/// Counts a slice as written if the staged file of the stream has it from an interrupted run.
+pub(super) fn compare(
+    sink: &SftpSink,
+    entry: &Arc<Entry>,
+    slice: Slice,
+    data: &SliceData,
+) -> Result<Outcome> {
+    let large = sink.large(&entry.path).filter(|large| large.entry().identity() == entry.identity());
+    if let Some(large) = large.filter(|_| data.same_len() == SLICE_LEN) {
+        let mut progress = large.lock();
+        if progress.found.get(&slice.index) == Some(&data.value) {
+            progress.found.remove(&slice.index);
+            progress.proof.set(slice.index, data.value);
+        }
+        if progress.proof.has(slice.index) {
+            return Ok(Outcome::Stored);
+        }
+    }
+    let cause = "an interrupted run has not left this slice";
+    Err(sink.tree.fault(ErrorKind::Corrupt, "compare", &entry.path, cause))
+}
+
+/// Has to be called before a slice is written. If that changes what the journal names, the journal is removed first:
+/// the content is not read back, so no record may outlive its content. The next record begins a new journal, with what
+/// is known of this stream.
+pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> Result<()> {
+    let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
+    {
+        let mut progress = large.opened.wait_while(large.lock(), opening);
+        if !progress.found.contains_key(&slice.index) || !progress.records_found {
+            return Ok(());
+        }
+        progress.records_found = false;
+        let mut records = std::mem::take(&mut progress.records);
+        records.retain(|(index, _)| progress.proof.has(*index));
+        (progress.records, progress.recorded) = (records, 0);
+        // Nobody else may write a journal meanwhile.
+        progress.journal = Journal::Opening;
+    }
+    let removed = sink.remove_all(&[large.journal().to_vec()]);
+    let mut progress = large.lock();
+    progress.journal = Journal::Closed;
+    // A failed removal is tried again with the slice.
+    progress.records_found = removed.is_err();
+    drop(progress);
+    large.opened.notify_all();
+    removed
+}
