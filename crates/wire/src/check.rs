@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use haul_core::buffer::BUFFER_LEN;
-use haul_core::digest::{part_count, slice_count};
+use haul_core::digest::{MAX_FILE_LEN, part_count, slice_count};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::source::ScanBatch;
@@ -32,11 +32,15 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
         }
         Request::Read { batch, pages, .. } | Request::Pull { batch, pages, .. } if payload_len == 0 => {
             self::batch(batch)?;
+            has_ended(batch)?;
             let Some(pages) = pages else { return Ok(()) };
             self::pages(pages)?;
             if is_slice_of_large(batch) { Ok(()) } else { Err(FrameError::Rule("pages of what has none")) }
         }
-        Request::Fetch { batch, .. } if payload_len == 0 => self::batch(batch),
+        Request::Fetch { batch, .. } if payload_len == 0 => {
+            self::batch(batch)?;
+            has_ended(batch)
+        }
         Request::PageHashes { slices, .. } if slices.len() > MAX_COMPARED as usize => {
             Err(FrameError::Rule("too many slices to be compared"))
         }
@@ -109,10 +113,21 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
         if slice.index >= slice_count(entry.len) {
             return Err(FrameError::Rule("a slice after the end of its file"));
         }
-        let has_parts = entry.len > SLICE_LEN && batch.slices.len() == 1;
+        if entry.len > MAX_FILE_LEN && !entry.is_growing() {
+            return Err(FrameError::Rule("a slice of a file that is too long"));
+        }
+        let has_parts = entry.len > SLICE_LEN && batch.slices.len() == 1 && !entry.is_stream();
         if slice.part.is_some_and(|part| !has_parts || part >= part_count(entry.len, slice.index)) {
             return Err(FrameError::Rule("a part that the slice does not have"));
         }
+    }
+    Ok(())
+}
+
+/// Checks that a batch has no stream that is growing: it can be written, but not read.
+fn has_ended(batch: &Batch) -> std::result::Result<(), FrameError> {
+    if batch.entries.iter().any(|entry| entry.is_growing()) {
+        return Err(FrameError::Rule("a slice of a stream that is to be read"));
     }
     Ok(())
 }

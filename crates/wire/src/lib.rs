@@ -65,6 +65,13 @@
 //! equal. The sink takes these pages from its own file, and checks the whole slice against its chaining value as
 //! always.
 //!
+//! # Streams
+//!
+//! The slices of a stream ([`haul_core::Entry::stream`]: its inode number is 2⁶⁴ − 1) may be written before its length is
+//! known. Its entry then has the length 2⁶⁴ − 1, and all of its slices are whole. The last slice is written with the true
+//! length. A slice whose only extent is equal, and that has no content, asks whether the sink has it from an interrupted
+//! run. Only [`Request::Offer`] and [`Request::Write`] may have an entry of that length.
+//!
 //! # Sequence
 //!
 //! 1. On each connection the local end sends one Hello, and the remote end sends one Welcome. The first Hello names no

@@ -100,7 +100,13 @@ fn spool_failed(error: &std::io::Error) -> Error {
 
 impl Sink for PeerSink {
     fn caps(&self) -> SinkCaps {
-        SinkCaps { parts: true, delta: true, fetches: self.fetcher.is_some(), ..SinkCaps::default() }
+        SinkCaps {
+            parts: true,
+            delta: true,
+            growing: true,
+            fetches: self.fetcher.is_some(),
+            ..SinkCaps::default()
+        }
     }
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {

@@ -55,6 +55,30 @@ fn writes_and_reads_are_checked_against_their_content() {
 }
 
 #[test]
+fn a_stream_grows_only_where_it_is_written_and_in_whole_slices() {
+    use haul_core::entry::GROWING;
+    let name = RelPath::new(b"stream").unwrap();
+    let of = |entry: haul_core::Entry, slice: Slice| Batch {
+        entries: vec![Arc::new(entry)],
+        slices: vec![slice],
+        again: false,
+    };
+    let growing = || haul_core::Entry::stream(name.clone(), GROWING);
+    let slice = Slice::whole(0, 3);
+    let data =
+        |len| vec![Ok(SliceData { extents: vec![Extent::data(0, len)], value: ChainingValue::default() })];
+    assert_eq!(check::request(&write(of(growing(), slice), data(5)), 5), Ok(()));
+    let refused =
+        |request: &Request, len| assert!(matches!(check::request(request, len), Err(FrameError::Rule(_))));
+    refused(&read_request(of(growing(), slice)), 0);
+    refused(&write(of(growing(), Slice { part: Some(0), ..slice }), data(5)), 5);
+    refused(&write(of(growing(), slice), data(u32::MAX)), u32::MAX as usize);
+    refused(&write(of(growing(), Slice::whole(0, u32::MAX)), data(5)), 5);
+    let made_up = haul_core::Entry::new(name.clone(), EntryKind::File, GROWING);
+    refused(&write(of(made_up, slice), data(5)), 5);
+}
+
+#[test]
 fn what_is_the_same_is_of_one_slice_of_a_large() {
     let (one, data) = changed();
     assert_eq!(check::request(&write(one.clone(), data.clone()), CONTENT), Ok(()));
