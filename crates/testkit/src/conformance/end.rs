@@ -10,7 +10,8 @@ use super::bench::{Bench, Subject};
 use super::case::Case;
 use super::keeps::Keeps;
 use super::{
-    capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, source_read, source_scan,
+    capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, sink_streams,
+    source_read, source_scan,
 };
 
 /// A case that runs for longer is reported as hung.
@@ -59,6 +60,7 @@ impl End {
             sink_changes::CASES,
             sink_content::CASES,
             sink_resume::CASES,
+            sink_streams::CASES,
             sink_names::CASES,
             capabilities::SINK_CASES,
         ])

@@ -15,6 +15,7 @@ mod sink_content;
 mod sink_names;
 mod sink_offers;
 mod sink_resume;
+mod sink_streams;
 mod source_read;
 mod source_scan;
 mod world;

@@ -1,16 +1,18 @@
 //! The writing end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_core::entry::Xattr;
 use haul_core::policy::{self, Existing, Kind, Verdict, decide};
 use haul_core::sync::Mutex;
 use haul_core::{
     Answer, BatchData, Changes, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink,
-    Left, Offer, Outcome, Preserve, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Slice, SliceData,
-    Timestamp, WriteDone,
+    Left, Offer, Outcome, Preserve, RelPath, Result, SLICE_LEN, Side, Sink, SinkCaps, SinkOptions, Slice,
+    SliceData, Timestamp, WriteDone,
 };
 
+use super::growth::Growth;
 use super::tree::{MemTree, Staged, State};
 
 /// A [`MemTree`] as a sink.
@@ -19,6 +21,8 @@ pub struct MemSink {
     options: SinkOptions,
     /// Directories whose metadata is set at the end.
     dirs: Mutex<Vec<Arc<Entry>>>,
+    /// Tells it from other sinks.
+    run: u64,
 }
 
 fn fault(kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
@@ -91,7 +95,9 @@ impl MemSink {
     /// Writes to `tree` as `options` say.
     #[must_use]
     pub fn new(tree: &Arc<MemTree>, options: &SinkOptions) -> Self {
-        Self { tree: Arc::clone(tree), options: options.clone(), dirs: Mutex::default() }
+        static RUNS: AtomicU64 = AtomicU64::new(1);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        Self { tree: Arc::clone(tree), options: options.clone(), dirs: Mutex::default(), run }
     }
 
     fn verdict(&self, state: &State, offer: &Offer) -> Verdict {
@@ -123,7 +129,7 @@ impl MemSink {
 
     fn answer(&self, state: &mut State, offer: &Offer) -> Result<Answer> {
         let entry = &offer.entry;
-        entry.check().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
+        entry.check_growing().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
         if self.options.ignore_existing && Self::is_below_file(state, &entry.path) {
             return Ok(Answer::Left(Left::Exists));
         }
@@ -204,8 +210,10 @@ impl MemSink {
         content: &[u8],
         trusted: bool,
     ) -> Result<Outcome> {
-        entry.check().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
-        if content.len() as u64 != data.data_len() || !trusted && !data.proves(entry, slice, content) {
+        entry.check_growing().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
+        let is_kept = entry.is_stream() && data.same_len() == SLICE_LEN;
+        let is_whole = is_kept || trusted || data.proves(entry, slice, content);
+        if content.len() as u64 != data.data_len() || !is_whole {
             return Err(fault(
                 ErrorKind::Corrupt,
                 "verify",
@@ -213,7 +221,7 @@ impl MemSink {
                 "the content does not match its proof",
             ));
         }
-        if slice.part.is_some() || data.same_len() > 0 {
+        if slice.part.is_some() || data.same_len() > 0 && !is_kept {
             return Err(fault(ErrorKind::Protocol, "write", &entry.path, "a whole slice was asked for"));
         }
         let mut state = self.tree.state();
@@ -221,12 +229,22 @@ impl MemSink {
         let new = || Staged {
             identity,
             tree: FileTree::new(entry.len),
-            bytes: vec![0; entry.len as usize],
+            bytes: if entry.is_stream() { Vec::new() } else { vec![0; entry.len as usize] },
             allocated: 0,
+            growth: Growth::default(),
         };
         let staged = state.staged.entry(entry.path.clone()).or_insert_with(new);
         if staged.identity != identity {
             *staged = new();
+        }
+        staged.grow(entry, self.run, slice.index);
+        if is_kept {
+            let cause = "nothing of the slice is left";
+            let lacks = || fault(ErrorKind::Corrupt, "compare", &entry.path, cause);
+            return staged.keeps(slice.index, data.value).then_some(Outcome::Stored).ok_or_else(lacks);
+        }
+        if staged.bytes.len() < slice.start() as usize + content.len() {
+            return Err(fault(ErrorKind::Protocol, "write", &entry.path, "the stream has ended before"));
         }
         if !staged.tree.has(slice.index) {
             let (mut used, start) = (0, slice.start() as usize);
@@ -281,7 +299,7 @@ impl MemSink {
 
 impl Sink for MemSink {
     fn caps(&self) -> SinkCaps {
-        SinkCaps::default()
+        SinkCaps { growing: true, ..SinkCaps::default() }
     }
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {

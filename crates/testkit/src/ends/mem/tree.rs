@@ -7,6 +7,8 @@ use haul_core::entry::Identity;
 use haul_core::sync::{Mutex, MutexGuard};
 use haul_core::{Entry, FileTree, RelPath, Timestamp};
 
+use super::growth::Growth;
+
 /// What a name refers to.
 #[derive(Clone)]
 pub(super) struct Inode {
@@ -22,6 +24,8 @@ pub(super) struct Staged {
     pub(super) bytes: Vec<u8>,
     /// Bytes that are no holes.
     pub(super) allocated: u64,
+    /// What is known of a stream.
+    pub(super) growth: Growth,
 }
 
 #[derive(Default)]
