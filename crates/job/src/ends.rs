@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use haul_core::location::SshHost;
 use haul_core::{
-    Error, ErrorKind, Links, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions, Source,
+    BufferPool, Error, ErrorKind, Links, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions,
+    Source,
 };
 use haul_engine::MetadataChanges;
 use haul_index::Index;
@@ -107,6 +108,26 @@ impl Ends {
             .then(|| Bill::new(source_client.cloned(), client.cloned(), is_same_bucket(source, at)))
     }
 
+    /// The limit of operations at the source.
+    pub(crate) fn source_ops(&self) -> Arc<Ops> {
+        Arc::clone(&self.config.ops.source)
+    }
+
+    /// The limit of operations at the destination.
+    pub(crate) fn destination_ops(&self) -> Arc<Ops> {
+        Arc::clone(&self.config.ops.destination)
+    }
+
+    /// The memory for content.
+    pub(crate) fn pool(&self) -> &BufferPool {
+        &self.config.pool
+    }
+
+    /// Receives messages for the user.
+    pub(crate) fn note(&self) -> &Note {
+        &self.note
+    }
+
     /// The client of the bucket of a place.
     pub(crate) fn store(&mut self, place: &ObjectPlace, side: Side) -> Result<Arc<Client>> {
         let bucket = ObjectPlace { key: String::new(), ..place.clone() };
@@ -164,7 +185,7 @@ impl Ends {
         self.read(at, place, Links::Kept, &ops)
     }
 
-    fn read(
+    pub(crate) fn read(
         &mut self,
         at: &Location,
         place: &Place,
@@ -179,7 +200,12 @@ impl Ends {
     }
 
     /// Opens a destination in a file system.
-    fn sink(&mut self, at: &Location, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
+    pub(crate) fn sink(
+        &mut self,
+        at: &Location,
+        place: &Place,
+        options: &SinkOptions,
+    ) -> Result<Arc<dyn Sink>> {
         match self.remote(at)? {
             None => {
                 haul_local::open_sink(place, false, options, &self.config.pool, &self.config.ops.destination)

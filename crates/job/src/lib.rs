@@ -33,6 +33,7 @@ mod run;
 mod sha256;
 mod siblings;
 mod state;
+mod stream_ends;
 mod trust;
 mod wildcards;
 
@@ -42,7 +43,7 @@ pub use errors::usage;
 pub use host_config::HostConfig;
 pub use index::IndexRequest;
 pub use merge::merge;
-pub use mistakes::not_found;
+pub use mistakes::{at_host, not_found};
 pub use observer::Observer;
 pub use part::PartReporter;
 pub use place::{Landing, destination_place, root_name, source_place};
@@ -51,6 +52,7 @@ pub use remove_sources::RemoveSources;
 pub use requests::RequestCounts;
 pub use run::{CopyJob, Outcome, Request};
 pub use state::hosts_dir;
+pub use stream_ends::{create_file, open_file};
 pub use trust::TrustRequest;
 pub use wildcards::{
     KeyPattern, MatchingPage, OpenSource, exists_key, is_key_pattern, only_object, open_sources,

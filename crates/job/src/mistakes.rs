@@ -60,7 +60,8 @@ pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool
 }
 
 /// An error of the destination, with its host, and with the way to more rights there.
-pub(crate) fn at_host(error: Error, destination: &Location) -> Error {
+#[must_use]
+pub fn at_host(error: Error, destination: &Location) -> Error {
     let (Location::Ssh { host, .. } | Location::Sftp { host, .. }) = destination else { return error };
     let concerns = error.side() == Side::Destination && error.subject().starts_with(b"/");
     if !concerns {

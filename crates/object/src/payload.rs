@@ -133,6 +133,24 @@ impl Payload {
         Ok(sum)
     }
 
+    /// Copies the bytes from position `at` on; there have to be enough of them.
+    ///
+    /// # Errors
+    /// The error of reading the file, or that the body is shorter.
+    pub fn read_at(&self, mut at: u64, mut into: &mut [u8]) -> io::Result<()> {
+        let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        if let PayloadSource::File(file) = &self.source {
+            return file.read_exact_at(into, at);
+        }
+        while !into.is_empty() {
+            let chunk = self.chunk(&mut at)?.ok_or_else(short)?;
+            let (head, rest) = into.split_at_mut(chunk.len().min(into.len()));
+            head.copy_from_slice(&chunk[..head.len()]);
+            into = rest;
+        }
+        Ok(())
+    }
+
     /// The next bytes from position `at`, which is advanced; `None` at the end.
     ///
     /// # Errors

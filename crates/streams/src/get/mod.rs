@@ -1,7 +1,8 @@
-//! An object as a stream: fetched in parallel, written in order, and verified before its last bytes are written.
+//! An object or a file as a stream: fetched in parallel, written in order, and verified before its last bytes are written.
 
 mod check;
 mod decode;
+mod file;
 mod output;
 mod pieces;
 mod run;
@@ -10,6 +11,7 @@ mod stored;
 mod window;
 
 pub use check::{Check, Checked};
+pub use file::{ReadFile, get_file};
 pub use output::Output;
 pub use run::{find, get};
 pub use settings::{GetSettings, GetStatus, Got};

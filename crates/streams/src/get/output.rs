@@ -14,7 +14,7 @@ use haul_object::Object;
 /// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
 const PIECE: usize = 128 * 1024;
 
-/// Takes the bytes of an object in order.
+/// Takes the bytes of an object or a file in order.
 pub struct Output {
     file: File,
     staged: Option<StagedFile>,
@@ -46,15 +46,24 @@ impl Output {
     /// # Errors
     /// The error of opening it, or that another process holds its lock.
     pub fn stage(path: &Path, object: &Object, raw: bool) -> Result<Self> {
+        let mut state = object.etag.as_bytes().to_vec();
+        if raw {
+            state.extend_from_slice(b"\0raw");
+        }
+        Self::stage_state(path, &state, object.len)
+    }
+
+    /// The same for other content of `len` bytes, whose state has this name.
+    ///
+    /// # Errors
+    /// As [`Output::stage`].
+    pub fn stage_state(path: &Path, state: &[u8], len: u64) -> Result<Self> {
         let failed = |operation: &str, error: &io::Error| {
             Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
         };
         let mut name = path.file_name().unwrap_or_default().as_bytes().to_vec();
         name.push(0);
-        name.extend_from_slice(object.etag.as_bytes());
-        if raw {
-            name.extend_from_slice(b"\0raw");
-        }
+        name.extend_from_slice(state);
         let digest = Digest::of(&name).to_string();
         let temporary = path.with_file_name(format!(".haul-{}.part", &digest[..16]));
         let mut options = OpenOptions::new();
@@ -66,7 +75,7 @@ impl Output {
             return Err(error.on(path.as_os_str().as_bytes()));
         }
         let there = file.metadata().map_err(|error| failed("look at", &error))?.len();
-        let there = if there > object.len { 0 } else { there };
+        let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
         let staged = StagedFile { temporary, path: path.to_owned(), there };
         Ok(Self { file, staged: Some(staged), takes_text: false })
@@ -75,6 +84,20 @@ impl Output {
     /// Bytes that an earlier run left of the same object.
     pub(super) fn there(&self) -> u64 {
         self.staged.as_ref().map_or(0, |staged| staged.there)
+    }
+
+    /// Discards what an earlier run left behind the last multiple of `unit` bytes.
+    ///
+    /// # Errors
+    /// The error of truncating the file.
+    pub(super) fn align(&mut self, unit: u64) -> Result<()> {
+        let there = self.there() / unit * unit;
+        if there < self.there() {
+            let cut = self.file.set_len(there);
+            cut.map_err(|error| self.failed("cut", &error))?;
+            self.staged.iter_mut().for_each(|staged| staged.there = there);
+        }
+        Ok(())
     }
 
     /// Discards what an earlier run left.

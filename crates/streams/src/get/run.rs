@@ -15,7 +15,7 @@ use super::output::Output;
 use super::pieces::deliver;
 use super::settings::{GetSettings, GetStatus, Got};
 use super::stored::StoredBytes;
-use super::window::Window;
+use super::window::{ObjectRanges, Window};
 use crate::encoding::{self, Encoding};
 use crate::sidecar::{self, StoredRecord};
 
@@ -51,7 +51,8 @@ pub fn get(
     // The metadata decides how memory is divided; the sidecar, read later, decides how to decode.
     let may_decode = !settings.raw && object.meta(encoding::KEY).is_some();
     let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
-    let window = Window::new(client, object, output.there(), memory);
+    let ranges = ObjectRanges::new(client, object, memory);
+    let window = Window::new(&ranges, output.there(), ranges.buffers());
     let got = thread::scope(|scope| {
         let fetchers = ScopedThreads::new(scope, "range", |_| window.fetch());
         if let Err(error) = fetchers.grow(1) {
@@ -64,7 +65,8 @@ pub fn get(
             || fetchers.grow(window.threads()),
         );
         let recorded = recorded.and_then(|(recorded, _)| recorded);
-        let delivered = recorded.and_then(|found| stream(&window, found, &mut output, settings, status));
+        let delivered =
+            recorded.and_then(|found| stream((&window, object), found, &mut output, settings, status));
         window.end();
         delivered
     });
@@ -75,7 +77,7 @@ pub fn get(
             }
             let plain = status.plain.load(Ordering::Relaxed);
             let len = if encoding.is_plain() { object.len } else { plain };
-            Ok(Got { checked, asked_again: window.asked_again(), encoding, len })
+            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest: None })
         }
         Err(error) => {
             if error.kind() == ErrorKind::Corrupt {
@@ -93,13 +95,13 @@ fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
 
 /// Writes the object, decoded and checked. Returns how it was checked, and its encoding.
 fn stream(
-    window: &Window<'_>,
+    (window, object): (&Window<'_>, &Object),
     found: StoredRecord,
     output: &mut Output,
     settings: &GetSettings,
     status: &GetStatus,
 ) -> Result<(Option<Checked>, Encoding)> {
-    let (object, name) = (window.object(), &window.name());
+    let name = &window.name();
     let mut check = Check::new(object, found.stored.as_ref());
     if found.stored.is_some_and(|proof| proof.len != object.len) {
         let cause = "it has another length than was recorded";

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use haul_core::Digest;
+
 use super::check::Checked;
 use crate::encoding::Encoding;
 use crate::keys::Identities;
@@ -43,4 +45,6 @@ pub struct Got {
     pub encoding: Encoding,
     /// Length in bytes, as written.
     pub len: u64,
+    /// The digest of a file.
+    pub digest: Option<Digest>,
 }

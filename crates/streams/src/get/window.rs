@@ -1,4 +1,4 @@
-//! Fetches ranges of an object in parallel and returns them in order.
+//! Fetches ranges of an object or a file in parallel and returns them in order.
 //!
 //! Ranges are in buffers of one pool: a range is requested only when there is a buffer for it besides those not yet
 //! returned. When the range that is waited for takes much longer than others did, it is requested again on another
@@ -35,16 +35,72 @@ const HOLDS_UP_AT_LEAST: Duration = Duration::from_millis(200);
 /// How often slow ranges are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What ranges are fetched of.
+pub(super) trait Ranges: Sync {
+    /// The length in bytes.
+    fn len(&self) -> u64;
+
+    /// The name, for messages.
+    fn name(&self) -> String;
+
+    /// Fetches a range, unless it is `unwanted` by now. It begins at a multiple of [`RANGE_LEN`] after the first one.
+    ///
+    /// # Errors
+    /// The error of the request.
+    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer>;
+}
+
 /// The ranges of one object.
-pub(super) struct Window<'a> {
+pub(super) struct ObjectRanges<'a> {
     client: &'a Client,
     object: &'a Object,
+    pool: BufferPool,
+}
+
+impl<'a> ObjectRanges<'a> {
+    /// With `memory` bytes for content.
+    pub(super) fn new(client: &'a Client, object: &'a Object, memory: u64) -> Self {
+        Self { client, object, pool: BufferPool::new(memory) }
+    }
+
+    /// How many buffers there are.
+    pub(super) fn buffers(&self) -> usize {
+        self.pool.count()
+    }
+}
+
+impl Ranges for ObjectRanges<'_> {
+    fn len(&self) -> u64 {
+        self.object.len
+    }
+
+    fn name(&self) -> String {
+        self.client.name(&self.object.key)
+    }
+
+    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer> {
+        let mut piece = self.pool.take();
+        self.client.read(self.object, range, unwanted, &mut |bytes| match bytes {
+            None => piece.truncate(0),
+            // The store never sends more than was requested.
+            Some(bytes) => {
+                if let Some(space) = piece.grow(bytes.len()) {
+                    space.copy_from_slice(bytes);
+                }
+            }
+        })?;
+        Ok(piece)
+    }
+}
+
+/// The ranges that are fetched.
+pub(super) struct Window<'a> {
+    of: &'a dyn Ranges,
     /// The offset of the first range.
     start: u64,
     ranges: u64,
     /// How many ranges may be in flight or wait to be returned.
     capacity: u64,
-    pool: BufferPool,
     state: Mutex<WindowState>,
     changed: Condvar,
 }
@@ -68,11 +124,10 @@ struct WindowState {
 }
 
 impl<'a> Window<'a> {
-    /// The bytes of `object` from `start` on, with `memory` bytes for content.
-    pub(super) fn new(client: &'a Client, object: &'a Object, start: u64, memory: u64) -> Self {
-        let pool = BufferPool::new(memory);
+    /// The bytes from `start` on, with so many buffers for content.
+    pub(super) fn new(of: &'a dyn Ranges, start: u64, buffers: usize) -> Self {
         // Two buffers are reserved: for the range that is held back until all is verified, and for a repeated request.
-        let capacity = pool.count().saturating_sub(2).max(1) as u64;
+        let capacity = buffers.saturating_sub(2).max(1) as u64;
         let state = WindowState {
             next: 0,
             wanted: 0,
@@ -85,27 +140,13 @@ impl<'a> Window<'a> {
             error: None,
             ended: false,
         };
-        let ranges = (object.len - start).div_ceil(RANGE_LEN);
-        Self {
-            client,
-            object,
-            start,
-            ranges,
-            capacity,
-            pool,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
+        let ranges = of.len().saturating_sub(start).div_ceil(RANGE_LEN);
+        Self { of, start, ranges, capacity, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The object that is read.
-    pub(super) fn object(&self) -> &'a Object {
-        self.object
-    }
-
-    /// The name of the object, for messages.
+    /// The name of what is fetched, for messages.
     pub(super) fn name(&self) -> String {
-        self.client.name(&self.object.key)
+        self.of.name()
     }
 
     /// The useful number of threads: fewer than the capacity, so that the others proceed when the awaited range is
@@ -124,7 +165,7 @@ impl<'a> Window<'a> {
     pub(super) fn fetch(&self) {
         while let Some((index, unwanted)) = self.take() {
             let begun = Instant::now();
-            let fetched = self.fetch_one(index, &unwanted);
+            let fetched = self.of.fetch(self.range(index), &unwanted);
             let mut state = self.state.lock();
             match fetched {
                 // Another request for the same range was faster.
@@ -224,23 +265,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    fn fetch_one(&self, index: u64, unwanted: &AtomicBool) -> Result<Buffer> {
-        let Range { start, end } = self.range(index);
-        let mut piece = self.pool.take();
-        self.client.read(self.object, start..end, unwanted, &mut |bytes| match bytes {
-            None => piece.truncate(0),
-            // The store never sends more than was requested.
-            Some(bytes) => {
-                if let Some(space) = piece.grow(bytes.len()) {
-                    space.copy_from_slice(bytes);
-                }
-            }
-        })?;
-        Ok(piece)
-    }
-
     fn range(&self, index: u64) -> Range<u64> {
         let start = self.start + index * RANGE_LEN;
-        start..(start + RANGE_LEN).min(self.object.len)
+        start..(start + RANGE_LEN).min(self.of.len())
     }
 }

@@ -26,6 +26,13 @@ pub(super) struct StreamPart {
     _slot: Option<SpoolSlot>,
 }
 
+impl StreamPart {
+    /// The part of an empty stream.
+    pub(super) fn empty() -> Self {
+        Self { number: 1, payload: Payload::from_bytes(Vec::new()), _slot: None }
+    }
+}
+
 /// Cuts a stream.
 pub(super) struct Cutter<'a> {
     feed: EncodedInput<'a>,
@@ -34,6 +41,8 @@ pub(super) struct Cutter<'a> {
     /// Parts of up to so many bytes are held in memory.
     in_memory: u64,
     slots: Arc<SpoolSlots>,
+    /// Whether the stream is hashed here. The slices of a file are hashed by the threads that write them.
+    hashes: bool,
     hasher: blake3::Hasher,
     crc64: u64,
     len: u64,
@@ -66,6 +75,7 @@ impl<'a> Cutter<'a> {
             // Two parts are sent while most of the next one is filled: 32 MiB of the default 88 MiB.
             in_memory: pool.count() as u64 * haul_core::SLICE_LEN * 3 / 8,
             pool,
+            hashes: !plan.is_of_slices(),
             plan,
             slots: Arc::default(),
             hasher: blake3::Hasher::new(),
@@ -102,7 +112,7 @@ impl<'a> Cutter<'a> {
         Ok(part)
     }
 
-    /// The length and digest so far.
+    /// The length and digest so far; no digest of a stream that is cut into slices.
     pub(super) fn proof(&self) -> Proof {
         Proof { len: self.len, digest: Digest(*self.hasher.finalize().as_bytes()) }
     }
@@ -134,7 +144,9 @@ impl<'a> Cutter<'a> {
             let mut buffer = self.pool.take();
             let room = buffer.room().min((size - len) as usize);
             let filled = self.fill(&mut buffer, room)?;
-            crc.update(buffer.bytes());
+            if self.hashes {
+                crc.update(buffer.bytes());
+            }
             len += filled;
             if filled > 0 {
                 buffers.push(buffer);
@@ -195,7 +207,9 @@ impl<'a> Cutter<'a> {
                     self.ended = true;
                     break;
                 }
-                self.hasher.update(&space[filled..filled + read]);
+                if self.hashes {
+                    self.hasher.update(&space[filled..filled + read]);
+                }
                 filled += read;
             }
         }

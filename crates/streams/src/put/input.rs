@@ -148,7 +148,7 @@ impl Input {
         if let Some(member) = &mut self.group {
             if member.empty && !member.group.allows_empty() {
                 let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
-                return Err(error.on(&self.name).with_hint("--allow-empty makes an empty object"));
+                return Err(error.on(&self.name).with_hint("--allow-empty makes an empty file or object"));
             }
             member.ended = true;
         }

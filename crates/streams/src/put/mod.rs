@@ -1,12 +1,13 @@
-//! A stream into one or several objects.
+//! A stream into one or several objects and files.
 //!
-//! One thread reads, hashes and cuts; each target has threads of its own that send parts. A stream that fits one part
-//! takes one request. No object appears before the input is known to be complete.
+//! One thread reads and cuts; each target has threads of its own that send parts (an object) or slices (a file). A
+//! stream that fits one part takes one request. Nothing appears before the input is known to be complete.
 
 mod cut;
 mod encode;
 mod estimate;
 mod fifo_inputs;
+mod file;
 mod group;
 mod input;
 mod plan;
@@ -14,7 +15,9 @@ mod process;
 mod resume;
 mod run;
 mod settings;
+mod slices;
 mod target;
+mod upstream;
 
 pub use encode::Encode;
 pub use estimate::{RequestEstimate, estimate};
@@ -22,4 +25,6 @@ pub use fifo_inputs::{count_pipes, open_fifos};
 pub use group::{StreamGroup, WITH_OTHERS};
 pub use input::Input;
 pub use run::put;
-pub use settings::{OVERHEAD, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject};
+pub use settings::{
+    FileTarget, OVERHEAD, ObjectTarget, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject,
+};

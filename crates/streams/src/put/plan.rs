@@ -1,6 +1,8 @@
 //! The sizes of the parts of a stream of unknown length: small at first, so that a short stream waits for little, then
 //! growing, so that the store's largest object fits into as many parts as it accepts.
 
+use haul_core::SLICE_LEN;
+
 /// The size of the first parts in bytes. S3 requires 5 MiB, except for the last part.
 const FIRST: u64 = 8 << 20;
 
@@ -11,13 +13,24 @@ const LARGEST: u64 = 4000 << 20;
 /// cuts the same stream at the same offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartPlan {
-    max_parts: u32,
+    /// `None`: the parts are the slices of a file.
+    max_parts: Option<u32>,
 }
 
 impl PartPlan {
     /// For a store that accepts so many parts.
     pub(super) fn new(max_parts: u32) -> Self {
-        Self { max_parts: max_parts.max(1) }
+        Self { max_parts: Some(max_parts.max(1)) }
+    }
+
+    /// For files, of which each part is a slice.
+    pub(super) fn slices() -> Self {
+        Self { max_parts: None }
+    }
+
+    /// Whether each part is a slice of a file.
+    pub(super) fn is_of_slices(self) -> bool {
+        self.max_parts.is_none()
     }
 
     /// The size in bytes of the part with this number, from 1; `None` beyond the last one.
@@ -25,10 +38,11 @@ impl PartPlan {
     /// A tenth of the parts have 8 MiB, a tenth 16 MiB, half of them 32 MiB (180 GiB of 10,000 parts so far); then the
     /// size doubles with every 3 % of the parts, up to 4,000 MiB.
     pub(super) fn size(self, number: u32) -> Option<u64> {
-        if number == 0 || number > self.max_parts {
+        let Some(max_parts) = self.max_parts else { return (number < u32::MAX).then_some(SLICE_LEN) };
+        if number == 0 || number > max_parts {
             return None;
         }
-        let per_mille = u64::from(number - 1) * 1000 / u64::from(self.max_parts);
+        let per_mille = u64::from(number - 1) * 1000 / u64::from(max_parts);
         let doublings = match per_mille {
             0..100 => 0,
             100..200 => 1,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use haul_core::Result;
 
-use super::settings::PutTarget;
+use super::settings::ObjectTarget;
 use crate::encoding::Encoding;
 use crate::uploads::{self, Owner, UploadRecord};
 use haul_object::Payload;
@@ -39,7 +39,7 @@ impl HeldParts {
 /// # Errors
 /// The error of the failed request.
 pub(super) fn begin_or_resume(
-    target: &PutTarget,
+    target: &ObjectTarget,
     options: &PutOptions,
     encoding: Encoding,
     resume: bool,

@@ -5,14 +5,13 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 
 use haul_core::{Error, ErrorKind, Result, Side};
-use haul_object::Payload;
 
-use super::cut::Cutter;
+use super::cut::{Cutter, StreamPart};
 use super::encode::{Encode, EncodedInput};
 use super::input::Input;
 use super::plan::PartPlan;
 use super::settings::{PutOutcome, PutSettings, PutStatus, PutTarget};
-use super::target::Upstream;
+use super::upstream::Upstream;
 use crate::sidecar::NewRecord;
 
 /// Moves a stream into its targets, encoded as `encode` says.
@@ -28,8 +27,9 @@ pub fn put(
 ) -> Result<PutOutcome> {
     let (feed, memory) = EncodedInput::new(input, encode, settings.memory)?;
     let encoding = feed.encoding();
-    let mut cutter =
-        Cutter::new(feed, PartPlan::new(settings.max_parts), settings.memory.saturating_sub(memory));
+    let takes_slices = targets.iter().all(|target| matches!(target, PutTarget::File(_)));
+    let plan = if takes_slices { PartPlan::slices() } else { PartPlan::new(settings.max_parts) };
+    let mut cutter = Cutter::new(feed, plan, settings.memory.saturating_sub(memory));
     let mut ups: Vec<Upstream<'_>> =
         targets.iter().map(|target| Upstream::new(target, settings, encoding, status)).collect();
     let fed = thread::scope(|scope| {
@@ -77,22 +77,22 @@ fn feed_targets<'scope, 'a: 'scope>(
             continue;
         }
         if part.number == 1 {
-            return whole(cutter, ups, &part.payload, settings);
+            return whole(cutter, ups, &part, settings);
         }
         for up in &mut *ups {
             up.begin(scope);
             if let Some(first) = &waiting {
-                up.feed(Arc::clone(first));
+                up.feed(first);
             }
-            up.feed(Arc::clone(&part));
+            up.feed(&part);
         }
         waiting = None;
     }
     status.ended.store(true, Ordering::Relaxed);
     match waiting {
-        Some(only) => return whole(cutter, ups, &only.payload, settings),
+        Some(only) => return whole(cutter, ups, &only, settings),
         None if cutter.proof_len() == 0 => {
-            let empty = Payload::from_bytes(Vec::new());
+            let empty = Arc::new(StreamPart::empty());
             return whole(cutter, ups, &empty, settings);
         }
         None => {}
@@ -110,7 +110,7 @@ fn recorded(cutter: &mut Cutter<'_>) -> Result<NewRecord> {
 fn whole(
     cutter: &mut Cutter<'_>,
     ups: &mut [Upstream<'_>],
-    payload: &Payload,
+    part: &Arc<StreamPart>,
     settings: &PutSettings,
 ) -> Result<()> {
     cutter.feed().finish()?;
@@ -118,9 +118,9 @@ fn whole(
     let len = cutter.feed().plain_len().unwrap_or(recorded.stored.len);
     if len == 0 && !settings.allow_empty {
         let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");
-        return Err(error.with_hint("--allow-empty makes an empty object"));
+        return Err(error.with_hint("--allow-empty makes an empty file or object"));
     }
     let recorded = &recorded;
-    haul_threads::each(ups.iter_mut().collect(), "put", |up| up.write_whole(payload, recorded, len))?;
+    haul_threads::each(ups.iter_mut().collect(), "put", |up| up.write_whole(part, recorded, len))?;
     Ok(())
 }

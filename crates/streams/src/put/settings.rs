@@ -1,8 +1,9 @@
 //! The settings, progress and outcome of a put.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{Error, Result};
+use haul_core::{BufferPool, Digest, Error, RelPath, Result, Sink, Source};
 use haul_object::{Client, PutOptions};
 
 use crate::sidecar::Proof;
@@ -11,11 +12,46 @@ use crate::sidecar::Proof;
 pub const OVERHEAD: u64 = 40 << 20;
 
 /// The destination of a stream.
-pub struct PutTarget {
+pub enum PutTarget {
+    /// An object in a store.
+    Object(Box<ObjectTarget>),
+    /// A file, here or on a host.
+    File(FileTarget),
+}
+
+impl PutTarget {
+    /// Its name, for messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Object(target) => target.client.name(&target.key),
+            Self::File(target) => target.name.clone(),
+        }
+    }
+}
+
+/// An object in a store.
+pub struct ObjectTarget {
     /// The bucket.
     pub client: Client,
     /// The key of the object.
     pub key: String,
+}
+
+/// A file, here or on a host.
+pub struct FileTarget {
+    /// Its name, for messages.
+    pub name: String,
+    /// Its path below the root of the sink.
+    pub path: RelPath,
+    /// Where it is written.
+    pub sink: Arc<dyn Sink>,
+    /// The same place, to look at what has its name.
+    pub there: Arc<dyn Source>,
+    /// Memory for content on its way to the sink.
+    pub pool: BufferPool,
+    /// Receives messages for the user.
+    pub note: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// How a stream is stored.
@@ -48,15 +84,23 @@ pub struct PutStatus {
     pub resumed: AtomicU64,
 }
 
-/// An object that was written.
+/// An object or a file that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredObject {
     /// The length of the stream in bytes.
     pub len: u64,
-    /// The length and digest of the object, which differ from the stream's if that was encoded.
+    /// Its own length and digest, which differ from the stream's if that was encoded.
     pub proof: Proof,
-    /// Parts of the object; 0 if it took one request.
+    /// Parts of an object; 0 if it took one request, and for a file.
     pub parts: u32,
+}
+
+impl StoredObject {
+    /// The digest of what was written, if that is the stream.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        (self.proof.len == self.len).then_some(self.proof.digest)
+    }
 }
 
 /// The outcome of a put.

@@ -1,4 +1,4 @@
-//! One target of a stream: its upload, and the threads that send parts.
+//! An object as the target of a stream: its upload, and the threads that send parts.
 
 use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::cut::StreamPart;
 use super::resume::{HeldParts, begin_or_resume};
-use super::settings::{PutSettings, PutStatus, PutTarget, StoredObject};
+use super::settings::{ObjectTarget, PutSettings, PutStatus, StoredObject};
 use crate::encoding::{self, Encoding};
 use crate::sidecar::{self, NewRecord, Plain};
 use crate::uploads::UploadRecord;
@@ -20,8 +20,8 @@ use haul_object::client::AT_ONCE;
 use haul_object::{PutOptions, Tag, Upload};
 
 /// A target while the stream is read.
-pub(super) struct Upstream<'a> {
-    target: &'a PutTarget,
+pub(super) struct ObjectStream<'a> {
+    target: &'a ObjectTarget,
     settings: &'a PutSettings,
     status: &'a Arc<PutStatus>,
     encoding: Encoding,
@@ -58,9 +58,9 @@ impl TargetShared {
     }
 }
 
-impl<'a> Upstream<'a> {
+impl<'a> ObjectStream<'a> {
     pub(super) fn new(
-        target: &'a PutTarget,
+        target: &'a ObjectTarget,
         settings: &'a PutSettings,
         encoding: Encoding,
         status: &'a Arc<PutStatus>,
@@ -276,7 +276,7 @@ impl<'a> Upstream<'a> {
 }
 
 /// Sends one part, unless the store holds it already.
-fn send(target: &PutTarget, begun: &TargetUpload, part: &StreamPart, status: &PutStatus) -> Result<Tag> {
+fn send(target: &ObjectTarget, begun: &TargetUpload, part: &StreamPart, status: &PutStatus) -> Result<Tag> {
     if let Some(tag) = begun.held.matches(part.number, &part.payload)? {
         status.resumed.fetch_add(part.payload.len(), Ordering::Relaxed);
         return Ok(tag);

@@ -1,0 +1,109 @@
+//! Opens single files, here or on a host, that a stream is read from or written to.
+
+use std::sync::Arc;
+
+use haul_core::{
+    Compare, Error, ErrorKind, Links, Location, Place, PlaceRoot, Preserve, RelPath, Result, Side,
+    SinkOptions,
+};
+use haul_streams::get::ReadFile;
+use haul_streams::put::FileTarget;
+
+use crate::ends::Ends;
+use crate::mistakes::at_host;
+use crate::place::source_place;
+use crate::siblings::is_home;
+
+/// The operation of errors before a stream is read or written.
+const OPEN: &str = "open";
+
+fn error(kind: ErrorKind, side: Side, at: &Location, cause: &str) -> Error {
+    Error::new(kind, side, OPEN, cause).on(at.to_string())
+}
+
+/// Opens a file to be read. A symbolic link is followed, as by any program that reads a file.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::Usage`] if it is no regular file; errors of opening.
+pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
+    let refuse = |kind, cause: &str| error(kind, Side::Source, at, cause);
+    let ops = ends.source_ops();
+    let source = ends.read(at, &source_place(at), Links::Followed, &ops)?;
+    let Some(entry) = source.root().map_err(|error| at_host(error, at))? else {
+        let error = refuse(ErrorKind::NotFound, "no such file");
+        let is_pattern = at.name().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
+        return Err(match at {
+            _ if is_pattern => error.with_hint("a get reads one file: write out its name"),
+            Location::Local(path) if path == b"-" => error
+                .with_hint("`-` is no standard input here: a get reads a file, and writes standard output"),
+            _ => error,
+        });
+    };
+    if entry.is_dir() {
+        let error = refuse(ErrorKind::Usage, "it is a folder, and a get reads one file");
+        return Err(error.with_hint("`haul copy` copies folders"));
+    }
+    if !entry.is_file() {
+        return Err(refuse(ErrorKind::Usage, "it is a pipe, a socket or a device, and a get reads a file"));
+    }
+    entry.check().map_err(|cause| refuse(ErrorKind::Unsupported, cause))?;
+    let hashes = matches!(at, Location::Local(_)) || ends.is_peer(at)?;
+    let pool = ends.pool().clone();
+    Ok(ReadFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool })
+}
+
+/// Opens a file to be written: its folder has to exist.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if the location names no file, [`ErrorKind::NotFound`] if its folder does not exist; errors of
+/// opening.
+pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
+    let refuse = |kind, cause: &str| error(kind, Side::Destination, at, cause);
+    if at.means_contents() || is_home(at) {
+        return Err(refuse(ErrorKind::Usage, "the name of the file is missing"));
+    }
+    if matches!(at, Location::Local(path) if path == b"-") {
+        let error = refuse(ErrorKind::Usage, "`-` is no standard output here");
+        return Err(error.with_hint("write ./- for a file of this name"));
+    }
+    if at.name().iter().any(|byte| matches!(byte, b'*' | b'?')) {
+        let error = refuse(ErrorKind::Usage, "a put writes one file, and this is a pattern");
+        return Err(error.with_hint("write out the name of the file"));
+    }
+    let path = RelPath::root().join(at.name()).map_err(|bad| refuse(ErrorKind::Usage, &bad.to_string()))?;
+    // After an empty path, the slash would mean the root folder.
+    let parent = &at.path()[..at.path().len() - at.name().len()];
+    let parent = if parent.is_empty() && matches!(at, Location::Local(_)) { b"./" } else { parent };
+    let place = Place { path: parent.to_vec(), root: PlaceRoot::Exactly };
+    let shown = haul_core::path::printable(if parent.is_empty() { b"~" } else { parent });
+    let ops = ends.destination_ops();
+    let there = ends.read(at, &place, Links::Kept, &ops)?;
+    match there.root().map_err(|error| at_host(error, at))? {
+        None => {
+            let cause = format!("the folder {shown} does not exist");
+            return Err(refuse(ErrorKind::NotFound, &cause).with_hint("make it first: mkdir"));
+        }
+        Some(entry) if !entry.is_dir() => {
+            return Err(refuse(ErrorKind::Usage, &format!("{shown} is no folder")));
+        }
+        Some(_) => {}
+    }
+    let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
+    let sink = ends.sink(at, &place, &stream_options())?;
+    Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note })
+}
+
+/// The options of a sink for streams: nothing is taken over from a source, and content is compared by digest alone.
+fn stream_options() -> SinkOptions {
+    let preserve = Preserve {
+        owner: false,
+        group: false,
+        perms: false,
+        times: false,
+        dir_times: false,
+        link_times: false,
+        acls: false,
+        xattrs: false,
+    };
+    SinkOptions { compare: Compare::Checksum, preserve, ..SinkOptions::default() }
+}

@@ -1,0 +1,277 @@
+//! Moves one file of a source to its output.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use haul_core::digest::SliceHasher;
+use haul_core::sync::Mutex;
+use haul_core::{
+    Batch, BatchData, Buffer, BufferPool, Digest, Entry, Error, ErrorKind, FileTree, Result, Retry,
+    SLICE_LEN, Side, Slice, Source,
+};
+use haul_threads::ScopedThreads;
+
+use super::check::Checked;
+use super::output::Output;
+use super::pieces::{Pieces, deliver};
+use super::settings::{GetStatus, Got};
+use super::window::{Ranges, Window};
+use crate::encoding::Encoding;
+
+/// How often a slice is read again, and the pause before that for each time.
+const RETRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// How often a slice that does not verify is read again.
+const VERIFY_RETRIES: u32 = 3;
+
+/// A file to read.
+pub struct ReadFile {
+    /// Its name, for messages.
+    pub name: String,
+    /// Where it is.
+    pub source: Arc<dyn Source>,
+    /// Its entry.
+    pub entry: Arc<Entry>,
+    /// The source hashes a file without sending it, so that what an earlier run left can be verified.
+    pub hashes: bool,
+    /// The memory of the source.
+    pub pool: BufferPool,
+}
+
+impl ReadFile {
+    /// A name for the present state of the file.
+    #[must_use]
+    pub fn state(&self) -> Vec<u8> {
+        format!("{}\0{:?}", self.name, self.entry.identity()).into_bytes()
+    }
+}
+
+/// Moves a file to `output`, slice by slice, each verified on arrival.
+///
+/// # Errors
+/// `SourceChanged` if the file changes meanwhile, `Corrupt` if it does not verify, else the error of reading or writing.
+/// The last bytes were not written then.
+pub fn get_file(
+    file: &ReadFile,
+    mut output: Output,
+    status: &Arc<GetStatus>,
+    cancel: &AtomicBool,
+) -> Result<Got> {
+    if file.hashes {
+        output.align(SLICE_LEN)?;
+    } else if output.there() > 0 {
+        output.restart()?;
+    }
+    let mut tree = FileTree::new(file.entry.len);
+    let mut hasher = PrefixHasher { len: file.entry.len, tree: &mut tree, index: 0, filled: 0, hasher: None };
+    output.reread(&mut |bytes| hasher.update(bytes))?;
+    let slices = FileSlices { file, tree: Mutex::new(tree), cancel };
+    status.resumed.store(output.there(), Ordering::Relaxed);
+    // The other half is for content on its way.
+    let window = Window::new(&slices, output.there(), (file.pool.count() / 2).max(3));
+    let resumed = output.there() > 0;
+    let got = thread::scope(|scope| {
+        let threads = ScopedThreads::new(scope, "range", |_| window.fetch());
+        if let Err(error) = threads.grow(window.threads()) {
+            window.end();
+            return Err(error);
+        }
+        let mut pieces = FilePieces { window: &window, slices: &slices, status, resumed };
+        let delivered = deliver(&mut pieces, &mut output);
+        window.end();
+        delivered
+    });
+    match got {
+        Ok(checked) => {
+            if checked.is_some() {
+                output.finish()?;
+            }
+            let (encoding, digest) = (Encoding::default(), slices.digest());
+            let asked_again = window.asked_again();
+            Ok(Got { checked, asked_again, encoding, len: file.entry.len, digest })
+        }
+        Err(error) => {
+            if error.kind() == ErrorKind::Corrupt {
+                output.discard();
+            }
+            Err(if error.subject().is_empty() { error.on(&file.name) } else { error })
+        }
+    }
+}
+
+/// Hashes what an earlier run left, slice by slice.
+struct PrefixHasher<'a> {
+    len: u64,
+    tree: &'a mut FileTree,
+    index: u32,
+    filled: u64,
+    hasher: Option<SliceHasher>,
+}
+
+impl PrefixHasher<'_> {
+    fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let start = u64::from(self.index) * SLICE_LEN;
+            let hasher = self.hasher.get_or_insert_with(|| SliceHasher::new(self.len, start));
+            let (head, rest) = bytes.split_at(bytes.len().min((SLICE_LEN - self.filled) as usize));
+            hasher.update(head);
+            self.filled += head.len() as u64;
+            if self.filled == SLICE_LEN {
+                self.tree.set(self.index, hasher.finish());
+                (self.hasher, self.filled, self.index) = (None, 0, self.index + 1);
+            }
+            bytes = rest;
+        }
+    }
+}
+
+/// The slices of a file.
+struct FileSlices<'a> {
+    file: &'a ReadFile,
+    tree: Mutex<FileTree>,
+    cancel: &'a AtomicBool,
+}
+
+impl FileSlices<'_> {
+    /// Reads one slice, again if its connection was lost.
+    fn read(&self, index: u32, unwanted: &AtomicBool) -> Result<(BatchData, Arc<Batch>)> {
+        let (mut verify, mut connection) = (0, 0);
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                let error = Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted");
+                return Err(error.on(&self.file.name));
+            }
+            let batch = Batch {
+                entries: vec![Arc::clone(&self.file.entry)],
+                slices: vec![Slice::whole(0, index)],
+                again: verify + connection > 0,
+            };
+            let batch = Arc::new(batch);
+            let read = self.file.source.read(&batch).and_then(|mut data| match data.slices.pop() {
+                Some(Ok(slice)) => {
+                    let is_sound = slice.same_len() == 0
+                        && (data.at_hand
+                            || slice.proves(&self.file.entry, Slice::whole(0, index), data.content.bytes()));
+                    data.slices.push(Ok(slice));
+                    if is_sound { Ok(data) } else { Err(self.corrupt(index)) }
+                }
+                Some(Err(error)) => Err(error),
+                None => Err(self.corrupt(index)),
+            });
+            let error = match read {
+                Ok(data) => return Ok((data, batch)),
+                Err(error) => error,
+            };
+            let (count, most) = match error.retry() {
+                Retry::Again => (&mut verify, VERIFY_RETRIES),
+                Retry::OtherStream => (&mut connection, RETRIES),
+                Retry::Never | Retry::Anew => return Err(error),
+            };
+            *count += 1;
+            if *count > most || unwanted.load(Ordering::Relaxed) {
+                return Err(error);
+            }
+            thread::sleep((PAUSE * connection).min(LONGEST_PAUSE));
+        }
+    }
+
+    /// The digest of the file, once all slices are known.
+    fn digest(&self) -> Option<Digest> {
+        if self.file.entry.len == 0 { Some(Digest::of(b"")) } else { self.tree.lock().digest() }
+    }
+
+    fn corrupt(&self, index: u32) -> Error {
+        let cause = format!("slice {index} did not arrive as it was read");
+        let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause);
+        error.on(&self.file.name).with_retry(Retry::Again)
+    }
+}
+
+impl Ranges for FileSlices<'_> {
+    fn len(&self) -> u64 {
+        self.file.entry.len
+    }
+
+    fn name(&self) -> String {
+        self.file.name.clone()
+    }
+
+    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer> {
+        let index = u32::try_from(range.start / SLICE_LEN).unwrap_or(u32::MAX);
+        let (data, _) = self.read(index, unwanted)?;
+        let Some(Ok(slice)) = data.slices.first() else { return Err(self.corrupt(index)) };
+        self.tree.lock().set(index, slice.value);
+        let len = (range.end - range.start) as usize;
+        let mut content = data.content;
+        if content.bytes().len() == len {
+            return Ok(content);
+        }
+        // Holes are zeros, and content moves to its place from the end on.
+        let mut used = content.bytes().len();
+        let missing = len.saturating_sub(used);
+        if used > len || content.grow(missing).is_none() {
+            return Err(self.corrupt(index));
+        }
+        let mut end = len;
+        for extent in slice.extents.iter().rev() {
+            let (start, extent_len) = (extent.start as usize, extent.len as usize);
+            let (Some(from), Some(to)) = (used.checked_sub(extent_len), start.checked_add(extent_len)) else {
+                return Err(self.corrupt(index));
+            };
+            if to > end {
+                return Err(self.corrupt(index));
+            }
+            content.shift(from, start, extent_len);
+            content.bytes_mut()[to..end].fill(0);
+            (used, end) = (from, start);
+        }
+        content.bytes_mut()[..end].fill(0);
+        Ok(content)
+    }
+}
+
+/// The slices of a file in order.
+struct FilePieces<'a> {
+    window: &'a Window<'a>,
+    slices: &'a FileSlices<'a>,
+    status: &'a GetStatus,
+    /// The first slices are from an earlier run.
+    resumed: bool,
+}
+
+impl Pieces for FilePieces<'_> {
+    type Piece = Buffer;
+
+    fn next(&mut self) -> Result<Option<Buffer>> {
+        self.status.waits.store(true, Ordering::Relaxed);
+        let piece = self.window.next()?;
+        self.status.waits.store(false, Ordering::Relaxed);
+        if let Some(piece) = &piece {
+            self.status.written.fetch_add(piece.bytes().len() as u64, Ordering::Relaxed);
+        }
+        Ok(piece)
+    }
+
+    fn checked(&mut self) -> Result<Checked> {
+        let file = self.slices.file;
+        let found = self.slices.digest();
+        let lost = || Error::new(ErrorKind::Io, Side::Local, "verify", "its end was not seen").on(&file.name);
+        let found = found.ok_or_else(lost)?;
+        if !self.resumed {
+            return Ok(Checked::Blake3);
+        }
+        let path = std::slice::from_ref(&file.entry.path);
+        let there = file.source.digest(path)?.pop().transpose()?.ok_or_else(lost)?;
+        if there == found {
+            return Ok(Checked::Blake3);
+        }
+        let cause = "what an interrupted get had left differs from the file";
+        let error = Error::new(ErrorKind::Corrupt, Side::Local, "verify", cause).on(&file.name);
+        Err(error.with_hint("it was removed: run the same command again"))
+    }
+}
