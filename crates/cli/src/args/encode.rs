@@ -3,19 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use haul_core::Compress;
 
-use crate::values::{Frames, parse_frames};
+use crate::values::parse_compress;
 
 /// Options for encoding a stream before it is stored.
 #[derive(Debug, Args)]
 pub(crate) struct EncodeArgs {
-    /// Compress the stream: none, lz4, zstd or zstd:LEVEL [default: none]
+    /// Compress: an object as it is stored (none, lz4, zstd or zstd:LEVEL) [default: none]; on the way to a host (auto,
+    /// too) [default: auto]
     ///
-    /// haul writes independent frames of 2 MiB, in parallel on as many CPUs as --max-memory allows. `zstd -d` and
-    /// `lz4 -d` decompress them.
-    #[arg(long, value_name = "HOW", value_parser = parse_frames, allow_hyphen_values = true,
+    /// haul stores independent frames of 2 MiB, compressed in parallel on as many CPUs as --max-memory allows. `zstd -d`
+    /// and `lz4 -d` decompress them. A file gets the content of the stream: to store it compressed, pipe the stream
+    /// through zstd.
+    #[arg(long, value_name = "HOW", value_parser = parse_compress, allow_hyphen_values = true,
           help_heading = "Compression and encryption")]
-    pub(crate) compress: Option<Frames>,
+    pub(crate) compress: Option<Compress>,
     /// Encrypt to this age recipient: age1..., or 'ssh-ed25519 ...'; may be repeated
     #[arg(
         long,

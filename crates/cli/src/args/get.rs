@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DecodeArgs, GivenArgs, MemoryArgs, OutputArgs, StoreArgs};
+use super::{
+    CompressArgs, ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, MemoryArgs, OutputArgs, StoreArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   haul get s3://backups/db1.xb | mbstream -x -C /var/lib/mysql
+  haul get db2:/backups/db1.xb | mbstream -x -C /var/lib/mysql
   haul get s3://backups/db1.xb db1.xb     # rerun to resume
   haul get s3://backups/db1 --fifo-dir /tmp/fifo & \\
     xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
@@ -17,15 +20,16 @@ Examples:
 
 Objects that `haul put` compressed or encrypted are decompressed and decrypted.
 
-Before it writes the last bytes, haul verifies the content against the digest
-that `haul put` recorded, or else the checksum of the store. Exit code 3: the
-content differs.";
+Before it writes the last bytes, haul verifies the content of an object against
+the digest that `haul put` recorded, or else the checksum of the store. Each
+slice of a file is verified on arrival. Exit code 3: the content differs.";
 
-/// Download an object in parallel, to stdout (in order) or a file
+/// Read a file or an object in parallel, to stdout (in order) or a file
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// The object: s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY
+    /// The file or object: PATH, [USER@]HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// az://CONTAINER/KEY
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     /// The file to write, or the directory to write it into [default: standard output]
@@ -40,6 +44,15 @@ pub(crate) struct GetArgs {
     /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    /// Compression in transit.
+    #[command(flatten)]
+    pub(crate) compress: CompressArgs,
+    /// The host.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// The connections with it.
+    #[command(flatten)]
+    pub(crate) connections: ConnectionArgs,
     /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -11,6 +11,9 @@ use crate::values::{number, parse_address, parse_memory, parse_ports, parse_time
 /// Memory for buffers of a listing.
 const LISTING_MEMORY: u64 = 64 << 20;
 
+/// The longest silence of a connection of a stream, in seconds: the default of copies.
+const STREAM_TIMEOUT: u32 = 30;
+
 /// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum TransportArg {
@@ -33,12 +36,9 @@ impl From<TransportArg> for Transport {
     }
 }
 
-/// Options for remote hosts.
-#[derive(Debug, Args)]
-pub(crate) struct LinkArgs {
-    /// The host.
-    #[command(flatten)]
-    pub(crate) host: HostArgs,
+/// Options for the connections with a remote host.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ConnectionArgs {
     /// Maximum number of connections per remote host [default: automatic]
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "connections", 1, 512),
           help_heading = "Remote hosts")]
@@ -56,6 +56,17 @@ pub(crate) struct LinkArgs {
     /// TCP congestion control of direct connections [default: bbr on long round trips, if available]
     #[arg(long, value_name = "NAME", help_heading = "Remote hosts")]
     pub(crate) congestion: Option<String>,
+}
+
+/// Options for remote hosts.
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// The host.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// The connections.
+    #[command(flatten)]
+    pub(crate) connections: ConnectionArgs,
     /// Drop connections that are silent for TIME; warn about a local file system that hangs as long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_timeout, help_heading = "Remote hosts")]
     pub(crate) timeout: u32,
@@ -70,13 +81,24 @@ impl LinkArgs {
     pub(crate) fn listing(host: HostArgs, timeout: u32) -> Self {
         Self {
             host,
-            streams: None,
-            transport: TransportArg::Ssh,
-            ports: None,
-            bind: None,
-            congestion: None,
+            connections: ConnectionArgs { transport: TransportArg::Ssh, ..ConnectionArgs::default() },
             timeout,
             max_memory: LISTING_MEMORY,
+        }
+    }
+
+    /// Options for a host of a single stream, with all of its memory. A host answers within seconds, unlike a store.
+    pub(crate) fn of_stream(
+        host: &HostArgs,
+        connections: &ConnectionArgs,
+        timeout: u32,
+        max_memory: u64,
+    ) -> Self {
+        Self {
+            host: host.clone(),
+            connections: connections.clone(),
+            timeout: timeout.min(STREAM_TIMEOUT),
+            max_memory,
         }
     }
 }

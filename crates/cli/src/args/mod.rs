@@ -79,7 +79,7 @@ pub(crate) use host::HostArgs;
 pub(crate) use index::IndexArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
-pub(crate) use link::LinkArgs;
+pub(crate) use link::{ConnectionArgs, LinkArgs};
 pub(crate) use links::LinksArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use ls::LsArgs;

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{EncodeArgs, FifoArgs, GivenArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs};
+use super::{
+    ConnectionArgs, EncodeArgs, FifoArgs, GivenArgs, HostArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs,
+};
 use crate::values::{number, parse_size};
 
 const EXAMPLES: &str = "\
@@ -15,22 +17,24 @@ Examples:
     pg_basebackup -D - -Ft -X fetch
   haul put s3://backups/db1.sql.gz -- 'mysqldump --all-databases | gzip'
   tar c /srv | haul put s3://backups/srv.tar gs://elsewhere/srv.tar
+  haul put db2:/backups/db1.xb -- mariadb-backup --backup --stream=xbstream
   haul put s3://backups/db1 --fifo-dir /tmp/fifo --fifo-streams 4 -- \\
     xtrabackup --backup --stream --fifo-streams=4 --fifo-dir=/tmp/fifo
 
 One quoted argument after -- is run by `bash -o pipefail -c`. If the command
-fails, no object is created or replaced.
+fails, nothing is created or replaced.
 
 haul cannot see whether the writer of standard input failed: prefer --.";
 
-/// Upload stdin, or a command's output, to one or more objects
+/// Write stdin, or a command's output, to one or more files or objects
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PutArgs {
-    /// The objects: s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY
+    /// The files or objects: PATH, [USER@]HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// az://CONTAINER/KEY
     #[arg(value_name = "DST", required = true)]
     pub(crate) destinations: Vec<OsString>,
-    /// The command whose output is uploaded [default: standard input]
+    /// The command whose output is written [default: standard input]
     #[arg(value_name = "CMD", last = true)]
     pub(crate) command: Vec<OsString>,
     /// Print the number of requests that the upload needs, and upload nothing; needs the length of the stream
@@ -42,13 +46,13 @@ pub(crate) struct PutArgs {
     /// Multiple streams.
     #[command(flatten)]
     pub(crate) fifo: FifoArgs,
-    /// Create an object even if the stream is empty
+    /// Create a file or an object even if the stream is empty
     #[arg(long, help_heading = "Writing")]
     pub(crate) allow_empty: bool,
-    /// Fail if the object exists
+    /// Fail if the file or the object exists
     #[arg(long, help_heading = "Writing")]
     pub(crate) no_clobber: bool,
-    /// Resume an interrupted upload of the same stream: skip parts that are already stored
+    /// Resume an interrupted put of the same stream: skip what is already stored
     #[arg(long, help_heading = "Writing")]
     pub(crate) resume: bool,
     /// Maximum number of parts per object [default: 10000, Azure 50000]
@@ -64,6 +68,12 @@ pub(crate) struct PutArgs {
     /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    /// Remote hosts.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// The connections with them.
+    #[command(flatten)]
+    pub(crate) connections: ConnectionArgs,
     /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -110,7 +110,7 @@ fn short_options_can_be_combined() {
 fn options_have_defaults() {
     let transfer = copy(&["a", "b"]).transfer;
     assert_eq!(transfer.link.max_memory, 256 * 1024 * 1024);
-    assert_eq!((transfer.link.timeout, transfer.link.streams), (30, None));
+    assert_eq!((transfer.link.timeout, transfer.link.connections.streams), (30, None));
     assert_eq!(transfer.link.host.remote_haul, "haul");
     assert_eq!(transfer.verify, VerifyMode::Wire);
     assert_eq!((transfer.filter.min_size, transfer.filter.max_size), (None, None));

@@ -17,7 +17,7 @@ use crate::settings::usage;
 /// [`haul_core::ErrorKind::Usage`] if the length of the stream is unknown or too large.
 pub(super) fn run(
     args: &PutArgs,
-    places: &[ObjectPlace],
+    places: &[&ObjectPlace],
     clients: &[Client],
     max_parts: u32,
 ) -> Result<Exit> {

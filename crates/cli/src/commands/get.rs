@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
+use haul_core::{Error, ErrorKind, Limit, Location, ObjectPlace, Report, Result, Side, Totals};
 use haul_engine::Cancel;
 use haul_job::{RequestCounts, is_key_pattern, only_object};
 use haul_object::{Client, Object};
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
 
+use super::get_file;
 use super::output::settings;
 use super::stream::{StreamProgress, open, report_object, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
+use crate::locations::parse_location;
 use crate::render::{Command, Console, Start, Summary};
-use crate::settings::{content_memory, identities, parse_object, store_settings, usage};
+use crate::settings::{check_get, check_object, content_memory, identities, store_settings, usage};
 use crate::signals;
 
 /// Writes an object to standard output or a file.
@@ -26,7 +28,10 @@ use crate::signals;
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
-    let place = parse_object(&args.source, &args.given)?;
+    let at = parse_location(&args.source, &args.given)?;
+    check_get(args, &at)?;
+    let Location::Object(place) = at else { return get_file::run(args, &at) };
+    check_object(&place)?;
     let get_settings = GetSettings {
         memory: content_memory(&args.memory, 1, 0)?,
         raw: args.decode.raw,
@@ -90,29 +95,38 @@ fn fetch(
     let object = find(client, &only_object(client, place)?)?;
     let output = match to {
         Some(path) => Output::stage(&file(path, &object.key), &object, settings.raw)?,
-        None => {
-            let fd = std::io::stdout().as_fd().try_clone_to_owned();
-            Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?)
-        }
+        None => stdout()?,
     };
-    let look = || {
-        let totals = Totals {
-            found: 1,
-            found_bytes: object.len,
-            sent_bytes: status.written.load(Ordering::Relaxed),
-            resumed_bytes: status.resumed.load(Ordering::Relaxed),
-            ..Totals::default()
-        };
-        let waits = status.waits.load(Ordering::Relaxed);
-        let limit = if waits { Limit::Source } else { Limit::Destination };
-        StreamProgress { totals, ended: true, limit }
-    };
-    let got = watched(console, look, || get(client, &object, output, settings, status))?;
+    let got =
+        watched(console, || progress(object.len, status), || get(client, &object, output, settings, status))?;
     Ok((object, got))
 }
 
+/// Standard output, for content.
+///
+/// # Errors
+/// The error of dup(2).
+pub(super) fn stdout() -> Result<Output> {
+    let fd = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?))
+}
+
+/// The progress of a get of `len` bytes.
+pub(super) fn progress(len: u64, status: &GetStatus) -> StreamProgress {
+    let totals = Totals {
+        found: 1,
+        found_bytes: len,
+        sent_bytes: status.written.load(Ordering::Relaxed),
+        resumed_bytes: status.resumed.load(Ordering::Relaxed),
+        ..Totals::default()
+    };
+    let waits = status.waits.load(Ordering::Relaxed);
+    let limit = if waits { Limit::Source } else { Limit::Destination };
+    StreamProgress { totals, ended: true, limit }
+}
+
 /// The file for an object.
-fn file(path: &Path, key: &str) -> PathBuf {
+pub(super) fn file(path: &Path, key: &str) -> PathBuf {
     let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if is_folder { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
 }

@@ -10,6 +10,7 @@ mod estimate;
 mod fifo;
 mod found;
 mod get;
+mod get_file;
 mod hash;
 mod help;
 mod jobs;
@@ -26,6 +27,7 @@ mod selected;
 mod stat;
 mod stream;
 mod sync;
+mod targets;
 mod transfer;
 mod verify;
 

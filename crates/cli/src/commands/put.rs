@@ -1,6 +1,5 @@
 //! `haul put`.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,64 +11,58 @@ use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Error, ErrorKind, Limit, ObjectPlace, Report, Result, Side, Totals};
+use haul_core::{Digest, Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
-use haul_job::{Observer, RequestCounts};
-use haul_object::Client;
+use haul_job::{Ends, Observer, RequestCounts};
+use haul_object::PutOptions;
 use haul_streams::put::{
-    Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StreamGroup, WITH_OTHERS, count_pipes,
-    open_fifos, put,
+    Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject, StreamGroup, WITH_OTHERS,
+    count_pipes, open_fifos, put,
 };
 
 use super::estimate;
 use super::output::settings;
-use super::stream::{StreamProgress, copied_object, open, stored_as, watched};
+use super::stream::{StreamProgress, copied, stored_as, watched};
+use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
-use crate::settings::{
-    check_endpoint, content_memory, encode, parse_object, parse_place, put_options, store_settings, usage,
-};
+use crate::settings::{check_endpoint, check_put, content_memory, encode, put_options, usage};
 use crate::signals;
 
 /// With less than this read and not yet sent, the source is the bottleneck.
 const IN_HAND: u64 = 32 << 20;
 
-/// A stream and its destination objects.
+/// A stream and its destinations.
 struct Stream {
     input: Input,
     targets: Vec<PutTarget>,
     status: Arc<PutStatus>,
 }
 
-/// Uploads a stream, or the streams of one backup.
+/// Writes a stream, or the streams of one backup.
 ///
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
     let places = destinations(args)?;
-    check_endpoint(args.store.address.endpoint.as_deref(), places.iter())?;
+    check_put(args, &places)?;
+    check_endpoint(args.store.address.endpoint.as_deref(), objects(&places))?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
-    let encode = encode(&args.encode)?;
+    // Without objects, --compress is for the way to the hosts.
+    let encode = if objects(&places).next().is_some() { encode(&args.encode)? } else { Encode::default() };
     let memory = content_memory(&args.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let cancel = Cancel::default();
-    let open_all = |console: Option<&Arc<Console>>| -> Result<Vec<Client>> {
-        let open_one = |place| {
-            let stores = store_settings(&args.store, &args.given, place);
-            let client = open(place, Side::Destination, &stores, cancel.flag(), console)?;
-            client.check_options(&options).map(|()| client)
-        };
-        places.iter().map(open_one).collect()
-    };
-    let clients = open_all(None)?;
+    let opener = Opener::new(args, &places, &cancel, memory, count as u64);
+    let clients = opener.clients(&options, None)?;
     // All destinations get the same parts.
     let most = clients.iter().map(|client| client.terms().max_parts).min().unwrap_or(1);
     let max_parts = args.max_parts.unwrap_or(most);
     if args.dry_run {
-        return estimate::run(args, &places, &clients, max_parts);
+        return estimate::run(args, &objects(&places).collect::<Vec<_>>(), &clients, max_parts);
     }
     let start = Start {
         command: Command::Put,
@@ -81,29 +74,44 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     signals::watch(&cancel, &console)?;
     let put_settings = PutSettings {
         options: options.clone(),
-        memory,
+        memory: opener.left(memory),
         max_parts,
         // With several streams, the group checks this.
         allow_empty: args.allow_empty || args.fifo.fifo_dir.is_some(),
         resume: args.resume,
     };
-    let inputs = match &args.fifo.fifo_dir {
-        None => vec![(String::new(), input(command, &name, cancel.flag())?)],
-        Some(folder) => {
-            open_fifos(&StreamGroup::start(command, &name, args.allow_empty)?, folder, count, &cancel.flag())?
-        }
+    let mut ends = opener.ends(&console)?;
+    let opened = opened(args, &opener, &options, ends.as_mut(), (command, &name, count), &cancel, &console);
+    let streams = opened.inspect_err(|error| console.ended_by(error))?;
+    let mut summary = upload(streams, places.len() as u64, &encode, &put_settings, &console, begun);
+    summary.is_of_files = objects(&places).next().is_none();
+    drop(ends);
+    Ok(console.finish(summary))
+}
+
+/// Starts the command, and opens the destinations of its streams.
+fn opened(
+    args: &PutArgs,
+    opener: &Opener<'_>,
+    options: &PutOptions,
+    mut ends: Option<&mut Ends>,
+    (command, name, count): (Option<Process>, &str, usize),
+    cancel: &Cancel,
+    console: &Arc<Console>,
+) -> Result<Vec<Stream>> {
+    let Some(folder) = &args.fifo.fifo_dir else {
+        // A destination that cannot be opened costs no backup.
+        let targets = opener.targets("", options, ends, console)?;
+        let input = input(command, name, cancel.flag())?;
+        return Ok(vec![Stream { input, targets, status: Arc::default() }]);
     };
+    let group = StreamGroup::start(command, name, args.allow_empty)?;
     let mut streams = Vec::new();
-    for (pipe, input) in inputs {
-        let target = |(place, client): (&ObjectPlace, Client)| PutTarget {
-            client,
-            key: if pipe.is_empty() { place.key.clone() } else { below(&place.key, &pipe) },
-        };
-        let targets = places.iter().zip(open_all(Some(&console))?).map(target).collect();
+    for (pipe, input) in open_fifos(&group, folder, count, &cancel.flag())? {
+        let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
         streams.push(Stream { input, targets, status: Arc::default() });
     }
-    let summary = upload(streams, places.len() as u64, &encode, &put_settings, &console, begun);
-    Ok(console.finish(summary))
+    Ok(streams)
 }
 
 /// Uploads the streams to `targets` destinations each, and shows progress and results.
@@ -118,6 +126,8 @@ fn upload(
     let statuses: Vec<_> = streams.iter().map(|stream| Arc::clone(&stream.status)).collect();
     let mut requests = RequestCounts::default();
     let mut outcomes = Vec::new();
+    let is_object = |target: &PutTarget| matches!(target, PutTarget::Object(_));
+    let has_objects = streams.iter().flat_map(|stream| &stream.targets).any(is_object);
     let look = || progress(&statuses, targets);
     for (names, counts, outcome) in watched(console, look, || put_all(streams, encode, settings)) {
         requests.join(counts);
@@ -129,8 +139,9 @@ fn upload(
     let stored = stored_as(encode.encoding(), stored);
     report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(Command::Put, report);
-    summary.requests = Some(requests);
+    summary.requests = has_objects.then_some(requests);
     summary.stored = stored;
+    summary.digest = digest_of_files(&outcomes).filter(|_| !has_objects);
     summary
 }
 
@@ -141,32 +152,6 @@ fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
     let limit = if in_hand < IN_HAND * totals.found { Limit::Source } else { Limit::Destination };
     let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
     StreamProgress { totals, ended, limit }
-}
-
-/// The destinations: objects, or prefixes for several streams.
-///
-/// # Errors
-/// [`ErrorKind::Usage`] if two are equal, or one is the sidecar object of another.
-fn destinations(args: &PutArgs) -> Result<Vec<ObjectPlace>> {
-    let several = args.fifo.fifo_dir.is_some();
-    let given = &args.given;
-    let parse = |text: &OsString| {
-        if several { parse_place(text, given) } else { parse_object(text, given) }
-    };
-    let places = args.destinations.iter().map(parse).collect::<Result<Vec<_>>>()?;
-    let mut seen = HashSet::new();
-    if let Some(twice) = places.iter().find(|place| !seen.insert(*place)) {
-        return Err(usage("put the stream", "the destination is given twice").on(twice.to_string()));
-    }
-    let is_beside = |place: &&ObjectPlace| {
-        let owner = place.key.strip_suffix(".haul");
-        owner.is_some_and(|key| seen.contains(&ObjectPlace { key: key.to_owned(), ..(*place).clone() }))
-    };
-    if let Some(taken) = places.iter().find(is_beside) {
-        let cause = "the name is reserved for the sidecar object of another destination";
-        return Err(usage("put the stream", cause).on(taken.to_string()));
-    }
-    Ok(places)
 }
 
 /// The number of streams.
@@ -190,27 +175,23 @@ fn path(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// The key of an object below a prefix.
-fn below(key: &str, name: &str) -> String {
-    let slash = if key.is_empty() || key.ends_with('/') { "" } else { "/" };
-    format!("{key}{slash}{name}")
-}
-
 /// Uploads all streams in parallel. Returns the object names, the requests and the outcome of each.
 fn put_all(
     streams: Vec<Stream>,
     encode: &Encode,
     settings: &PutSettings,
 ) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
-    let names = |stream: &Stream| -> Vec<String> {
-        stream.targets.iter().map(|target| target.client.name(&target.key)).collect()
-    };
+    let names = |stream: &Stream| -> Vec<String> { stream.targets.iter().map(PutTarget::name).collect() };
     let one = |mut stream: Stream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
         let outcome = outcome.unwrap_or_else(|error| PutOutcome { input: Some(error), targets: Vec::new() });
         let names = names(&stream);
         let mut requests = RequestCounts::default();
-        stream.targets.iter().for_each(|target| requests.add(target.client.requests()));
+        for target in &stream.targets {
+            if let PutTarget::Object(target) = target {
+                requests.add(target.client.requests());
+            }
+        }
         (names, requests, outcome)
     };
     thread::scope(|scope| {
@@ -240,6 +221,12 @@ fn totals(statuses: &[Arc<PutStatus>], targets: u64) -> Totals {
     totals
 }
 
+/// The digest of the one stream that was written into files.
+fn digest_of_files(outcomes: &[(Vec<String>, PutOutcome)]) -> Option<Digest> {
+    let [(_, outcome)] = outcomes else { return None };
+    outcome.targets.iter().flatten().flatten().find_map(StoredObject::digest)
+}
+
 /// Adds the outcomes to the report. An error of a single destination is fatal; with several each error is listed.
 fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], console: &Console) {
     let alone = report.totals.found == 1;
@@ -262,7 +249,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.len;
-                    console.entry(name.as_bytes(), copied_object(stored.len));
+                    console.entry(name.as_bytes(), copied(stored.len, stored.digest()));
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Changes, EntryKind, Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_core::{Changes, Digest, EntryKind, Limit, ObjectPlace, Progress, Result, Side, Totals};
 use haul_engine::least_eta;
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
@@ -59,7 +59,7 @@ pub(super) fn open(
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
-    console.entry(object.key.as_bytes(), copied_object(got.len));
+    console.entry(object.key.as_bytes(), copied(got.len, None));
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }
@@ -108,8 +108,9 @@ pub(super) fn watched<T>(
     })
 }
 
-/// The event of an object of `len` bytes that was copied. Whether it replaced one is not known.
-pub(super) fn copied_object(len: u64) -> Done<'static> {
+/// The event of an object or a file of `len` bytes that was copied. Whether it replaced one is not known.
+pub(super) fn copied(len: u64, digest: Option<Digest>) -> Done<'static> {
     let (kind, changes) = (Some(&EntryKind::File), Changes::NONE);
-    Done { action: Action::Copied, kind, changes, len, content: Content::Unknown }
+    let content = digest.map_or(Content::Unknown, Content::Digest);
+    Done { action: Action::Copied, kind, changes, len, content }
 }

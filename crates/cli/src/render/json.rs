@@ -147,6 +147,8 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         stored: Option<&'a Stored>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        blake3: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         index: Option<IndexUse>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
@@ -329,6 +331,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         requests: summary.requests,
         estimate: summary.estimate,
         stored: summary.stored.as_ref(),
+        blake3: summary.digest.map(|digest| digest.to_string()),
         index: summary.index.map(|index| IndexUse {
             folders_read: index.listed,
             folders_known: index.from_index,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use haul_core::path::printable;
-use haul_core::{Error, Report, Totals};
+use haul_core::{Digest, Error, Report, Totals};
 use haul_job::RequestCounts;
 
 use super::differences::Differences;
@@ -60,12 +60,16 @@ pub(crate) struct Summary {
     pub(crate) differences: Differences,
     /// SRC and DST of a command that copies only the failed paths, if there is one.
     pub(crate) retry: Option<String>,
+    /// A stream went into or out of files alone.
+    pub(crate) is_of_files: bool,
     /// Requests to object stores.
     pub(crate) requests: Option<RequestCounts>,
     /// In a dry run, the requests that the run needs.
     pub(crate) estimate: Option<RequestCounts>,
     /// The encoding of a stored stream, if it has one.
     pub(crate) stored: Option<Stored>,
+    /// The digest of the one file that a stream went into or out of.
+    pub(crate) digest: Option<Digest>,
     /// How much of the index was used.
     pub(crate) index: Option<haul_index::Use>,
     /// Failures by cause.
@@ -106,9 +110,11 @@ impl Summary {
             report,
             differences: Differences::default(),
             retry: None,
+            is_of_files: false,
             requests: None,
             estimate: None,
             stored: None,
+            digest: None,
             index: None,
             groups: Vec::new(),
             unseen: 0,
@@ -278,14 +284,20 @@ impl Summary {
         let seconds = self.report.seconds;
         let moved = if self.stored.is_some() { copied_bytes } else { sent_bytes };
         let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
-        let verb = if self.command == Command::Put { "uploaded" } else { "downloaded" };
-        let objects = count(copied, "object", "objects");
+        let is_put = self.command == Command::Put;
+        let (verb, objects) = match self.is_of_files {
+            true => (if is_put { "written:" } else { "read:" }, count(copied, "file", "files")),
+            false => (if is_put { "uploaded" } else { "downloaded" }, count(copied, "object", "objects")),
+        };
         lines.push(format!(
             "{verb} {objects}, {} in {} ({})",
             bytes(copied_bytes),
             duration(seconds),
             rate(speed)
         ));
+        if let Some(digest) = &self.digest {
+            lines.push(format!("  BLAKE3: {digest}"));
+        }
         if let Some(stored) = &self.stored {
             lines.push(format!("  stored as {}: {}", stored.encoding, bytes(stored.bytes)));
         }

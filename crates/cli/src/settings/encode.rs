@@ -1,6 +1,6 @@
 //! Encoding of stored streams, from the options.
 
-use haul_core::Result;
+use haul_core::{Compress, Result};
 use haul_streams::keys::{Identities, Recipients, is_secret};
 use haul_streams::put::Encode;
 
@@ -20,7 +20,15 @@ pub(crate) fn encode(args: &EncodeArgs) -> Result<Encode> {
         })?;
     }
     args.encrypt_file.iter().try_for_each(|path| recipients.add_file(path)).map_err(of_option)?;
-    Ok(Encode { method: args.compress.and_then(|frames| frames.0), recipients })
+    let method = match args.compress {
+        None | Some(Compress::Never) => None,
+        Some(Compress::Always(method)) => Some(method),
+        Some(Compress::Auto) => {
+            let error = usage("use --compress auto", "it is for hosts: an object is stored in one way");
+            return Err(error.with_hint("use none, lz4, zstd or zstd:LEVEL"));
+        }
+    };
+    Ok(Encode { method, recipients })
 }
 
 /// The keys that decrypt a stream: the given files, or that of `AGE_IDENTITY`, which is read only for an encrypted

@@ -42,7 +42,7 @@ impl LinkSettings {
             return Err(usage("use --remote-haul", "it is empty"));
         }
         let family = family(&args.host);
-        if let (Some(family), Some(address)) = (family, args.bind)
+        if let (Some(family), Some(address)) = (family, args.connections.bind)
             && !family.has(address)
         {
             let why = format!("{address} is no address of it; omit one of the two options");
@@ -52,22 +52,25 @@ impl LinkSettings {
             ("-e", args.host.rsh.is_some() && !given.has("rsh")),
             ("-4", args.host.ipv4 && !given.has("ipv4")),
             ("-6", args.host.ipv6 && !given.has("ipv6")),
-            ("--streams", args.streams.is_some() && !given.has("streams")),
-            ("--transport", Transport::from(args.transport) != Transport::Auto && !given.has("transport")),
-            ("--ports", args.ports.is_some() && !given.has("ports")),
-            ("--bind", args.bind.is_some() && !given.has("bind")),
-            ("--congestion", args.congestion.is_some() && !given.has("congestion")),
+            ("--streams", args.connections.streams.is_some() && !given.has("streams")),
+            (
+                "--transport",
+                Transport::from(args.connections.transport) != Transport::Auto && !given.has("transport"),
+            ),
+            ("--ports", args.connections.ports.is_some() && !given.has("ports")),
+            ("--bind", args.connections.bind.is_some() && !given.has("bind")),
+            ("--congestion", args.connections.congestion.is_some() && !given.has("congestion")),
         ];
         let remote_only = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name).collect();
         let max_memory = address_space::content(args.max_memory);
         let peer = PeerConfig {
-            transport: args.transport.into(),
-            ports: args.ports,
-            bind: args.bind,
-            congestion: args.congestion.clone(),
+            transport: args.connections.transport.into(),
+            ports: args.connections.ports,
+            bind: args.connections.bind,
+            congestion: args.connections.congestion.clone(),
             ssh: SshConfig { shell, shell_given: args.host.rsh.is_some(), family, timeout: args.timeout },
             remote_haul: args.host.remote_haul.clone(),
-            streams: args.streams.unwrap_or(0),
+            streams: args.connections.streams.unwrap_or(0),
             max_memory,
             iops: None,
             pace: Pace::default(),

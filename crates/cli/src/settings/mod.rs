@@ -9,6 +9,7 @@ mod records;
 mod rules;
 mod selection;
 mod stdin;
+mod stream;
 mod transfer;
 mod verify;
 mod words;
@@ -18,10 +19,11 @@ pub(crate) use errors::{of_option, usage};
 pub(crate) use files_from::{listed, read_paths};
 pub(crate) use link::LinkSettings;
 pub(crate) use object::{
-    check_endpoint, content_memory, parse_object, parse_place, put_options, store_settings,
+    check_endpoint, check_object, content_memory, parse_object, parse_place, put_options, store_settings,
 };
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use selection::Selection;
 pub(crate) use stdin::one_stdin;
+pub(crate) use stream::{check_get, check_put};
 pub(crate) use transfer::{TransferSettings, scan_options};
 pub(crate) use verify::VerifySettings;

@@ -41,10 +41,19 @@ pub(crate) fn parse_place(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlace
 /// [`haul_core::ErrorKind::Usage`] if it is something else.
 pub(crate) fn parse_object(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlace> {
     let place = parse_place(text, given)?;
+    check_object(&place)?;
+    Ok(place)
+}
+
+/// Checks that a place is that of one object.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if it is a bucket or a prefix.
+pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
     if place.key.is_empty() || place.key.ends_with('/') {
         return Err(usage("use the location", "the name of the object is missing").on(place.to_string()));
     }
-    Ok(place)
+    Ok(())
 }
 
 /// Store settings of commands for single objects.

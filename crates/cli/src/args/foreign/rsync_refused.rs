@@ -256,7 +256,7 @@ pub(super) const WORDS: &[Word] = &[
         &["put", "get", "ls", "rm"],
         Hint("only commands for trees have filters, as in `haul copy --exclude PATTERN SRC DST`"),
     ),
-    word(&["-e", "--rsh"], &[Rsync], &["put", "get", "rm"], Hint("it uses object stores, not ssh: omit it")),
+    word(&["-e", "--rsh"], &[Rsync], &["rm"], Hint("it uses object stores, not ssh: omit it")),
     word(
         &["-a", "--archive"],
         &[Rsync, Mc],

@@ -42,7 +42,7 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
     let noted = Arc::clone(&console);
     let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
     let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
-    let streams = args.link.streams;
+    let streams = args.link.connections.streams;
     let mut probe = Probe { ends, scan, quick, streams, console, cancel, begun: Instant::now() };
     let ended = match &destination {
         Some(destination) if !args.doctor => probe.measure(&source, destination).map(|()| false),

@@ -1,0 +1,96 @@
+//! `haul get` of a file, here or on a host.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use haul_core::{BufferPool, ErrorKind, Location, Report, Result, Totals};
+use haul_engine::Cancel;
+use haul_job::{Ends, Observer, open_file};
+use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
+
+use super::get::{file, progress, stdout};
+use super::output::settings;
+use super::stream::{copied, watched};
+use crate::args::{GetArgs, LinkArgs};
+use crate::exit_code::Exit;
+use crate::render::{Command, Console, Start, Summary};
+use crate::settings::{LinkSettings, content_memory, usage};
+use crate::signals;
+
+/// Writes a file to standard output or another file.
+///
+/// # Errors
+/// Errors before the run starts; later errors are in the summary.
+pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
+    let begun = Instant::now();
+    let memory = content_memory(&args.memory, 1, 0)?;
+    if args.output.json && args.file.is_none() {
+        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
+    }
+    let name = String::from_utf8_lossy(at.name()).into_owned();
+    let start = Start {
+        command: Command::Get,
+        sources: vec![at.to_string()],
+        destination: args.file.as_deref().map(|path| file(path, &name).display().to_string()),
+        job: None,
+    };
+    let console = Console::start(settings(&args.output), &start)?;
+    let cancel = Cancel::default();
+    signals::watch(&cancel, &console)?;
+    let link = LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);
+    let mut config =
+        LinkSettings::resolve(&link, &args.given)?.compressed(&args.compress, &args.given).config;
+    config.pool = BufferPool::new(memory);
+    let noted = Arc::clone(&console);
+    let mut ends = Ends::new(config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
+    let status = Arc::new(GetStatus::default());
+    let mut digest = None;
+    match fetch(args, at, &mut ends, &status, (&console, &cancel)) {
+        // A reader that closed the pipe needs no message.
+        Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
+        Ok((read, got)) => {
+            console.entry(read.name.as_bytes(), copied(got.len, got.digest));
+            digest = got.digest;
+            report.totals.copied = 1;
+            report.totals.copied_bytes = got.len;
+        }
+        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
+        Err(error) => {
+            report.corrupt = u64::from(error.kind() == ErrorKind::Corrupt);
+            report.fatal = Some(error);
+        }
+    }
+    drop(ends);
+    report.totals.sent_bytes = status.written.load(Ordering::Relaxed);
+    report.totals.resumed_bytes = status.resumed.load(Ordering::Relaxed);
+    report.seconds = begun.elapsed().as_secs_f64();
+    let mut summary = Summary::new(Command::Get, report);
+    summary.digest = digest;
+    summary.is_of_files = true;
+    Ok(console.finish(summary))
+}
+
+fn fetch(
+    args: &GetArgs,
+    at: &Location,
+    ends: &mut Ends,
+    status: &Arc<GetStatus>,
+    (console, cancel): (&Console, &Cancel),
+) -> Result<(ReadFile, Got)> {
+    let read = open_file(ends, at)?;
+    let output = match &args.file {
+        Some(path) => {
+            let name = String::from_utf8_lossy(at.name()).into_owned();
+            Output::stage_state(&file(path, &name), &read.state(), read.entry.len)?
+        }
+        None => stdout()?,
+    };
+    let got = watched(
+        console,
+        || progress(read.entry.len, status),
+        || get_file(&read, output, status, &cancel.flag()),
+    )?;
+    Ok((read, got))
+}

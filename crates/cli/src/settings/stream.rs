@@ -1,0 +1,98 @@
+//! Options of streams that only concern stores, or only files and hosts.
+
+use haul_core::{Compress, Location, Result};
+
+use super::errors::usage;
+use crate::args::{AddressArgs, GetArgs, GivenArgs, PutArgs};
+
+/// Refuses options of `put` that its destinations do not take.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] with the option.
+pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
+    let Some(file) = places.iter().find(|place| !is_object(place)) else { return Ok(()) };
+    let refuse = |option: &str, cause: &str, hint: &str| {
+        Err(usage(&format!("use {option}"), cause).on(file.to_string()).with_hint(hint))
+    };
+    if !args.encode.encrypt.is_empty() || !args.encode.encrypt_file.is_empty() {
+        let option = if args.encode.encrypt.is_empty() { "--encrypt-file" } else { "--encrypt" };
+        return refuse(
+            option,
+            "objects are stored encrypted; a file gets the stream as it is",
+            "pipe the stream through age -r RECIPIENT",
+        );
+    }
+    let is_packed = !matches!(args.encode.compress, None | Some(Compress::Never | Compress::Auto));
+    let hosts_only = places.iter().all(|place| !is_object(place) && !matches!(place, Location::Local(_)));
+    if is_packed && !hosts_only && !args.given.has("compress") {
+        return refuse(
+            "--compress",
+            "objects are stored compressed, and hosts get compressed data; this file gets the stream as it is",
+            "pipe the stream through zstd",
+        );
+    }
+    if args.dry_run {
+        let cause = "-n counts the requests to stores, and a file takes none";
+        return refuse("-n", cause, "omit it, or this destination");
+    }
+    if places.iter().any(is_object) {
+        return Ok(());
+    }
+    let object = &args.object;
+    let options = [
+        ("header", !object.header.is_empty()),
+        ("metadata", !object.metadata.is_empty()),
+        ("tag", !object.tag.is_empty()),
+        ("storage-class", object.stored.storage_class.is_some()),
+        ("sse", object.stored.sse.is_some()),
+        ("max-parts", args.max_parts.is_some()),
+    ];
+    refuse_of_stores(&options, &args.store.address, &args.given, file)
+}
+
+/// Refuses options of `get` that its source does not take.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] with the option.
+pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
+    if is_object(at) {
+        let is_typed =
+            args.compress.wish().is_some() && !args.given.has("compress") && !args.given.has("zstd");
+        if is_typed {
+            let error = usage("use --compress", "it is for hosts: an object is fetched as it is stored");
+            return Err(error.on(at.to_string()).with_hint("omit the option"));
+        }
+        return Ok(());
+    }
+    let options = [
+        ("raw", args.decode.raw),
+        ("identity", !args.decode.identity.is_empty()),
+        ("fifo-dir", args.fifo_dir.is_some()),
+    ];
+    refuse_of_stores(&options, &args.store.address, &args.given, at)
+}
+
+fn is_object(place: &Location) -> bool {
+    matches!(place, Location::Object(_))
+}
+
+fn refuse_of_stores(
+    options: &[(&str, bool)],
+    address: &AddressArgs,
+    given: &GivenArgs,
+    at: &Location,
+) -> Result<()> {
+    let addresses = [
+        ("endpoint", address.endpoint.is_some()),
+        ("region", address.region.is_some()),
+        ("profile", address.profile.is_some()),
+        ("no-sign-request", address.no_sign_request),
+        ("ca-cert", address.ca_cert.is_some()),
+        ("insecure-http", address.insecure_http),
+    ];
+    // What the settings say is for all runs.
+    let typed = options.iter().chain(&addresses).find(|(name, is_given)| *is_given && !given.has(name));
+    let Some((name, _)) = typed else { return Ok(()) };
+    let error = usage(&format!("use --{name}"), "it is for object stores, and this is a file");
+    Err(error.on(at.to_string()).with_hint("omit the option"))
+}
