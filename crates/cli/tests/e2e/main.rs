@@ -36,6 +36,7 @@ mod durability;
 mod encoded;
 mod failures;
 mod faults;
+mod file_streams;
 mod filesystems;
 mod filters;
 mod groups;
@@ -216,6 +217,7 @@ fn main() -> ExitCode {
         clients::cases(),
         reach::cases(),
         databases::cases(),
+        file_streams::cases(),
         filesystems::cases(),
         limits::cases(),
         lists::cases(),
