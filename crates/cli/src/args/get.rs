@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    CompressArgs, ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, MemoryArgs, OutputArgs, StoreArgs,
+    CompressArgs, ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, ManifestArgs, MemoryArgs, OutputArgs,
+    StoreArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -62,4 +63,7 @@ pub(crate) struct GetArgs {
     /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// The digest of what was read.
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
 }

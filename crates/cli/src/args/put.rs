@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{
-    ConnectionArgs, EncodeArgs, FifoArgs, GivenArgs, HostArgs, MemoryArgs, ObjectArgs, OutputArgs, StoreArgs,
+    ConnectionArgs, EncodeArgs, FifoArgs, GivenArgs, HostArgs, ManifestArgs, MemoryArgs, ObjectArgs,
+    OutputArgs, StoreArgs,
 };
 use crate::values::{number, parse_size};
 
@@ -38,7 +39,7 @@ pub(crate) struct PutArgs {
     #[arg(value_name = "CMD", last = true)]
     pub(crate) command: Vec<OsString>,
     /// Print the number of requests that the upload needs, and upload nothing; needs the length of the stream
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, conflicts_with = "manifest")]
     pub(crate) dry_run: bool,
     /// With -n: the length of the stream [default: the size of standard input, if that is a file]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dry_run")]
@@ -83,4 +84,7 @@ pub(crate) struct PutArgs {
     /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// The digests of what was written.
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
 }

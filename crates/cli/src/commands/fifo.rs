@@ -15,10 +15,11 @@ use haul_object::{Client, Object};
 use haul_streams::PipeFolder;
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, get};
 
-use super::output::settings;
+use super::output::stream_settings;
 use super::stream::{StreamProgress, open, report_object, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
+use crate::manifest::Names;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{content_memory, identities, parse_place, store_settings, usage};
 use crate::signals;
@@ -94,7 +95,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         destination: Some(folder.display().to_string()),
         job: None,
     };
-    let console = Console::start(settings(&args.output), &start)?;
+    let console = Console::start(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let stores = store_settings(&args.store, &args.given, &place);

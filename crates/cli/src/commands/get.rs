@@ -1,6 +1,7 @@
 //! `haul get`.
 
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +14,12 @@ use haul_object::{Client, Object};
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
 
 use super::get_file;
-use super::output::settings;
+use super::output::stream_settings;
 use super::stream::{StreamProgress, open, report_object, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
+use crate::manifest::Names;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{check_get, check_object, content_memory, identities, store_settings, usage};
 use crate::signals;
@@ -50,7 +52,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
         job: None,
     };
-    let console = Console::start(settings(&args.output), &start)?;
+    let console = Console::start(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let stores = store_settings(&args.store, &args.given, &place);
@@ -125,8 +127,17 @@ pub(super) fn progress(len: u64, status: &GetStatus) -> StreamProgress {
     StreamProgress { totals, ended: true, limit }
 }
 
+/// How a manifest names what is read: as the file that is written.
+pub(super) fn names(args: &GetArgs) -> Names {
+    let written = args.file.as_deref().filter(|path| !is_folder(path)).and_then(Path::file_name);
+    written.map_or(Names::Last, |name| Names::Given(name.as_bytes().to_vec()))
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/")
+}
+
 /// The file for an object.
 pub(super) fn file(path: &Path, key: &str) -> PathBuf {
-    let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    if is_folder { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
+    if is_folder(path) { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
 }

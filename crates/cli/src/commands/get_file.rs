@@ -9,8 +9,8 @@ use haul_engine::Cancel;
 use haul_job::{Ends, Observer, open_file};
 use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
 
-use super::get::{file, progress, stdout};
-use super::output::settings;
+use super::get::{file, names, progress, stdout};
+use super::output::stream_settings;
 use super::stream::{copied, watched};
 use crate::args::{GetArgs, LinkArgs};
 use crate::exit_code::Exit;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
         destination: args.file.as_deref().map(|path| file(path, &name).display().to_string()),
         job: None,
     };
-    let console = Console::start(settings(&args.output), &start)?;
+    let console = Console::start(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let link = LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);

@@ -1,7 +1,7 @@
 //! Output settings, from the options.
 
-use crate::args::{AcceptedArgs, OutputArgs, TransferArgs};
-use crate::manifest::ManifestRequest;
+use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, TransferArgs};
+use crate::manifest::{ManifestRequest, Names};
 use crate::render::{OutputSettings, Showing};
 use crate::values::ManifestFormat;
 
@@ -25,6 +25,20 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
     }
 }
 
+/// The output settings of `put` and `get`.
+pub(super) fn stream_settings(args: &OutputArgs, manifest: &ManifestArgs, names: Names) -> OutputSettings {
+    let ManifestArgs { manifest, sign } = manifest;
+    OutputSettings {
+        manifest: manifest.clone().map(|file| ManifestRequest {
+            file,
+            sha256: false,
+            key: sign.clone(),
+            names,
+        }),
+        ..settings(args)
+    }
+}
+
 /// The output settings of `copy` and `sync`.
 pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
     OutputSettings {
@@ -32,6 +46,7 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
             file,
             sha256: args.manifest_format == ManifestFormat::Sha256,
             key: args.sign.clone(),
+            names: Names::Path,
         }),
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
         verbose: args.verbose,

@@ -21,11 +21,12 @@ use haul_streams::put::{
 };
 
 use super::estimate;
-use super::output::settings;
+use super::output::stream_settings;
 use super::stream::{StreamProgress, copied, stored_as, watched};
 use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
+use crate::manifest::Names;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{check_endpoint, check_put, content_memory, encode, put_options, usage};
 use crate::signals;
@@ -70,7 +71,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         destination: Some(places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
         job: None,
     };
-    let console = Console::start(settings(&args.output), &start)?;
+    let console = Console::start(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
     signals::watch(&cancel, &console)?;
     let put_settings = PutSettings {
         options: options.clone(),

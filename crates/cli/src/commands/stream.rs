@@ -59,7 +59,7 @@ pub(super) fn open(
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
-    console.entry(object.key.as_bytes(), copied(got.len, None));
+    console.entry(object.key.as_bytes(), copied(got.len, got.digest));
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }

@@ -24,6 +24,29 @@ pub(crate) struct ManifestRequest {
     pub(crate) sha256: bool,
     /// The ssh key to sign it with.
     pub(crate) key: Option<PathBuf>,
+    /// The names in it.
+    pub(crate) names: Names,
+}
+
+/// How a manifest names what the run reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// By the path relative to the destination.
+    Path,
+    /// By the last component: streams are reported by their whole location.
+    Last,
+    /// By the name of the one file that the run writes.
+    Given(Vec<u8>),
+}
+
+impl Names {
+    fn of<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Path => name,
+            Self::Last => name.rsplit(|byte| *byte == b'/').next().unwrap_or(name),
+            Self::Given(given) => given,
+        }
+    }
 }
 
 /// The manifest of a run. Its memory is bounded, however many files there are.
@@ -31,6 +54,7 @@ pub(crate) struct Manifest {
     file: PathBuf,
     sha256: bool,
     key: Option<PathBuf>,
+    names: Names,
     collected: Mutex<Collected>,
 }
 
@@ -111,12 +135,13 @@ impl Manifest {
                 of_option(error.on(key.as_os_str().as_bytes()))
             })?;
         }
-        let (sha256, key) = (request.sha256, request.key.clone());
-        Ok(Self { file, sha256, key, collected: Mutex::default() })
+        let ManifestRequest { sha256, key, names, .. } = request.clone();
+        Ok(Self { file, sha256, key, names, collected: Mutex::default() })
     }
 
     /// Records an entry of the run.
     pub(crate) fn add(&self, action: Action, name: &[u8], content: Content<'_>) {
+        let name = self.names.of(name);
         let mut collected = self.collected.lock();
         let pushed = match (action, content) {
             (Action::Made | Action::Left | Action::Removed | Action::RemovedAtSource, _) => Ok(()),
@@ -240,7 +265,12 @@ mod tests {
     use haul_core::ErrorKind;
 
     fn begin(file: &Path) -> Result<Manifest> {
-        Manifest::begin(&ManifestRequest { file: file.to_owned(), sha256: false, key: None })
+        Manifest::begin(&ManifestRequest {
+            file: file.to_owned(),
+            sha256: false,
+            key: None,
+            names: Names::Path,
+        })
     }
 
     fn digest(byte: u8) -> Content<'static> {

@@ -260,19 +260,27 @@ impl Summary {
             let blocks = count(totals.resent, "block", "blocks");
             lines.push(format!("  retransmitted: {blocks} of up to 4 MiB"));
         }
-        if let Some(Ok(manifest)) = &self.manifest {
-            let files = count(manifest.files, "file", "files");
-            let signed = if manifest.signed { ", signed" } else { "" };
-            lines.push(format!("  manifest: {files} in {}{signed}", manifest.file.display()));
-            if manifest.without_digest > 0 {
-                let files = count(manifest.without_digest, "file", "files");
-                lines.push(format!("  not in the manifest, because this run did not verify it: {files}"));
-            }
-        }
+        self.manifest_counts(lines);
         if let Some(estimate) = &self.estimate {
             lines.push(format!("  the run needs about {}", requests_text(estimate)));
         } else if let Some(requests) = &self.requests {
             lines.push(format!("  {}", requests_text(requests)));
+        }
+    }
+
+    fn manifest_counts(&self, lines: &mut Vec<String>) {
+        let Some(Ok(manifest)) = &self.manifest else { return };
+        let files = count(manifest.files, "file", "files");
+        let signed = if manifest.signed { ", signed" } else { "" };
+        lines.push(format!("  manifest: {files} in {}{signed}", manifest.file.display()));
+        if manifest.without_digest > 0 {
+            let files = count(manifest.without_digest, "file", "files");
+            let why = if self.command == Command::Put {
+                "what is stored is not the stream"
+            } else {
+                "this run did not verify it"
+            };
+            lines.push(format!("  not in the manifest, because {why}: {files}"));
         }
     }
 
@@ -298,6 +306,7 @@ impl Summary {
         if let Some(digest) = &self.digest {
             lines.push(format!("  BLAKE3: {digest}"));
         }
+        self.manifest_counts(lines);
         if let Some(stored) = &self.stored {
             lines.push(format!("  stored as {}: {}", stored.encoding, bytes(stored.bytes)));
         }

@@ -17,7 +17,6 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         a_stream_of_any_length_comes_back,
-        the_digest_is_that_of_b3sum,
         a_producer_that_fails_makes_and_replaces_nothing,
         a_killed_put_goes_on_from_what_is_there,
         a_resumed_put_of_another_stream_is_that_stream,
@@ -32,6 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         several_destinations_get_one_stream,
         what_cannot_be_meant_is_refused_in_one_line,
     ];
+    all.extend(cases![Need::Program("b3sum"); the_digest_is_that_of_b3sum]);
     all.extend(cases![Need::Tmpfs; a_full_destination_is_exit_5_and_leaves_nothing]);
     all
 }

@@ -32,6 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Program("weed"), Need::Program("b3sum");
         a_bucket_has_the_content_of_the_manifest,
         each_end_is_checked_by_manifests_of_both_formats,
+        a_stream_has_a_line_under_its_name,
     ]);
     all.extend(cases![
         Need::Program("sha256sum");
@@ -218,6 +219,50 @@ fn each_end_is_checked_by_manifests_of_both_formats() {
             assert!(verify.out().contains("differs  sizes/1048576: digest "), "{verify}");
         }
     }
+}
+
+fn a_stream_has_a_line_under_its_name() {
+    let bucket = Bucket::made();
+    let scene = &bucket.scene;
+    let (source, file) = (scene.tree("src"), scene.join("m"));
+    source.file("db.xb", 9_000_001);
+    let line = by_b3sum(source.path());
+    let shell = scene.sshd().shell();
+    let run = |word: &str| {
+        let run = bucket.haul(word).args(["-q", "-e", &shell, "--remote-haul", crate::scene::HAUL]);
+        with_manifest(run, &file)
+    };
+    // The manifest, which is replaced by another one for the next run.
+    let written = || {
+        let text = read(&file);
+        fs::write(&file, "old").unwrap();
+        text
+    };
+    for dir in ["copy", "far"] {
+        fs::create_dir(scene.join(dir)).unwrap();
+    }
+    let ends = [slash(&scene.join("copy")), scene.remote(slash(&scene.join("far"))), bucket.at("t/").into()];
+    for end in &ends {
+        let at = haul_testkit::process::joined(&[end.as_bytes(), b"db.xb"]);
+        let put = run("put").arg(&at).args(["--", "cat"]).arg(source.join("db.xb"));
+        let _ = put.finish().expect_success();
+        assert_eq!(read(&file), line, "{end:?}");
+        let _ = run("verify").arg(end).finish().expect_success();
+        let _ = run("get").arg(&at).finish().expect_success();
+        assert_eq!(written(), line, "{end:?}");
+        let _ = run("get").arg(&at).arg(scene.join("back")).finish().expect_success();
+        assert_eq!(written(), line.replace("db.xb", "back"), "{end:?}");
+        // A producer that fails leaves the older manifest.
+        let _ = run("put").arg(&at).args(["--", "false"]).finish().expect_code(1);
+        assert!(!read(&file).contains("db.xb"), "{end:?}");
+    }
+    // What is stored differs from the stream.
+    let packed = bucket.at("packed/db.xb");
+    let put = with_manifest(bucket.haul("put"), &file).args(["--compress", "zstd"]).arg(&packed);
+    let put = put.args(["--", "cat"]).arg(source.join("db.xb")).finish().expect_success();
+    assert!(put.said().contains("not in the manifest") && written().is_empty(), "{put}");
+    let _ = run("get").arg(&packed).finish().expect_success();
+    assert_eq!(written(), line);
 }
 
 fn sha256sum_accepts_what_was_resumed_updated_and_left_alone() {

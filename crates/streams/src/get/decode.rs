@@ -83,6 +83,11 @@ impl<'a> Decoder<'a> {
         };
         Ok(Self { source, hasher: blake3::Hasher::new(), len: 0, expected, name, status, checked })
     }
+
+    /// The digest that the decoded stream is compared with, if one is recorded.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        self.expected.map(|proof| proof.digest)
+    }
 }
 
 fn unpack(unframer: &mut Unframer, (format, frame, len): UnpackJob) -> io::Result<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use haul_object::{Client, Object};
 use haul_threads::{ScopedThreads, both};
 
@@ -71,13 +71,13 @@ pub fn get(
         delivered
     });
     match got {
-        Ok((checked, encoding)) => {
+        Ok((checked, encoding, digest)) => {
             if checked.is_some() {
                 output.finish()?;
             }
             let plain = status.plain.load(Ordering::Relaxed);
             let len = if encoding.is_plain() { object.len } else { plain };
-            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest: None })
+            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest })
         }
         Err(error) => {
             if error.kind() == ErrorKind::Corrupt {
@@ -93,14 +93,15 @@ fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
     !settings.raw && found.encoding != Ok(Encoding::default())
 }
 
-/// Writes the object, decoded and checked. Returns how it was checked, and its encoding.
+/// Writes the object, decoded and checked. Returns how it was checked, its encoding, and the digest of what was written,
+/// if that is recorded.
 fn stream(
     (window, object): (&Window<'_>, &Object),
     found: StoredRecord,
     output: &mut Output,
     settings: &GetSettings,
     status: &GetStatus,
-) -> Result<(Option<Checked>, Encoding)> {
+) -> Result<(Option<Checked>, Encoding, Option<Digest>)> {
     let name = &window.name();
     let mut check = Check::new(object, found.stored.as_ref());
     if found.stored.is_some_and(|proof| proof.len != object.len) {
@@ -115,11 +116,13 @@ fn stream(
     let checked = Cell::new(None);
     let mut stored = StoredBytes::new(window, check, name, status, &checked);
     if !is_decoded(&found, settings) {
-        return Ok((deliver(&mut stored, output)?, Encoding::default()));
+        let digest = found.stored.map(|proof| proof.digest);
+        return Ok((deliver(&mut stored, output)?, Encoding::default(), digest));
     }
     let encoding = found.encoding.map_err(|words| unknown(&words, name))?;
     let mut decoder = Decoder::new(stored, encoding, &found.plain, settings)?;
-    Ok((deliver(&mut decoder, output)?, encoding))
+    let digest = decoder.digest();
+    Ok((deliver(&mut decoder, output)?, encoding, digest))
 }
 
 /// The error for an unencrypted object where an encrypted one was expected: anyone who may write to the bucket can have

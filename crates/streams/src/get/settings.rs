@@ -45,6 +45,6 @@ pub struct Got {
     pub encoding: Encoding,
     /// Length in bytes, as written.
     pub len: u64,
-    /// The digest of a file.
+    /// The digest of what was written: that of a file, or the recorded one that an object was compared with.
     pub digest: Option<Digest>,
 }
