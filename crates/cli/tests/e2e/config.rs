@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
 use haul_testkit::{Need, Run, assert_same_tree};
 
-use crate::scene::{Scene, slash};
+use crate::scene::{HAUL, Scene, slash};
 use crate::store::Bucket;
 use crate::{Case, cases};
 
@@ -79,8 +79,7 @@ fn the_files_of_the_user_and_of_haul_config_are_found() {
     let own = file(&scene, "config/haul/config.toml", "[defaults]\niops = 500\n[copy]\nnice = true\n");
     // The test kit switches settings off; `env` switches them on again.
     let run = |words: &[&str]| {
-        let run =
-            Run::new("env", scene.tag()).args(["-u", "HAUL_CONFIG", env!("CARGO_BIN_EXE_haul"), "config"]);
+        let run = Run::new("env", scene.tag()).args(["-u", "HAUL_CONFIG", HAUL, "config"]);
         run.args(words)
             .env("HOME", scene.home())
             .env("XDG_CONFIG_HOME", scene.join("config"))
@@ -181,8 +180,7 @@ fn hosts_are_reached_in_their_own_way() {
     let host = scene.sshd().host();
     let bare = host.rsplit('@').next().unwrap();
     let text = format!(
-        "[defaults]\nrsh = '/nowhere/ssh'\n[hosts.\"{bare}\"]\nrsh = '''{shell}'''\nremote-haul = '{}'\n",
-        env!("CARGO_BIN_EXE_haul")
+        "[defaults]\nrsh = '/nowhere/ssh'\n[hosts.\"{bare}\"]\nrsh = '''{shell}'''\nremote-haul = '{HAUL}'\n"
     );
     let config = file(&scene, "c.toml", &text);
     let to = scene.remote(slash(&copy));

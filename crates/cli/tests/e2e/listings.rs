@@ -9,7 +9,7 @@ use haul_testkit::tree::list;
 use haul_testkit::{Need, Run, Tree};
 use serde_json::Value;
 
-use crate::scene::{Scene, slash};
+use crate::scene::{HAUL, Scene, slash};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -126,7 +126,7 @@ fn a_listing_of_many_entries_is_complete_and_ends_with_its_reader() {
     let run = scene.haul("ls").arg(&dir).watch_memory().finish().expect_success();
     assert_eq!(run.out().lines().count(), 60_000);
     assert!(run.local_peak < 128 << 20, "{} MiB", run.local_peak >> 20);
-    let line = format!("{} ls {} | head -n 1", env!("CARGO_BIN_EXE_haul"), dir.display());
+    let line = format!("{HAUL} ls {} | head -n 1", dir.display());
     let run = Run::new("sh", scene.tag()).args(["-c", &line]).finish().expect_success();
     assert!(run.out().lines().count() == 1 && run.err().is_empty(), "{run}");
 }

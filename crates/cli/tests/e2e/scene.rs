@@ -10,8 +10,11 @@ use haul_testkit::{FaultPlan, Finished, Run, Scratch, Sshd, SshdOptions, Tree};
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
 
-/// The program under test.
-pub(crate) const HAUL: &str = env!("CARGO_BIN_EXE_haul");
+/// The program under test: that of this build, or the one that `HAUL_BIN` named when the tests were compiled.
+pub(crate) const HAUL: &str = match option_env!("HAUL_BIN") {
+    Some(program) => program,
+    None => env!("CARGO_BIN_EXE_haul"),
+};
 
 /// The first argument that makes this test program the remote shell of a [`FaultPlan`].
 pub(crate) const FAULT_SHELL: &str = "--fault-shell";
