@@ -19,6 +19,8 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         bootstrap_sends_the_program_of_the_remote_architecture,
         bootstrap_sends_nothing_to_an_architecture_that_it_has_no_program_for,
+        bootstrap_sends_only_programs_with_a_recorded_digest,
+        bootstrap_sends_the_program_of_a_release_where_this_one_does_not_run,
         bootstrap_keeps_no_program_of_another_version,
         bootstrap_bridges_a_remote_haul_of_another_version,
     ]
@@ -40,10 +42,23 @@ fn installed(scene: &Scene) -> (PathBuf, PathBuf) {
     (haul, scene.join("usr/lib/haul/haul-pdp11"))
 }
 
+/// Records the digest of a program, as beside the programs of a release.
+fn record(program: &Path) {
+    let name = program.file_name().unwrap();
+    let dir = program.parent().unwrap();
+    let sums = std::process::Command::new("sha256sum").arg(name).current_dir(dir).output().unwrap();
+    fs::write(dir.join("SHA256SUMS"), sums.stdout).unwrap();
+}
+
 /// A copy with `--bootstrap` by the program `haul` to a host that reports that it is a PDP-11.
 fn to_pdp11(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> Run {
+    program(&scene.join("tools/uname"), "echo Linux pdp11");
+    to_host(scene, haul, source, copy)
+}
+
+/// A copy with `--bootstrap` by the program `haul` to a host with the programs in `tools`.
+fn to_host(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> Run {
     let tools = scene.join("tools");
-    program(&tools.join("uname"), "echo Linux pdp11");
     let plan = FaultPlan::new(scene.join("plan"));
     Run::new(haul, scene.tag())
         .env("HOME", scene.home())
@@ -61,6 +76,7 @@ fn bootstrap_sends_the_program_of_the_remote_architecture() {
     // The PDP-11 is this machine: its program runs here, and has more bytes than this one.
     let content = [&fs::read(HAUL).unwrap()[..], b"for a PDP-11"].concat();
     fs::write(&theirs, &content).unwrap();
+    record(&theirs);
     let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_success();
     assert!(run.err().contains(PUT), "{run}");
     assert_same_tree(source.path(), &scene.join("dst"));
@@ -71,6 +87,7 @@ fn bootstrap_sends_the_program_of_the_remote_architecture() {
     // The program beside the running one comes first.
     let beside = [&content[..], b", another"].concat();
     fs::write(scene.join("usr/bin/haul-pdp11"), &beside).unwrap();
+    record(&scene.join("usr/bin/haul-pdp11"));
     let run = to_pdp11(&scene, &haul, source.path(), &scene.join("again")).finish().expect_success();
     assert!(run.err().contains(PUT), "{run}");
     assert!(list(&cache).iter().any(|name| fs::read(cache.join(name)).unwrap() == beside));
@@ -88,13 +105,65 @@ fn bootstrap_sends_nothing_to_an_architecture_that_it_has_no_program_for() {
     scene.assert_all_gone();
 }
 
+fn bootstrap_sends_only_programs_with_a_recorded_digest() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (haul, theirs) = installed(&scene);
+    let canary = scene.join("canary");
+    program(&theirs, &format!("touch {}", canary.display()));
+    let refused = |words: &str| {
+        let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
+        assert!(run.err().contains(words) && run.err().contains(&theirs.display().to_string()), "{run}");
+        assert!(!canary.exists(), "it was run: {run}");
+        assert!(!scene.home().join(".cache/haul").exists() && !scene.join("dst").exists());
+    };
+    refused("its digest is unknown");
+    record(&theirs);
+    program(&theirs, &format!("touch {}; exit 1", canary.display()));
+    refused("it is not what");
+    scene.assert_all_gone();
+}
+
+fn bootstrap_sends_the_program_of_a_release_where_this_one_does_not_run() {
+    let scene = Scene::new();
+    let source = plain(&scene, "src", &[], 20);
+    let (haul, _) = installed(&scene);
+    // A host where the running program does not run: what it uploads there is changed as it gets its mode.
+    let tools = scene.join("tools");
+    let other = b"for the other C library";
+    program(
+        &tools.join("chmod"),
+        &format!(
+            "for last; do :; done\n\
+             case \"$last\" in *.part) grep -q '{}' \"$last\" || echo 'exit 127' >\"$last\";; esac\n\
+             exec /bin/chmod \"$@\"",
+            String::from_utf8_lossy(other)
+        ),
+    );
+    let run = to_host(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
+    let machine = std::env::consts::ARCH;
+    for words in ["does not run there", &format!("copy haul-{machine} and SHA256SUMS of this release")] {
+        assert!(run.err().contains(words), "{words}: {run}");
+    }
+    assert_eq!(list(&scene.home().join(".cache/haul")), [""; 0].map(PathBuf::from), "nothing is left");
+    let release = scene.join(format!("usr/lib/haul/haul-{machine}"));
+    fs::write(&release, [&fs::read(HAUL).unwrap()[..], other].concat()).unwrap();
+    record(&release);
+    let run = to_host(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_success();
+    assert!(run.err().contains(PUT), "{run}");
+    assert_same_tree(source.path(), &scene.join("dst"));
+    scene.assert_all_gone();
+}
+
 fn bootstrap_keeps_no_program_of_another_version() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[], 20);
     let (haul, theirs) = installed(&scene);
     program(&theirs, "echo haul 0.0.1");
+    record(&theirs);
     let run = to_pdp11(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
-    assert!(run.err().contains("`haul 0.0.1`"), "{run}");
+    let told = format!("{} is `haul 0.0.1`", theirs.display());
+    assert!(run.err().contains(&told) && run.err().contains("SHA256SUMS of this release"), "{run}");
     assert_eq!(list(&scene.home().join(".cache/haul")), [""; 0].map(PathBuf::from), "nothing is left");
     assert!(!scene.join("dst").exists());
     scene.assert_all_gone();

@@ -7,12 +7,15 @@ use std::time::Duration;
 use haul_core::location::SshHost;
 use haul_core::{Error, ErrorKind, Result, Side};
 
-use super::program::{Program, System, find, places};
+use super::program::{Program, SUMS, System, find, places};
 use super::script::{MARK, script};
 use crate::config::{Note, SshConfig};
 use crate::dial::{Dial, Helper, Way};
 use crate::dialer::{OpenPipes, Pipes, SshDialer};
 use crate::errand::Errand;
+
+/// What else the user can do.
+const HINT: &str = "install haul there by hand, or leave --bootstrap out: then it goes on over SFTP";
 
 /// How long the script may take to end after the last answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,9 +42,7 @@ fn talk(pipes: Pipes, name: &str, why: &str, note: &Note) -> Result<String> {
     let Pipes { from, to, helper } = pipes;
     let mut lines = BufReader::new(File::from(from));
     let failed = |cause: &str| {
-        Error::new(ErrorKind::Unreachable, Side::Wire, "put haul onto", cause)
-            .on(name)
-            .with_hint("install haul there by hand, or leave --bootstrap out: then it goes on over SFTP")
+        Error::new(ErrorKind::Unreachable, Side::Wire, "put haul onto", cause).on(name).with_hint(HINT)
     };
     let system = line(&mut lines, &*helper, &failed)?;
     let system = system.strip_prefix("system ").and_then(System::parse);
@@ -70,15 +71,14 @@ fn talk(pipes: Pipes, name: &str, why: &str, note: &Note) -> Result<String> {
                 let _ = to.write_all(answer);
             }
             (_, Some(Err(error))) => return Err(failed(&error.to_string())),
-            (other, _) => return Err(failed(&cause(other))),
+            (other, _) => return Err(said(other, &program, &system, &failed)),
         }
     }
 }
 
 /// The program for this system.
 fn program_for(system: &System, failed: &dyn Fn(&str) -> Error) -> Result<Program> {
-    let found = find(system).map_err(|e| Error::io(Side::Local, "read the program for --bootstrap", &e))?;
-    found.ok_or_else(|| {
+    find(system).map_err(|cause| failed(&cause))?.ok_or_else(|| {
         let (System { name, machine }, here) = (system, System::here());
         let kind =
             format!("it is of another kind: `{name} {machine}` there, `{} {}` here", here.name, here.machine);
@@ -87,20 +87,34 @@ fn program_for(system: &System, failed: &dyn Fn(&str) -> Error) -> Result<Progra
                 let [beside, installed] = places(&running, machine);
                 let (beside, installed) = (beside.display(), installed.display());
                 failed(&format!("{kind}, and neither {beside} nor {installed} exists here"))
+                    .with_hint(way_out(machine))
             }
             _ => failed(&kind),
         }
     })
 }
 
-/// The cause in a line of the script that reports a failure.
-fn cause(line: &str) -> String {
+/// What helps if there is no program that runs on this architecture.
+fn way_out(machine: &str) -> String {
+    let dir = std::env::current_exe().ok().map(|running| places(&running, machine));
+    let dir = dir.and_then(|[_, installed]| Some(installed.parent()?.display().to_string()));
+    let dir = dir.unwrap_or_else(|| "/usr/lib/haul".to_owned());
+    format!("copy haul-{machine} and {SUMS} of this release into {dir} here; or {HINT}")
+}
+
+/// The error for a line of the script that reports a failure.
+fn said(line: &str, program: &Program, system: &System, failed: &dyn Fn(&str) -> Error) -> Error {
+    let shown = || program.place.as_ref().map_or("this haul".to_owned(), |place| place.display().to_string());
     if let Some(said) = line.strip_prefix("broken ") {
-        format!("it does not run there as it does here ({said})")
+        let error = failed(&format!("{} does not run there ({said})", shown()));
+        // Only the static program is sure to find all that it needs.
+        if program.place.is_none() { error.with_hint(way_out(&system.machine)) } else { error }
     } else if let Some(said) = line.strip_prefix("other ") {
-        format!("the program for that system is `{said}`, this one is `haul {}`", env!("CARGO_PKG_VERSION"))
+        let version = env!("CARGO_PKG_VERSION");
+        let error = failed(&format!("{} is `{said}`, this one is `haul {version}`", shown()));
+        error.with_hint(way_out(&system.machine))
     } else {
-        line.to_owned()
+        failed(line)
     }
 }
 
