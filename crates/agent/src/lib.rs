@@ -119,7 +119,10 @@ pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()>
 fn take_streams() -> io::Result<(OwnedFd, OwnedFd)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    // A root directory with nothing but haul lacks it. There a file in memory does, as nothing is written to it.
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from).or_else(
+        |_| rustix::fs::memfd_create("null", rustix::fs::MemfdFlags::CLOEXEC).map_err(io::Error::from),
+    )?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     for fd in [&input, &output] {
