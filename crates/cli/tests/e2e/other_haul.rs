@@ -135,14 +135,17 @@ fn bootstrap_sends_the_program_of_a_release_where_this_one_does_not_run() {
         &tools.join("chmod"),
         &format!(
             "for last; do :; done\n\
-             case \"$last\" in *.part) grep -q '{}' \"$last\" || echo 'exit 127' >\"$last\";; esac\n\
+             case \"$last\" in *.part) grep -q '{}' \"$last\" || echo 'echo it lacks its library; exit 127' >\"$last\";; esac\n\
              exec /bin/chmod \"$@\"",
             String::from_utf8_lossy(other)
         ),
     );
     let run = to_host(&scene, &haul, source.path(), &scene.join("dst")).finish().expect_code(4);
     let machine = std::env::consts::ARCH;
-    for words in ["does not run there", &format!("copy haul-{machine} and SHA256SUMS of this release")] {
+    for words in [
+        "does not run there (it lacks its library)",
+        &format!("copy haul-{machine} and SHA256SUMS of this release"),
+    ] {
         assert!(run.err().contains(words), "{words}: {run}");
     }
     assert_eq!(list(&scene.home().join(".cache/haul")), [""; 0].map(PathBuf::from), "nothing is left");

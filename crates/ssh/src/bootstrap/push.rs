@@ -105,7 +105,9 @@ fn way_out(machine: &str) -> String {
 /// The error for a line of the script that reports a failure.
 fn said(line: &str, program: &Program, system: &System, failed: &dyn Fn(&str) -> Error) -> Error {
     let shown = || program.place.as_ref().map_or("this haul".to_owned(), |place| place.display().to_string());
-    if let Some(said) = line.strip_prefix("broken ") {
+    if let Some(said) = line.strip_prefix("broken") {
+        // A program that is killed says nothing.
+        let said = Some(said.trim()).filter(|said| !said.is_empty()).unwrap_or("it says nothing");
         let error = failed(&format!("{} does not run there ({said})", shown()));
         // Only the static program is sure to find all that it needs.
         if program.place.is_none() { error.with_hint(way_out(&system.machine)) } else { error }

@@ -5,12 +5,15 @@ pub(super) const MARK: &str = "haul-bootstrap:";
 
 /// The script. It reports `system NAME MACHINE`, and reads `NAME SHA256 LENGTH RELEASE` of the program.
 ///
+/// It removes what it received before it reports that this is of no use: the local end may then end it at once.
+///
 /// It is one word in single quotes, which every login shell passes on unchanged, so it contains none.
 pub(super) fn script() -> String {
     // The names of uploaded programs and of their temporary files, as a regular expression for `expr`.
     let ours = r"haul-[0-9][0-9]*[.][0-9][0-9]*[.][0-9][0-9A-Za-z.+-]*-[0-9a-f]\{16\}";
     let script = format!(
         "say() {{ echo \"{MARK} $*\"; }}; \
+         lose() {{ rm -f \"$part\"; say \"$*\"; exit 1; }}; \
          right() {{ \
          [ $(($(wc -c <\"$1\"))) -eq \"$len\" ] || return 1; \
          sum=\"$(sha256sum <\"$1\" 2>/dev/null || shasum -a 256 <\"$1\" 2>/dev/null \
@@ -43,11 +46,11 @@ pub(super) fn script() -> String {
          part=\"$name.$$.part\"; \
          trap \"rm -f $part\" EXIT HUP PIPE TERM; \
          rm -f \"$part\"; \
-         head -c \"$len\" >\"$part\" || {{ say \"it could not be written there\"; exit 1; }}; \
-         right \"$part\" || {{ say \"it did not arrive as it was sent\"; exit 1; }}; \
+         head -c \"$len\" >\"$part\" || lose \"it could not be written there\"; \
+         right \"$part\" || lose \"it did not arrive as it was sent\"; \
          chmod 700 \"$part\"; \
-         said=\"$(./\"$part\" --version 2>&1)\" || {{ say broken \"$said\"; exit 1; }}; \
-         [ \"$said\" = \"haul $release\" ] || {{ say other \"$said\"; exit 1; }}; \
+         said=\"$(./\"$part\" --version 2>&1)\" || lose broken \"$said\"; \
+         [ \"$said\" = \"haul $release\" ] || lose other \"$said\"; \
          mv -f \"$part\" \"$name\" && well"
     );
     format!("exec sh -c '{script}'")
@@ -67,5 +70,27 @@ mod tests {
         let inner = script.strip_prefix("exec sh -c '").and_then(|rest| rest.strip_suffix('\'')).unwrap();
         let parsed = std::process::Command::new("sh").args(["-n", "-c", inner]).status().unwrap();
         assert!(parsed.success(), "{inner}");
+    }
+
+    #[test]
+    fn a_program_that_is_of_no_use_is_removed_before_that_is_reported() {
+        use std::io::{BufRead, BufReader, Write};
+        let home = tempfile::tempdir().unwrap();
+        let content = "exit 1\n";
+        let sum = haul_core::digest::hex(
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content.as_bytes()).as_ref(),
+        );
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script()]).env("HOME", home.path());
+        let mut shell =
+            command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut input = shell.stdin.take().unwrap();
+        let name = "haul-1.2.3-0123456789abcdef";
+        write!(input, "{name} {sum} {} 1.2.3\nsend\n{content}", content.len()).unwrap();
+        let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let reported = lines.find(|line| line.starts_with("haul-bootstrap: broken"));
+        assert!(reported.is_some());
+        assert_eq!(std::fs::read_dir(home.path().join(".cache/haul")).unwrap().count(), 0);
+        assert!(!shell.wait().unwrap().success());
     }
 }
