@@ -9,7 +9,7 @@ use haul_engine::Cancel;
 use haul_job::{Ends, Observer, open_file};
 use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
 
-use super::get::{file, names, progress, stdout};
+use super::get_output::{file, names, progress, stdout};
 use super::output::stream_settings;
 use super::stream::{copied, watched};
 use crate::args::{GetArgs, LinkArgs};

@@ -11,6 +11,7 @@ mod fifo;
 mod found;
 mod get;
 mod get_file;
+mod get_output;
 mod hash;
 mod help;
 mod jobs;

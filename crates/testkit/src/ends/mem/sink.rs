@@ -12,8 +12,8 @@ use haul_core::{
     SliceData, Timestamp, WriteDone,
 };
 
-use super::growth::Growth;
-use super::tree::{MemTree, Staged, State};
+use super::staged::{Growth, Staged};
+use super::tree::{MemTree, State};
 
 /// A [`MemTree`] as a sink.
 pub struct MemSink {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_core::entry::Identity;
 use haul_core::sync::{Mutex, MutexGuard};
-use haul_core::{Entry, FileTree, RelPath, Timestamp};
+use haul_core::{Entry, RelPath, Timestamp};
 
-use super::growth::Growth;
+use super::staged::Staged;
 
 /// What a name refers to.
 #[derive(Clone)]
@@ -15,17 +14,6 @@ pub(super) struct Inode {
     /// Its path is that of the first name.
     pub(super) entry: Entry,
     pub(super) content: Arc<Vec<u8>>,
-}
-
-/// The slices of a file of which some have not arrived.
-pub(super) struct Staged {
-    pub(super) identity: Identity,
-    pub(super) tree: FileTree,
-    pub(super) bytes: Vec<u8>,
-    /// Bytes that are no holes.
-    pub(super) allocated: u64,
-    /// What is known of a stream.
-    pub(super) growth: Growth,
 }
 
 #[derive(Default)]

@@ -1,12 +1,21 @@
-//! Streams that grow until their length is known.
+//! Staged files, and streams that grow until their length is known.
 
 use std::collections::BTreeSet;
 
 use haul_core::digest::{SliceHasher, slice_count};
-use haul_core::entry::GROWING;
+use haul_core::entry::{GROWING, Identity};
 use haul_core::{ChainingValue, Entry, FileTree, SLICE_LEN};
 
-use super::tree::Staged;
+/// The slices of a file of which some have not arrived.
+pub(super) struct Staged {
+    pub(super) identity: Identity,
+    pub(super) tree: FileTree,
+    pub(super) bytes: Vec<u8>,
+    /// Bytes that are no holes.
+    pub(super) allocated: u64,
+    /// What is known of a stream.
+    pub(super) growth: Growth,
+}
 
 /// What is known of a stream besides the slices that count.
 #[derive(Default)]
