@@ -29,7 +29,7 @@ slice of a file is verified on arrival. Exit code 3: the content differs.";
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// The file or object: PATH, [USER@]HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// The file or object: PATH, USER@HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
     /// az://CONTAINER/KEY
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,

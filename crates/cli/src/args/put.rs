@@ -31,7 +31,7 @@ haul cannot see whether the writer of standard input failed: prefer --.";
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PutArgs {
-    /// The files or objects: PATH, [USER@]HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// The files or objects: PATH, USER@HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
     /// az://CONTAINER/KEY
     #[arg(value_name = "DST", required = true)]
     pub(crate) destinations: Vec<OsString>,

@@ -34,8 +34,15 @@ const PAGES: [&str; 13] = [
 ];
 
 /// What a page may show without running it: commands that change the machine itself.
-const NOT_RUN: [&str; 6] =
-    ["sudo dpkg -i ", "sudo rpm -i ", "tar -xzf ", "cargo install ", "git clone ", "scripts/"];
+const NOT_RUN: [&str; 7] = [
+    "sudo dpkg -i ",
+    "sudo rpm -i ",
+    "tar -xzf ",
+    "skopeo copy ",
+    "cargo install ",
+    "git clone ",
+    "scripts/",
+];
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
