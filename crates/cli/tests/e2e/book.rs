@@ -34,9 +34,10 @@ const PAGES: [&str; 13] = [
 ];
 
 /// What a page may show without running it: commands that change the machine itself.
-const NOT_RUN: [&str; 7] = [
+const NOT_RUN: [&str; 8] = [
     "sudo dpkg -i ",
     "sudo rpm -i ",
+    "sudo install -D",
     "tar -xzf ",
     "skopeo copy ",
     "cargo install ",
