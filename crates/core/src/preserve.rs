@@ -50,6 +50,18 @@ impl Default for Preserve {
 }
 
 impl Preserve {
+    /// Nothing is taken over.
+    pub const NOTHING: Self = Self {
+        owner: false,
+        group: false,
+        perms: false,
+        times: false,
+        dir_times: false,
+        link_times: false,
+        acls: false,
+        xattrs: false,
+    };
+
     /// Whether the times of an entry of this kind are taken over.
     #[must_use]
     pub fn has_times(&self, kind: &EntryKind) -> bool {

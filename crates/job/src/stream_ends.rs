@@ -95,15 +95,5 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
 
 /// The options of a sink for streams: nothing is taken over from a source, and content is compared by digest alone.
 fn stream_options() -> SinkOptions {
-    let preserve = Preserve {
-        owner: false,
-        group: false,
-        perms: false,
-        times: false,
-        dir_times: false,
-        link_times: false,
-        acls: false,
-        xattrs: false,
-    };
-    SinkOptions { compare: Compare::Checksum, preserve, ..SinkOptions::default() }
+    SinkOptions { compare: Compare::Checksum, preserve: Preserve::NOTHING, ..SinkOptions::default() }
 }

@@ -28,17 +28,11 @@ pub(super) const CASES: &[Case] = cases![
 
 /// The options of a sink for streams.
 fn open(bench: &Bench) -> Arc<dyn Sink> {
-    let preserve = Preserve {
-        owner: false,
-        group: false,
-        perms: false,
-        times: false,
-        dir_times: false,
-        link_times: false,
-        acls: false,
-        xattrs: false,
-    };
-    bench.sink_with(&SinkOptions { compare: Compare::Checksum, preserve, ..SinkOptions::default() })
+    bench.sink_with(&SinkOptions {
+        compare: Compare::Checksum,
+        preserve: Preserve::NOTHING,
+        ..SinkOptions::default()
+    })
 }
 
 fn stream(len: u64) -> Arc<Entry> {
