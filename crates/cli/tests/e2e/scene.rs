@@ -120,6 +120,13 @@ impl Scene {
         run.arg(program).env("HOME", self.home())
     }
 
+    /// The program in a mount namespace without `/proc`.
+    pub(crate) fn without_proc(&self) -> Run {
+        let hide = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
+        let words = ["--mount", "--propagation", "private", "sh", "-c", hide, HAUL];
+        Run::new("unshare", self.tag()).args(words).env("HOME", self.home())
+    }
+
     /// The program with its first word and how to reach the server.
     pub(crate) fn haul_ssh(&self, word: &str) -> Run {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])

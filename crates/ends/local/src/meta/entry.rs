@@ -2,6 +2,7 @@
 
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use haul_core::entry::Xattr;
@@ -11,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use crate::path::at::At;
-use crate::path::stat::{self, ctime, kind, mode, mtime, path_of, statx, statx_now};
+use crate::path::stat::{self, ctime, kind, mode, mtime, statx, statx_now};
 use crate::path::xattrs::XattrsOf;
 use crate::tree::local_tree::LocalTree;
 
@@ -63,9 +64,9 @@ pub(crate) fn find(
     })?;
     let xattrs = match &held {
         Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
-            tree.xattrs(&XattrsOf::Target(path_of(held).as_bytes()), &stat)?
+            tree.xattrs(&XattrsOf::Held(held.as_fd()), &stat)?
         }
-        _ => tree.xattrs(&XattrsOf::Name(&at.proc_path()), &stat)?,
+        _ => tree.xattrs(&XattrsOf::Name(at), &stat)?,
     };
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), false))
 }
@@ -76,7 +77,7 @@ fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) 
     tree.root.ops.one();
     let stat = statx_now(&held)?;
     let kind = kind_of(&stat, || Err(Errno::LOOP))?;
-    let xattrs = tree.xattrs(&XattrsOf::Target(path_of(&held).as_bytes()), &stat)?;
+    let xattrs = tree.xattrs(&XattrsOf::Held(held.as_fd()), &stat)?;
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), true))
 }
 

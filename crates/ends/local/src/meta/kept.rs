@@ -100,8 +100,7 @@ impl Metadata {
         now: &Statx,
         entry: &Entry,
     ) -> rustix::io::Result<Changes> {
-        let path = at.proc_path();
-        let of = XattrsOf::Name(&path);
+        let of = XattrsOf::Name(at);
         let there: Vec<Xattr> = self.preserve.xattrs_of(&tree.xattrs(&of, now)?).cloned().collect();
         let wanted = self.preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| is_carried(name));
         let (mut kept, mut left_out) = (Vec::new(), Vec::new());

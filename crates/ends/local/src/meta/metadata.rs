@@ -332,7 +332,7 @@ impl Metadata {
                 .when(preserve.has_times(&entry.kind) && !self.times.is_same(entry.mtime, at, now));
         }
         if preserve.has_any_xattr() && (changes.is_empty() || self.itemize) {
-            let there = tree.xattrs(&XattrsOf::Name(&at.proc_path()), now)?;
+            let there = tree.xattrs(&XattrsOf::Name(at), now)?;
             let wanted = preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| is_carried(name));
             changes |= preserve.xattr_changes(&there, &wanted.collect::<Vec<_>>());
         }

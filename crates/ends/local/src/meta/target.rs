@@ -1,10 +1,11 @@
 //! The inode whose metadata is set.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, Ops, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
 
 use crate::path::stat;
 use crate::path::xattrs::{self, XattrsOf};
@@ -24,10 +25,6 @@ impl Target<'_> {
         }
     }
 
-    fn path(&self) -> String {
-        stat::path_of(&self.fd())
-    }
-
     pub(super) fn chown(&self, uid: u32, gid: u32) -> rustix::io::Result<()> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
         rustix::fs::chownat(self.fd(), c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
@@ -35,10 +32,7 @@ impl Target<'_> {
 
     pub(super) fn chmod(&self, mode: u32) -> rustix::io::Result<()> {
         let mode = Mode::from_raw_mode(mode);
-        match self {
-            Self::File(fd) => rustix::fs::fchmod(fd, mode),
-            Self::Held(_) => rustix::fs::chmod(self.path(), mode),
-        }
+        self.call(|path| rustix::fs::chmod(path, mode), |fd| rustix::fs::fchmod(fd, mode))
     }
 
     pub(super) fn set_times(&self, entry: &Entry) -> rustix::io::Result<()> {
@@ -46,29 +40,47 @@ impl Target<'_> {
         let times = Timestamps { last_access: spec(entry.atime), last_modification: spec(entry.mtime) };
         match self {
             Self::File(fd) => rustix::fs::futimens(fd, &times),
-            Self::Held(_) => rustix::fs::utimensat(rustix::fs::CWD, self.path(), &times, AtFlags::empty()),
+            Self::Held(fd) if stat::has_proc() => {
+                rustix::fs::utimensat(rustix::fs::CWD, stat::path_of(fd), &times, AtFlags::empty())
+            }
+            // Linux 5.8 and later.
+            Self::Held(fd) => {
+                rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH).or(Err(Errno::NOTSUP))
+            }
         }
     }
 
     pub(super) fn xattrs(&self, ops: &Ops) -> rustix::io::Result<Vec<Xattr>> {
-        match self {
-            Self::File(fd) => xattrs::read(ops, &XattrsOf::File(*fd)),
-            Self::Held(_) => xattrs::read(ops, &XattrsOf::Target(self.path().as_bytes())),
-        }
+        let of = match self {
+            Self::File(fd) => XattrsOf::File(*fd),
+            Self::Held(fd) => XattrsOf::Held(*fd),
+        };
+        xattrs::read(ops, &of)
     }
 
     pub(super) fn set_xattr(&self, name: &[u8], value: &[u8]) -> rustix::io::Result<()> {
         let flags = XattrFlags::empty();
-        match self {
-            Self::File(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
-            Self::Held(_) => rustix::fs::setxattr(self.path(), name, value, flags),
-        }
+        self.call(
+            |path| rustix::fs::setxattr(path, name, value, flags),
+            |fd| rustix::fs::fsetxattr(fd, name, value, flags),
+        )
     }
 
     pub(super) fn remove_xattr(&self, name: &[u8]) -> rustix::io::Result<()> {
+        self.call(|path| rustix::fs::removexattr(path, name), |fd| rustix::fs::fremovexattr(fd, name))
+    }
+
+    /// A system call by path or by handle. Without `/proc` there is no path: directories are opened, and for other
+    /// inodes that are only held the call is not supported.
+    fn call(
+        &self,
+        by_path: impl FnOnce(String) -> rustix::io::Result<()>,
+        by_handle: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<()>,
+    ) -> rustix::io::Result<()> {
         match self {
-            Self::File(fd) => rustix::fs::fremovexattr(fd, name),
-            Self::Held(_) => rustix::fs::removexattr(self.path(), name),
+            Self::File(fd) => by_handle(*fd),
+            Self::Held(fd) if stat::has_proc() => by_path(stat::path_of(fd)),
+            Self::Held(fd) => by_handle(stat::open_dir(fd)?.as_fd()),
         }
     }
 }

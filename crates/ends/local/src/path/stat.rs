@@ -1,11 +1,14 @@
 //! Plain metadata of a name or of an open file, as `statx(2)` gives it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use haul_core::Timestamp;
 use haul_core::entry::Identity;
 use haul_core::policy::Kind;
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::Errno;
 
 use super::at::At;
 
@@ -70,6 +73,21 @@ pub(crate) fn ctime(stat: &Statx) -> Timestamp {
 /// The path of an open file in `/proc`: system calls that take a path reach exactly this file by it.
 pub(crate) fn path_of(held: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", held.as_raw_fd())
+}
+
+/// Whether the paths of [`path_of`] lead to files: an empty root may have no `/proc`.
+pub(crate) fn has_proc() -> bool {
+    static HAS_PROC: OnceLock<bool> = OnceLock::new();
+    *HAS_PROC.get_or_init(|| Path::new("/proc/self/fd").exists())
+}
+
+/// A directory that is only held, open for system calls that take a handle: the way without `/proc`.
+///
+/// # Errors
+/// `NOTSUP` if it is no directory.
+pub(crate) fn open_dir(held: impl AsFd) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat(held, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| if errno == Errno::NOTDIR { Errno::NOTSUP } else { errno })
 }
 
 /// The file type.

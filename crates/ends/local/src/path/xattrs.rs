@@ -1,13 +1,14 @@
 //! Reading extended attributes.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use haul_core::Ops;
 use haul_core::entry::Xattr;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 
-use super::at::Dir;
+use super::at::{At, Dir};
 use super::stat;
 
 /// The most bytes that all names, or one value, may take (`XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of Linux).
@@ -26,28 +27,41 @@ pub(crate) fn is_carried(name: &[u8]) -> bool {
 
 /// The file whose attributes are read.
 pub(crate) enum XattrsOf<'a> {
-    /// An open file.
+    /// A file that is open for reading or writing.
     File(BorrowedFd<'a>),
-    /// The file that a path leads to, through symbolic links.
-    Target(&'a [u8]),
-    /// The last name of a path itself, even if it is a link.
-    Name(&'a [u8]),
+    /// A file that is only held.
+    Held(BorrowedFd<'a>),
+    /// What has this name, even if it is a link.
+    Name(&'a At),
 }
 
 impl XattrsOf<'_> {
     fn list(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         match self {
             Self::File(fd) => rustix::fs::flistxattr(fd, buffer),
-            Self::Target(path) => rustix::fs::listxattr(*path, buffer),
-            Self::Name(path) => rustix::fs::llistxattr(*path, buffer),
+            _ if !stat::has_proc() => rustix::fs::flistxattr(self.open()?, buffer),
+            Self::Held(fd) => rustix::fs::listxattr(stat::path_of(fd), buffer),
+            Self::Name(at) => rustix::fs::llistxattr(at.proc_path(), buffer),
         }
     }
 
     fn get(&self, name: &[u8], buffer: &mut [u8]) -> rustix::io::Result<usize> {
         match self {
             Self::File(fd) => rustix::fs::fgetxattr(fd, name, buffer),
-            Self::Target(path) => rustix::fs::getxattr(*path, name, buffer),
-            Self::Name(path) => rustix::fs::lgetxattr(*path, name, buffer),
+            _ if !stat::has_proc() => rustix::fs::fgetxattr(self.open()?, name, buffer),
+            Self::Held(fd) => rustix::fs::getxattr(stat::path_of(fd), name, buffer),
+            Self::Name(at) => rustix::fs::lgetxattr(at.proc_path(), name, buffer),
+        }
+    }
+
+    /// The way without `/proc`, for files and directories. To open a device may have an effect: `NOTSUP`.
+    fn open(&self) -> rustix::io::Result<OwnedFd> {
+        match self {
+            Self::File(fd) | Self::Held(fd) => stat::open_dir(fd),
+            Self::Name(at) => match stat::kind(&stat::statx(at)?) {
+                FileType::RegularFile | FileType::Directory => at.open(OFlags::NONBLOCK, Mode::empty()),
+                _ => Err(Errno::NOTSUP),
+            },
         }
     }
 }
@@ -120,8 +134,7 @@ fn value(ops: &Ops, of: &XattrsOf<'_>, name: &[u8]) -> rustix::io::Result<Option
 /// Whether the directory has a default ACL, which new files in it inherit. An unreadable one counts as present.
 pub(crate) fn has_default_acl(dir: &Dir) -> bool {
     *dir.facts.has_default_acl.get_or_init(|| {
-        let path = stat::path_of(dir);
-        let found = read(&dir.ops, &XattrsOf::Target(path.as_bytes()));
+        let found = read(&dir.ops, &XattrsOf::Held(dir.as_fd()));
         found.map_or(true, |found| found.iter().any(|(name, _)| &name[..] == b"system.posix_acl_default"))
     })
 }
@@ -131,6 +144,5 @@ pub(crate) fn default_acl(dir: &Dir) -> Option<Vec<u8>> {
     if !has_default_acl(dir) {
         return None;
     }
-    let path = stat::path_of(dir);
-    value(&dir.ops, &XattrsOf::Target(path.as_bytes()), b"system.posix_acl_default").ok()?
+    value(&dir.ops, &XattrsOf::Held(dir.as_fd()), b"system.posix_acl_default").ok()?
 }

@@ -90,8 +90,11 @@ impl Unlocked {
     }
 }
 
-fn chmod(dir: &impl AsRawFd, mode: Mode) -> bool {
-    rustix::fs::chmod(stat::path_of(dir), mode).is_ok()
+fn chmod(dir: &(impl AsFd + AsRawFd), mode: Mode) -> bool {
+    if stat::has_proc() {
+        return rustix::fs::chmod(stat::path_of(dir), mode).is_ok();
+    }
+    stat::open_dir(dir).is_ok_and(|dir| rustix::fs::fchmod(dir, mode).is_ok())
 }
 
 #[cfg(test)]
