@@ -10,6 +10,7 @@ pub mod get;
 pub mod keys;
 mod ordered;
 pub mod put;
+mod sha256;
 pub mod sidecar;
 pub mod uploads;
 

@@ -1,6 +1,5 @@
 //! `haul get`.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -58,7 +57,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
     let mut stored = None;
-    match fetch(&client, &place, args.file.as_deref(), &get_settings, &status, &console) {
+    match fetch(args, (&client, &place), &get_settings, &status, &console) {
         // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((object, got)) => {
@@ -85,18 +84,18 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
 }
 
 fn fetch(
-    client: &Client,
-    place: &ObjectPlace,
-    to: Option<&Path>,
+    args: &GetArgs,
+    (client, place): (&Client, &ObjectPlace),
     settings: &GetSettings,
     status: &Arc<GetStatus>,
     console: &Console,
 ) -> Result<(Object, Got)> {
     let object = find(client, &only_object(client, place)?)?;
-    let output = match to {
+    let output = match &args.file {
         Some(path) => Output::stage(&file(path, &object.key), &object, settings.raw)?,
         None => stdout()?,
     };
+    let output = output.hashing(args.manifest.wants_sha256());
     let got =
         watched(console, || progress(object.len, status), || get(client, &object, output, settings, status))?;
     Ok((object, got))

@@ -11,7 +11,7 @@ use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
 
 use super::get_output::{file, names, progress, stdout};
 use super::output::stream_settings;
-use super::stream::{copied, watched};
+use super::stream::{report_copied, watched};
 use crate::args::{GetArgs, LinkArgs};
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
@@ -51,7 +51,7 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
         // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((read, got)) => {
-            console.entry(read.name.as_bytes(), copied(got.len, got.digest));
+            report_copied(&console, read.name.as_bytes(), got.len, (got.digest, got.sha256));
             digest = got.digest;
             report.totals.copied = 1;
             report.totals.copied_bytes = got.len;
@@ -87,6 +87,7 @@ fn fetch(
         }
         None => stdout()?,
     };
+    let output = output.hashing(args.manifest.wants_sha256());
     let got = watched(
         console,
         || progress(read.entry.len, status),

@@ -27,14 +27,10 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
 
 /// The output settings of `put` and `get`.
 pub(super) fn stream_settings(args: &OutputArgs, manifest: &ManifestArgs, names: Names) -> OutputSettings {
-    let ManifestArgs { manifest, sign } = manifest;
+    let sha256 = manifest.wants_sha256();
+    let ManifestArgs { manifest, sign, .. } = manifest;
     OutputSettings {
-        manifest: manifest.clone().map(|file| ManifestRequest {
-            file,
-            sha256: false,
-            key: sign.clone(),
-            names,
-        }),
+        manifest: manifest.clone().map(|file| ManifestRequest { file, sha256, key: sign.clone(), names }),
         ..settings(args)
     }
 }

@@ -22,7 +22,7 @@ use haul_streams::put::{
 
 use super::estimate;
 use super::output::stream_settings;
-use super::stream::{StreamProgress, copied, stored_as, watched};
+use super::stream::{StreamProgress, report_copied, stored_as, watched};
 use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
@@ -103,13 +103,14 @@ fn opened(
     let Some(folder) = &args.fifo.fifo_dir else {
         // A destination that cannot be opened costs no backup.
         let targets = opener.targets("", options, ends, console)?;
-        let input = input(command, name, cancel.flag())?;
+        let input = input(command, name, cancel.flag())?.hashing(args.manifest.wants_sha256());
         return Ok(vec![Stream { input, targets, status: Arc::default() }]);
     };
     let group = StreamGroup::start(command, name, args.allow_empty)?;
     let mut streams = Vec::new();
     for (pipe, input) in open_fifos(&group, folder, count, &cancel.flag())? {
         let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
+        let input = input.hashing(args.manifest.wants_sha256());
         streams.push(Stream { input, targets, status: Arc::default() });
     }
     Ok(streams)
@@ -185,7 +186,11 @@ fn put_all(
     let names = |stream: &Stream| -> Vec<String> { stream.targets.iter().map(PutTarget::name).collect() };
     let one = |mut stream: Stream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
-        let outcome = outcome.unwrap_or_else(|error| PutOutcome { input: Some(error), targets: Vec::new() });
+        let outcome = outcome.unwrap_or_else(|error| PutOutcome {
+            input: Some(error),
+            targets: Vec::new(),
+            sha256: None,
+        });
         let names = names(&stream);
         let mut requests = RequestCounts::default();
         for target in &stream.targets {
@@ -204,7 +209,7 @@ fn put_all(
         };
         let threads: Vec<_> = streams.into_iter().map(start).collect();
         let ended = threads.into_iter().map(|(names, thread)| {
-            let failed = |error| PutOutcome { input: Some(error), targets: Vec::new() };
+            let failed = |error| PutOutcome { input: Some(error), targets: Vec::new(), sha256: None };
             let ended = thread.and_then(haul_threads::join);
             ended.unwrap_or_else(|error| (names, RequestCounts::default(), failed(error)))
         });
@@ -250,7 +255,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.len;
-                    console.entry(name.as_bytes(), copied(stored.len, stored.digest()));
+                    report_copied(console, name.as_bytes(), stored.len, (stored.digest(), outcome.sha256));
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

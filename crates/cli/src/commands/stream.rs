@@ -59,7 +59,7 @@ pub(super) fn open(
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
-    console.entry(object.key.as_bytes(), copied(got.len, got.digest));
+    report_copied(console, object.key.as_bytes(), got.len, (got.digest, got.sha256));
     if got.checked == Some(Checked::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }
@@ -108,9 +108,18 @@ pub(super) fn watched<T>(
     })
 }
 
-/// The event of an object or a file of `len` bytes that was copied. Whether it replaced one is not known.
-pub(super) fn copied(len: u64, digest: Option<Digest>) -> Done<'static> {
+/// Reports an object or a file of `len` bytes that was copied. Whether it replaced one is not known. `sha256` is of the
+/// same bytes as the digest; without that, none is known.
+pub(super) fn report_copied(
+    console: &Console,
+    name: &[u8],
+    len: u64,
+    (digest, sha256): (Option<Digest>, Option<Digest>),
+) {
     let (kind, changes) = (Some(&EntryKind::File), Changes::NONE);
     let content = digest.map_or(Content::Unknown, Content::Digest);
-    Done { action: Action::Copied, kind, changes, len, content }
+    console.entry(name, Done { action: Action::Copied, kind, changes, len, content });
+    if let Some(sha256) = digest.and(sha256) {
+        console.sha256(name, Some(sha256));
+    }
 }

@@ -165,6 +165,7 @@ impl Manifest {
 
     /// Records the SHA-256 of a file of the run; `None` if there is none.
     pub(crate) fn add_sha256(&self, name: &[u8], digest: Option<Digest>) {
+        let name = self.names.of(name);
         let mut collected = self.collected.lock();
         match digest.map(|digest| collected.push(name, digest)) {
             None => collected.without_digest += 1,

@@ -54,7 +54,7 @@ impl At {
         }
     }
 
-    fn of(self, scene: &Scene, path: &Path) -> OsString {
+    fn of(self, path: &Path) -> OsString {
         match self {
             Self::Local => path.as_os_str().to_owned(),
             Self::Host => joined(&[REMOTE.as_bytes(), b":", path.as_os_str().as_bytes()]),
@@ -90,7 +90,7 @@ fn a_stream_of_any_length_comes_back() {
         fs::create_dir(&dir).unwrap();
         for len in [0, 1, SLICE - 1, SLICE, SLICE + 1, 2 * SLICE, 100_000_000] {
             let bytes = file(&scene, "src", len);
-            let to = at.of(&scene, &dir.join("copy"));
+            let to = at.of(&dir.join("copy"));
             let run = at.haul(&scene, "put").args(["--json", "--allow-empty"]).arg(&to).args(["--", "cat"]);
             let run = run.arg(scene.join("src")).finish().expect_success();
             assert_eq!((summary(&run).of("copied"), summary(&run).of("copied_bytes")), (1, len), "{at:?}");
@@ -99,7 +99,7 @@ fn a_stream_of_any_length_comes_back() {
             let back = at.haul(&scene, "get").arg(&to).finish().expect_success();
             assert!(back.stdout == bytes, "{at:?} {len}");
         }
-        let refused = at.haul(&scene, "put").arg(at.of(&scene, &dir.join("empty"))).input("").finish();
+        let refused = at.haul(&scene, "put").arg(at.of(&dir.join("empty"))).input("").finish();
         assert!(refused.expect_code(1).err().contains("--allow-empty"));
         assert_eq!(names(&dir), ["copy"]);
         scene.assert_all_gone();
@@ -114,7 +114,7 @@ fn the_digest_is_that_of_b3sum() {
         let said = |run: haul_testkit::Finished| {
             summary(&run.expect_success()).0["blake3"].as_str().map(str::to_owned)
         };
-        let to = at.of(&scene, &scene.join("copy"));
+        let to = at.of(&scene.join("copy"));
         let put = at.haul(&scene, "put").args(["--json"]).arg(&to).args(["--", "cat"]);
         assert_eq!(said(put.arg(scene.join("src")).finish()).as_deref(), Some(digest.trim()));
         let get = at.haul(&scene, "get").args(["--json"]).arg(&to).arg(scene.join("back")).finish();
@@ -128,7 +128,7 @@ fn a_producer_that_fails_makes_and_replaces_nothing() {
         let scene = Scene::new();
         let dir = scene.join("dst");
         fs::create_dir(&dir).unwrap();
-        let to = at.of(&scene, &dir.join("copy"));
+        let to = at.of(&dir.join("copy"));
         let fails = || {
             let run = at.haul(&scene, "put").arg(&to).arg("--");
             run.arg("head -c 30000000 /dev/zero; exit 3").finish().expect_code(1)
@@ -154,7 +154,7 @@ fn killed(scene: &Scene, at: At, to: &Path, source: &Path) {
         let is_part = |name: &String| name.starts_with(".haul-") && name.ends_with(".journal");
         names(to.parent().unwrap()).iter().any(is_part)
     };
-    let run = at.haul(scene, "put").arg(at.of(scene, to)).arg("--").arg(halting(source, 60 << 20));
+    let run = at.haul(scene, "put").arg(at.of(to)).arg("--").arg(halting(source, 60 << 20));
     let mut run = run.start();
     run.wait_until("some of it is stored", part);
     std::thread::sleep(Duration::from_secs(2));
@@ -173,8 +173,7 @@ fn a_killed_put_goes_on_from_what_is_there() {
         fs::create_dir(scene.join("dst")).unwrap();
         let to = scene.join("dst/copy");
         killed(&scene, at, &to, &scene.join("src"));
-        let run =
-            at.haul(&scene, "put").args(["--json", "--resume"]).arg(at.of(&scene, &to)).args(["--", "cat"]);
+        let run = at.haul(&scene, "put").args(["--json", "--resume"]).arg(at.of(&to)).args(["--", "cat"]);
         let run = run.arg(scene.join("src")).finish().expect_success();
         assert!(summary(&run).of("resumed_bytes") >= 40 << 20, "{at:?}: {run}");
         assert!(summary(&run).of("sent_bytes") <= 60_000_000, "{at:?}: {run}");
@@ -195,8 +194,7 @@ fn a_resumed_put_of_another_stream_is_that_stream() {
         }
         bytes.truncate(80_000_000);
         fs::write(scene.join("other"), &bytes).unwrap();
-        let run =
-            at.haul(&scene, "put").args(["--json", "--resume"]).arg(at.of(&scene, &to)).args(["--", "cat"]);
+        let run = at.haul(&scene, "put").args(["--json", "--resume"]).arg(at.of(&to)).args(["--", "cat"]);
         let run = run.arg(scene.join("other")).finish().expect_success();
         assert!(summary(&run).of("resumed_bytes") >= 20 << 20, "{at:?}: {run}");
         assert!(fs::read(&to).unwrap() == bytes, "{at:?}");
@@ -213,13 +211,8 @@ fn a_killed_remote_end_is_started_again() {
     let command = format!(
         "head -c 50000000 {source}; until [ -e {wait} ]; do sleep 0.1; done; tail -c +50000001 {source}"
     );
-    let mut run = At::Host
-        .haul(&scene, "put")
-        .arg("--json")
-        .arg(At::Host.of(&scene, &to))
-        .arg("--")
-        .arg(command)
-        .start();
+    let mut run =
+        At::Host.haul(&scene, "put").arg("--json").arg(At::Host.of(&to)).arg("--").arg(command).start();
     let journal = || names(&scene.join("dst")).iter().any(|name| name.ends_with(".journal"));
     run.wait_until("some of it is stored", journal);
     std::thread::sleep(Duration::from_secs(1));
@@ -273,7 +266,7 @@ fn two_puts_of_one_name_do_not_mix() {
         let (one, other) = (file(&scene, "one", 60_000_000), file(&scene, "other", 70_000_000));
         let to = scene.join("copy");
         let put = |source: &str| {
-            let run = at.haul(&scene, "put").arg(at.of(&scene, &to)).args(["--", "cat"]);
+            let run = at.haul(&scene, "put").arg(at.of(&to)).args(["--", "cat"]);
             run.arg(scene.join(source)).start()
         };
         let runs = [put("one"), put("other")].map(haul_testkit::Running::finish);
@@ -290,7 +283,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
     for at in EVERYWHERE {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
-        let from = at.of(&scene, &scene.join("src"));
+        let from = at.of(&scene.join("src"));
         let shell = if at == At::Local { String::new() } else { crate::scene::fault_shell(&plan(&scene)) };
         let line = "set -o pipefail; if [ -n \"$2\" ]; then set -- \"$1\" \"$2\" \"$3\" -e \"$2\" --remote-haul \"$1\"; \
             else set -- \"$1\" \"\" \"$3\"; fi; h=$1 from=$3; shift 3; \"$h\" get --quiet \"$@\" \"$from\" | head -c 100";
@@ -306,7 +299,7 @@ fn a_get_into_a_file_goes_on_where_it_was() {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
         fs::create_dir(scene.join("dst")).unwrap();
-        let from = at.of(&scene, &scene.join("src"));
+        let from = at.of(&scene.join("src"));
         let get = || at.haul(&scene, "get").arg("--json").arg(&from).arg(scene.join("dst/back"));
         let mut run = get().start();
         run.wait_until("it has begun", || {
@@ -327,7 +320,7 @@ fn a_file_that_changes_is_an_error() {
     for at in EVERYWHERE {
         let scene = Scene::new();
         file(&scene, "src", 200_000_000);
-        let from = at.of(&scene, &scene.join("src"));
+        let from = at.of(&scene.join("src"));
         tool(std::process::Command::new("mkfifo").arg(scene.join("pipe")));
         let mut reader = Run::new("bash", scene.tag())
             .args([
@@ -367,7 +360,7 @@ fn the_mode_is_that_of_a_redirection() {
         for len in [10, 5 << 20] {
             let bytes = file(&scene, "src", len);
             let put = || {
-                let run = at.haul(&scene, "put").arg(at.of(&scene, &to)).args(["--", "cat"]);
+                let run = at.haul(&scene, "put").arg(at.of(&to)).args(["--", "cat"]);
                 run.arg(scene.join("src")).finish().expect_success()
             };
             let _ = put();
@@ -446,7 +439,7 @@ fn a_full_destination_is_exit_5_and_leaves_nothing() {
         let scene = Scene::new();
         file(&scene, "src", 60_000_000);
         let disk = Mount::new(FileSystem::Tmpfs, 24 << 20);
-        let run = at.haul(&scene, "put").arg(at.of(&scene, &disk.join("copy"))).args(["--", "cat"]);
+        let run = at.haul(&scene, "put").arg(at.of(&disk.join("copy"))).args(["--", "cat"]);
         let run = run.arg(scene.join("src")).finish().expect_code(5);
         assert!(run.err().contains("No space left"), "{run}");
         assert_eq!(names(&disk.join("")), [""; 0], "{at:?}");

@@ -188,7 +188,7 @@ fn each_end_is_checked_by_manifests_of_both_formats() {
     ];
     for end in &ends {
         let is_sftp = end.to_string_lossy().starts_with("sftp:");
-        for (format, expected) in ["blake3", "sha256"].into_iter().zip(&expected) {
+        for (format, expected) in FORMATS.into_iter().zip(&expected) {
             let format = ["--manifest-format", format];
             let copy = run("copy", is_sftp).args(["-q", "--no-progress"]).args(format);
             let _ = with_manifest(copy, &file).arg(slash(source.path())).arg(end).finish().expect_success();
@@ -221,17 +221,15 @@ fn each_end_is_checked_by_manifests_of_both_formats() {
     }
 }
 
+const FORMATS: [&str; 2] = ["blake3", "sha256"];
+
 fn a_stream_has_a_line_under_its_name() {
     let bucket = Bucket::made();
     let scene = &bucket.scene;
     let (source, file) = (scene.tree("src"), scene.join("m"));
     source.file("db.xb", 9_000_001);
-    let line = by_b3sum(source.path());
+    let lines = [by_b3sum(source.path()), String::from_utf8(by_sha256sum(source.path())).unwrap()];
     let shell = scene.sshd().shell();
-    let run = |word: &str| {
-        let run = bucket.haul(word).args(["-q", "-e", &shell, "--remote-haul", crate::scene::HAUL]);
-        with_manifest(run, &file)
-    };
     // The manifest, which is replaced by another one for the next run.
     let written = || {
         let text = read(&file);
@@ -243,26 +241,35 @@ fn a_stream_has_a_line_under_its_name() {
     }
     let ends = [slash(&scene.join("copy")), scene.remote(slash(&scene.join("far"))), bucket.at("t/").into()];
     for end in &ends {
-        let at = haul_testkit::process::joined(&[end.as_bytes(), b"db.xb"]);
-        let put = run("put").arg(&at).args(["--", "cat"]).arg(source.join("db.xb"));
-        let _ = put.finish().expect_success();
-        assert_eq!(read(&file), line, "{end:?}");
-        let _ = run("verify").arg(end).finish().expect_success();
-        let _ = run("get").arg(&at).finish().expect_success();
-        assert_eq!(written(), line, "{end:?}");
-        let _ = run("get").arg(&at).arg(scene.join("back")).finish().expect_success();
-        assert_eq!(written(), line.replace("db.xb", "back"), "{end:?}");
-        // A producer that fails leaves the older manifest.
-        let _ = run("put").arg(&at).args(["--", "false"]).finish().expect_code(1);
-        assert!(!read(&file).contains("db.xb"), "{end:?}");
+        for (format, line) in FORMATS.iter().zip(&lines) {
+            let run = |word: &str| {
+                let run = bucket.haul(word).args(["-q", "-e", &shell, "--remote-haul", crate::scene::HAUL]);
+                with_manifest(run.args(["--manifest-format", format]), &file)
+            };
+            let at = haul_testkit::process::joined(&[end.as_bytes(), b"db.xb"]);
+            let put = run("put").arg(&at).args(["--", "cat"]).arg(source.join("db.xb"));
+            let _ = put.finish().expect_success();
+            assert_eq!(read(&file), *line, "{end:?}");
+            let _ = run("verify").arg(end).finish().expect_success();
+            let _ = run("get").arg(&at).finish().expect_success();
+            assert_eq!(written(), *line, "{end:?}");
+            let _ = run("get").arg(&at).arg(scene.join("back")).finish().expect_success();
+            assert_eq!(written(), line.replace("db.xb", "back"), "{end:?}");
+            // A producer that fails leaves the older manifest.
+            let _ = run("put").arg(&at).args(["--", "false"]).finish().expect_code(1);
+            assert!(!read(&file).contains("db.xb"), "{end:?}");
+        }
     }
     // What is stored differs from the stream.
     let packed = bucket.at("packed/db.xb");
-    let put = with_manifest(bucket.haul("put"), &file).args(["--compress", "zstd"]).arg(&packed);
-    let put = put.args(["--", "cat"]).arg(source.join("db.xb")).finish().expect_success();
-    assert!(put.said().contains("not in the manifest") && written().is_empty(), "{put}");
-    let _ = run("get").arg(&packed).finish().expect_success();
-    assert_eq!(written(), line);
+    for (format, line) in FORMATS.iter().zip(&lines) {
+        let run = |word: &str| with_manifest(bucket.haul(word).args(["--manifest-format", format]), &file);
+        let put = run("put").args(["--compress", "zstd"]).arg(&packed);
+        let put = put.args(["--", "cat"]).arg(source.join("db.xb")).finish().expect_success();
+        assert!(put.said().contains("not in the manifest") && written().is_empty(), "{put}");
+        let _ = run("get").arg(&packed).finish().expect_success();
+        assert_eq!(written(), *line);
+    }
 }
 
 fn sha256sum_accepts_what_was_resumed_updated_and_left_alone() {

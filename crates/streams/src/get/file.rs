@@ -88,12 +88,13 @@ pub fn get_file(
     });
     match got {
         Ok(checked) => {
+            let sha256 = output.sha256();
             if checked.is_some() {
                 output.finish()?;
             }
             let (encoding, digest) = (Encoding::default(), slices.digest());
             let asked_again = window.asked_again();
-            Ok(Got { checked, asked_again, encoding, len: file.entry.len, digest })
+            Ok(Got { checked, asked_again, encoding, len: file.entry.len, digest, sha256 })
         }
         Err(error) => {
             if error.kind() == ErrorKind::Corrupt {

@@ -11,6 +11,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use haul_object::Object;
 
+use crate::sha256::Sha256;
+
 /// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
 const PIECE: usize = 128 * 1024;
 
@@ -20,6 +22,7 @@ pub struct Output {
     staged: Option<StagedFile>,
     /// Nothing was written yet to a terminal, which takes only text.
     takes_text: bool,
+    sha256: Sha256,
 }
 
 /// A file that is not complete.
@@ -37,7 +40,7 @@ impl Output {
         crate::fifo::widen(&fd);
         let file = File::from(fd);
         let takes_text = file.is_terminal();
-        Self { file, staged: None, takes_text }
+        Self { file, staged: None, takes_text, sha256: Sha256::default() }
     }
 
     /// Writes to the file at `path`. Until it is complete it has a temporary name beside it, which depends on its name,
@@ -78,7 +81,18 @@ impl Output {
         let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
         let staged = StagedFile { temporary, path: path.to_owned(), there };
-        Ok(Self { file, staged: Some(staged), takes_text: false })
+        Ok(Self { file, staged: Some(staged), takes_text: false, sha256: Sha256::default() })
+    }
+
+    /// Hashes the content by SHA-256 too, if `wanted`.
+    #[must_use]
+    pub fn hashing(self, wanted: bool) -> Self {
+        Self { sha256: Sha256::new(wanted), ..self }
+    }
+
+    /// The SHA-256 of what was written, and of what an earlier run left.
+    pub(super) fn sha256(&self) -> Option<Digest> {
+        self.sha256.digest()
     }
 
     /// Bytes that an earlier run left of the same object.
@@ -126,6 +140,7 @@ impl Output {
                 return Err(self.failed("read again", &io::Error::from(io::ErrorKind::UnexpectedEof)));
             }
             take(&buffer[..read]);
+            self.sha256.update(&buffer[..read]);
             left -= read as u64;
         }
         Ok(())
@@ -144,7 +159,12 @@ impl Output {
             }
             self.takes_text = false;
         }
-        match bytes.chunks(PIECE).try_for_each(|piece| self.file.write_all(piece)) {
+        let (file, sha256) = (&mut self.file, &mut self.sha256);
+        let mut write = |piece: &[u8]| {
+            sha256.update(piece);
+            file.write_all(piece)
+        };
+        match bytes.chunks(PIECE).try_for_each(&mut write) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.staged.is_none() => Ok(false),
             Err(error) => Err(self.failed("write", &error)),

@@ -72,12 +72,13 @@ pub fn get(
     });
     match got {
         Ok((checked, encoding, digest)) => {
+            let sha256 = output.sha256();
             if checked.is_some() {
                 output.finish()?;
             }
             let plain = status.plain.load(Ordering::Relaxed);
             let len = if encoding.is_plain() { object.len } else { plain };
-            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest })
+            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest, sha256 })
         }
         Err(error) => {
             if error.kind() == ErrorKind::Corrupt {

@@ -47,4 +47,6 @@ pub struct Got {
     pub len: u64,
     /// The digest of what was written: that of a file, or the recorded one that an object was compared with.
     pub digest: Option<Digest>,
+    /// The SHA-256 of what was written, if the output hashes by it.
+    pub sha256: Option<Digest>,
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::group::StreamGroup;
 use super::process::terminate;
 use crate::fifo::widen;
+use crate::sha256::Sha256;
 
 /// How often cancellation is checked while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,6 +30,7 @@ pub struct Input {
     group: Option<Member>,
     name: String,
     cancel: Arc<AtomicBool>,
+    sha256: Sha256,
 }
 
 /// One stream of a group.
@@ -45,7 +47,14 @@ impl Input {
     #[must_use]
     pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
         widen(&fd);
-        Self { file: File::from(fd), child: None, group: None, name: "standard input".to_owned(), cancel }
+        Self {
+            file: File::from(fd),
+            child: None,
+            group: None,
+            name: "standard input".to_owned(),
+            cancel,
+            sha256: Sha256::default(),
+        }
     }
 
     /// Reads one stream of a group.
@@ -57,7 +66,14 @@ impl Input {
     ) -> Self {
         widen(&fd);
         let member = Member { group, empty: true, ended: false };
-        Self { file: File::from(fd), child: None, group: Some(member), name: name.to_owned(), cancel }
+        Self {
+            file: File::from(fd),
+            child: None,
+            group: Some(member),
+            name: name.to_owned(),
+            cancel,
+            sha256: Sha256::default(),
+        }
     }
 
     /// Reads the output of a command. Its standard input and standard error are haul's own.
@@ -72,7 +88,27 @@ impl Input {
         };
         widen(&stdout);
         let file = File::from(OwnedFd::from(stdout));
-        Ok(Self { file, child: Some(child), group: None, name: name.to_owned(), cancel })
+        Ok(Self {
+            file,
+            child: Some(child),
+            group: None,
+            name: name.to_owned(),
+            cancel,
+            sha256: Sha256::default(),
+        })
+    }
+
+    /// Hashes the stream by SHA-256 too, if `wanted`.
+    #[must_use]
+    pub fn hashing(mut self, wanted: bool) -> Self {
+        self.sha256 = Sha256::new(wanted);
+        self
+    }
+
+    /// The SHA-256 of what was read.
+    #[must_use]
+    pub fn sha256(&self) -> Option<Digest> {
+        self.sha256.digest()
     }
 
     /// Reads some bytes; 0 at the end of the stream.
@@ -100,6 +136,7 @@ impl Input {
                     if let Some(member) = &mut self.group {
                         member.empty = false;
                     }
+                    self.sha256.update(&buffer[..len]);
                     return Ok(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -50,7 +50,7 @@ pub fn put(
         Some(recorded) => Some(up.commit(recorded, len, crc64)),
         None => up.give_up(),
     })?;
-    Ok(PutOutcome { input: made.err(), targets: done })
+    Ok(PutOutcome { input: made.err(), targets: done, sha256: input.sha256() })
 }
 
 /// Cuts the stream and hands each part to all targets. The caller closes the targets.

@@ -109,4 +109,6 @@ pub struct PutOutcome {
     pub input: Option<Error>,
     /// For each target the object, or why there is none. `None` if the input failed.
     pub targets: Vec<Option<Result<StoredObject>>>,
+    /// The SHA-256 of the stream, if the input hashes by it.
+    pub sha256: Option<Digest>,
 }
