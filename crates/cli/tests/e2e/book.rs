@@ -160,7 +160,9 @@ fn database(machines: &Machines, host: &str, parent: &str) {
 fn mariadb_restore() {
     let machines = Machines::new(&["db1"]);
     database(&machines, "db1", "/mnt/snapshot");
+    let link = machines.far_away("db1");
     follow("docs/recipes/mariadb-restore.md", &machines);
+    assert!(link.connections() > 4, "one for each command and for the bytes: {}", link.connections());
 }
 
 fn backup_stream() {

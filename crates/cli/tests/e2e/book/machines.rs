@@ -2,6 +2,7 @@
 //! this machine. They reach each other by name, through a real sshd.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, tagged};
 use haul_testkit::store::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint};
-use haul_testkit::{Finished, Run, Scratch, SshdOptions};
+use haul_testkit::{Finished, LongLink, Run, Scratch, SshdOptions};
 
 use super::page::root;
 use crate::scene::{HAUL, Scene};
@@ -149,6 +150,30 @@ impl Machines {
             // A tree of the tests is judged beside the tree that it was copied from.
             fs::create_dir(self.at(HERE, "opt/haul/hosts")).unwrap();
         }
+    }
+
+    /// Puts a long link between the machine [`HERE`] and another one: a round trip takes 60 ms, and one connection
+    /// carries 10 MiB in a second.
+    pub(super) fn far_away(&self, name: &str) -> LongLink {
+        let sshd = self.scene.sshd();
+        let delay = Duration::from_millis(30);
+        let server = SocketAddr::new(sshd.host().parse().unwrap(), sshd.port());
+        let link = LongLink::new(server, delay, (10 << 20) * 30 / 1000);
+        let config = self.at(HERE, "root/.ssh/config");
+        let others = fs::read_to_string(&config).unwrap();
+        // The first value of an option counts. The key is known under the port of the server.
+        let way = format!(
+            "Host {name}\n  Port {}\n  HostKeyAlias [{}]:{}\n",
+            link.port(),
+            sshd.host(),
+            sshd.port()
+        );
+        fs::write(&config, way + &others).unwrap();
+        // Connections of haul's own would take another way: all machines have one address.
+        let settings = self.at(HERE, "root/.config/haul");
+        fs::create_dir_all(&settings).unwrap();
+        fs::write(settings.join("config.toml"), "[defaults]\ntransport = \"ssh\"\n").unwrap();
+        link
     }
 
     /// Gives a machine the key and the names of all others.
