@@ -2,11 +2,14 @@
 
 use crc_fast::CrcAlgorithm;
 use haul_core::digest::hex;
-use haul_core::{Digest, Error, ErrorKind, Side};
+use haul_core::{Error, ErrorKind, Side};
 use md5::{Digest as _, Md5};
 
-use crate::sidecar::Proof;
 use haul_object::Object;
+
+use super::stream_tree::StreamTree;
+use super::window::Fetched;
+use crate::sidecar::Proof;
 
 /// What content was checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct Check {
 }
 
 enum Hasher {
-    Blake3(Box<blake3::Hasher>),
+    Blake3(Box<StreamTree>),
     Crc64(Box<crc_fast::Digest>),
     Crc32c(Box<crc_fast::Digest>),
     Md5(Md5),
@@ -42,7 +45,7 @@ impl Check {
     #[must_use]
     pub fn new(object: &Object, proof: Option<&Proof>) -> Self {
         let (hasher, expected) = if let Some(proof) = proof {
-            (Hasher::Blake3(Box::default()), proof.digest.to_string())
+            (Hasher::Blake3(Box::new(StreamTree::new(object.len))), proof.digest.to_string())
         } else if let Some(crc64) = object.crc64 {
             (Hasher::Crc64(Box::new(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme))), format!("{crc64:016x}"))
         } else if let Some(crc32c) = object.crc32c {
@@ -61,10 +64,18 @@ impl Check {
     /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.hasher {
-            Hasher::Blake3(hasher) => drop(hasher.update(bytes)),
+            Hasher::Blake3(tree) => tree.update(bytes),
             Hasher::Crc64(hasher) | Hasher::Crc32c(hasher) => hasher.update(bytes),
             Hasher::Md5(hasher) => hasher.update(bytes),
             Hasher::None => {}
+        }
+    }
+
+    /// Adds a range: its value, if it was hashed and that is what is compared, else its bytes.
+    pub(super) fn add(&mut self, fetched: &Fetched) {
+        match (&mut self.hasher, fetched.value) {
+            (Hasher::Blake3(tree), Some(value)) => tree.push(value),
+            _ => self.update(fetched.bytes()),
         }
     }
 
@@ -74,7 +85,10 @@ impl Check {
     /// [`ErrorKind::Corrupt`] if they differ.
     pub fn finish(self, name: &str) -> Result<Checked, Error> {
         let (checked, found) = match self.hasher {
-            Hasher::Blake3(hasher) => (Checked::Blake3, Digest(*hasher.finalize().as_bytes()).to_string()),
+            Hasher::Blake3(tree) => {
+                let found = tree.digest().map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
+                (Checked::Blake3, found)
+            }
             Hasher::Crc64(hasher) => (Checked::Crc64, format!("{:016x}", hasher.finalize())),
             Hasher::Crc32c(hasher) => (Checked::Crc32c, format!("{:08x}", hasher.finalize())),
             Hasher::Md5(hasher) => (Checked::Md5, hex(&hasher.finalize())),
@@ -96,6 +110,8 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
+    use haul_core::Digest;
+
     use super::*;
 
     #[test]

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul_core::digest::SliceHasher;
-use haul_core::sync::Mutex;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Digest, Entry, Error, ErrorKind, FileTree, Result, Retry,
-    SLICE_LEN, Side, Slice, Source,
+    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Result, Retry, SLICE_LEN, Side, Slice,
+    Source,
 };
 use haul_threads::ScopedThreads;
 
@@ -18,7 +16,8 @@ use super::check::Checked;
 use super::output::Output;
 use super::pieces::{Pieces, deliver};
 use super::settings::{GetStatus, Got};
-use super::window::{Ranges, Window};
+use super::stream_tree::StreamTree;
+use super::window::{Fetched, Ranges, Window};
 use crate::encoding::Encoding;
 
 /// How often a slice is read again, and the pause before that for each time.
@@ -67,10 +66,9 @@ pub fn get_file(
     } else if output.there() > 0 {
         output.restart()?;
     }
-    let mut tree = FileTree::new(file.entry.len);
-    let mut hasher = PrefixHasher { len: file.entry.len, tree: &mut tree, index: 0, filled: 0, hasher: None };
-    output.reread(&mut |bytes| hasher.update(bytes))?;
-    let slices = FileSlices { file, tree: Mutex::new(tree), cancel };
+    let mut tree = StreamTree::new(file.entry.len);
+    output.reread(&mut |bytes| tree.update(bytes))?;
+    let slices = FileSlices { file, cancel };
     status.resumed.store(output.there(), Ordering::Relaxed);
     // The other half is for content on its way.
     let window = Window::new(&slices, output.there(), (file.pool.count() / 2).max(3));
@@ -81,18 +79,18 @@ pub fn get_file(
             window.end();
             return Err(error);
         }
-        let mut pieces = FilePieces { window: &window, slices: &slices, status, resumed };
+        let mut pieces = FilePieces { window: &window, file, tree, status, resumed };
         let delivered = deliver(&mut pieces, &mut output);
         window.end();
-        delivered
+        delivered.map(|checked| (checked, pieces.tree.digest()))
     });
     match got {
-        Ok(checked) => {
+        Ok((checked, digest)) => {
             let sha256 = output.sha256();
             if checked.is_some() {
                 output.finish()?;
             }
-            let (encoding, digest) = (Encoding::default(), slices.digest());
+            let encoding = Encoding::default();
             let asked_again = window.asked_again();
             Ok(Got { checked, asked_again, encoding, len: file.entry.len, digest, sha256 })
         }
@@ -105,36 +103,9 @@ pub fn get_file(
     }
 }
 
-/// Hashes what an earlier run left, slice by slice.
-struct PrefixHasher<'a> {
-    len: u64,
-    tree: &'a mut FileTree,
-    index: u32,
-    filled: u64,
-    hasher: Option<SliceHasher>,
-}
-
-impl PrefixHasher<'_> {
-    fn update(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let start = u64::from(self.index) * SLICE_LEN;
-            let hasher = self.hasher.get_or_insert_with(|| SliceHasher::new(self.len, start));
-            let (head, rest) = bytes.split_at(bytes.len().min((SLICE_LEN - self.filled) as usize));
-            hasher.update(head);
-            self.filled += head.len() as u64;
-            if self.filled == SLICE_LEN {
-                self.tree.set(self.index, hasher.finish());
-                (self.hasher, self.filled, self.index) = (None, 0, self.index + 1);
-            }
-            bytes = rest;
-        }
-    }
-}
-
 /// The slices of a file.
 struct FileSlices<'a> {
     file: &'a ReadFile,
-    tree: Mutex<FileTree>,
     cancel: &'a AtomicBool,
 }
 
@@ -181,11 +152,6 @@ impl FileSlices<'_> {
         }
     }
 
-    /// The digest of the file, once all slices are known.
-    fn digest(&self) -> Option<Digest> {
-        if self.file.entry.len == 0 { Some(Digest::of(b"")) } else { self.tree.lock().digest() }
-    }
-
     fn corrupt(&self, index: u32) -> Error {
         let cause = format!("slice {index} did not arrive as it was read");
         let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause);
@@ -202,15 +168,15 @@ impl Ranges for FileSlices<'_> {
         self.file.name.clone()
     }
 
-    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer> {
+    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let index = u32::try_from(range.start / SLICE_LEN).unwrap_or(u32::MAX);
         let (data, _) = self.read(index, unwanted)?;
         let Some(Ok(slice)) = data.slices.first() else { return Err(self.corrupt(index)) };
-        self.tree.lock().set(index, slice.value);
+        let value = Some(slice.value);
         let len = (range.end - range.start) as usize;
         let mut content = data.content;
         if content.bytes().len() == len {
-            return Ok(content);
+            return Ok(Fetched { content, value });
         }
         // Holes are zeros, and content moves to its place from the end on.
         let mut used = content.bytes().len();
@@ -232,14 +198,15 @@ impl Ranges for FileSlices<'_> {
             (used, end) = (from, start);
         }
         content.bytes_mut()[..end].fill(0);
-        Ok(content)
+        Ok(Fetched { content, value })
     }
 }
 
 /// The slices of a file in order.
 struct FilePieces<'a> {
     window: &'a Window<'a>,
-    slices: &'a FileSlices<'a>,
+    file: &'a ReadFile,
+    tree: StreamTree,
     status: &'a GetStatus,
     /// The first slices are from an earlier run.
     resumed: bool,
@@ -253,14 +220,17 @@ impl Pieces for FilePieces<'_> {
         let piece = self.window.next()?;
         self.status.waits.store(false, Ordering::Relaxed);
         if let Some(piece) = &piece {
+            match piece.value {
+                Some(value) => self.tree.push(value),
+                None => self.tree.update(piece.bytes()),
+            }
             self.status.written.fetch_add(piece.bytes().len() as u64, Ordering::Relaxed);
         }
-        Ok(piece)
+        Ok(piece.map(|piece| piece.content))
     }
 
     fn checked(&mut self) -> Result<Checked> {
-        let file = self.slices.file;
-        let found = self.slices.digest();
+        let (file, found) = (self.file, self.tree.digest());
         let lost = || Error::new(ErrorKind::Io, Side::Local, "verify", "its end was not seen").on(&file.name);
         let found = found.ok_or_else(lost)?;
         if !self.resumed {

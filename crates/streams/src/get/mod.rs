@@ -3,11 +3,13 @@
 mod check;
 mod decode;
 mod file;
+mod object;
 mod output;
 mod pieces;
 mod run;
 mod settings;
 mod stored;
+mod stream_tree;
 mod window;
 
 pub use check::{Check, Checked};

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use haul_core::{Digest, Error, ErrorKind, Result, Side};
+use haul_core::{Digest, Error, ErrorKind, Result, SLICE_LEN, Side};
 use haul_object::{Client, Object};
 use haul_threads::{ScopedThreads, both};
 
 use super::check::{Check, Checked};
 use super::decode::{self, Decoder};
+use super::object::ObjectRanges;
 use super::output::Output;
 use super::pieces::deliver;
 use super::settings::{GetSettings, GetStatus, Got};
 use super::stored::StoredBytes;
-use super::window::{ObjectRanges, Window};
+use super::window::Window;
 use crate::encoding::{self, Encoding};
 use crate::sidecar::{self, StoredRecord};
 
@@ -46,6 +47,8 @@ pub fn get(
         if is_decoded(&recorded, settings) {
             output.restart()?;
         }
+        // So that ranges are slices.
+        output.align(SLICE_LEN)?;
         found = Some(recorded);
     }
     // The metadata decides how memory is divided; the sidecar, read later, decides how to decode.
@@ -65,8 +68,8 @@ pub fn get(
             || fetchers.grow(window.threads()),
         );
         let recorded = recorded.and_then(|(recorded, _)| recorded);
-        let delivered =
-            recorded.and_then(|found| stream((&window, object), found, &mut output, settings, status));
+        let delivered = recorded
+            .and_then(|found| stream((&window, &ranges, object), found, &mut output, settings, status));
         window.end();
         delivered
     });
@@ -97,7 +100,7 @@ fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
 /// Writes the object, decoded and checked. Returns how it was checked, its encoding, and the digest of what was written,
 /// if that is recorded.
 fn stream(
-    (window, object): (&Window<'_>, &Object),
+    (window, ranges, object): (&Window<'_>, &ObjectRanges<'_>, &Object),
     found: StoredRecord,
     output: &mut Output,
     settings: &GetSettings,
@@ -111,6 +114,9 @@ fn stream(
     }
     if settings.encrypted_only && found.encoding.as_ref().is_ok_and(|found| !found.encrypted) {
         return Err(plain(name));
+    }
+    if found.stored.is_none() {
+        ranges.stop_hashing();
     }
     output.reread(&mut |bytes| check.update(bytes))?;
     status.resumed.store(output.there(), Ordering::Relaxed);

@@ -46,7 +46,7 @@ impl<'a> StoredBytes<'a> {
         self.status.waits.store(false, Ordering::Relaxed);
         match (&piece, &mut self.check) {
             (Some(piece), Some(check)) => {
-                check.update(piece.bytes());
+                check.add(piece);
                 self.status.written.fetch_add(piece.bytes().len() as u64, Ordering::Relaxed);
             }
             (None, check) => {
@@ -56,7 +56,7 @@ impl<'a> StoredBytes<'a> {
             }
             _ => {}
         }
-        Ok(piece)
+        Ok(piece.map(|piece| piece.content))
     }
 }
 

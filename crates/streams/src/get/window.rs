@@ -11,10 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::{Buffer, BufferPool, Error, Result, SLICE_LEN};
-
-use haul_object::Client;
-use haul_object::Object;
+use haul_core::{Buffer, ChainingValue, Error, Result, SLICE_LEN};
 
 /// Bytes in a range. Each connection has a slow start of its own, so many small ranges fill a long link sooner than a
 /// few large ones.
@@ -47,49 +44,20 @@ pub(super) trait Ranges: Sync {
     ///
     /// # Errors
     /// The error of the request.
-    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer>;
+    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched>;
 }
 
-/// The ranges of one object.
-pub(super) struct ObjectRanges<'a> {
-    client: &'a Client,
-    object: &'a Object,
-    pool: BufferPool,
+/// A range that was fetched. The content and its hash stay together: a range may be fetched twice, and with other
+/// content.
+pub(super) struct Fetched {
+    pub(super) content: Buffer,
+    /// The hash of the content, if it is a slice that was hashed while it arrived.
+    pub(super) value: Option<ChainingValue>,
 }
 
-impl<'a> ObjectRanges<'a> {
-    /// With `memory` bytes for content.
-    pub(super) fn new(client: &'a Client, object: &'a Object, memory: u64) -> Self {
-        Self { client, object, pool: BufferPool::new(memory) }
-    }
-
-    /// How many buffers there are.
-    pub(super) fn buffers(&self) -> usize {
-        self.pool.count()
-    }
-}
-
-impl Ranges for ObjectRanges<'_> {
-    fn len(&self) -> u64 {
-        self.object.len
-    }
-
-    fn name(&self) -> String {
-        self.client.name(&self.object.key)
-    }
-
-    fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Buffer> {
-        let mut piece = self.pool.take();
-        self.client.read(self.object, range, unwanted, &mut |bytes| match bytes {
-            None => piece.truncate(0),
-            // The store never sends more than was requested.
-            Some(bytes) => {
-                if let Some(space) = piece.grow(bytes.len()) {
-                    space.copy_from_slice(bytes);
-                }
-            }
-        })?;
-        Ok(piece)
+impl Fetched {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.content.bytes()
     }
 }
 
@@ -110,7 +78,7 @@ struct WindowState {
     next: u64,
     /// The next range to return.
     wanted: u64,
-    arrived: HashMap<u64, Buffer>,
+    arrived: HashMap<u64, Fetched>,
     /// Ranges in flight: when they were requested, and the flag that cancels their requests.
     in_flight: HashMap<u64, (Instant, Arc<AtomicBool>)>,
     /// A slow range that is to be requested again.
@@ -192,7 +160,7 @@ impl<'a> Window<'a> {
     ///
     /// # Errors
     /// The error of the failed request.
-    pub(super) fn next(&self) -> Result<Option<Buffer>> {
+    pub(super) fn next(&self) -> Result<Option<Fetched>> {
         let mut state = self.state.lock();
         loop {
             if let Some(error) = state.error.take() {
