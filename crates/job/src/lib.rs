@@ -51,7 +51,7 @@ pub use plan::Paths;
 pub use remove_sources::RemoveSources;
 pub use requests::RequestCounts;
 pub use run::{CopyJob, Outcome, Request};
-pub use state::hosts_dir;
+pub use state::{hosts_dir, logins_dir};
 pub use stream_ends::{create_file, open_file};
 pub use trust::TrustRequest;
 pub use wildcards::{

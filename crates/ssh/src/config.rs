@@ -1,5 +1,6 @@
 //! How to start ssh, and where its messages go.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_core::IpFamily;
@@ -19,4 +20,15 @@ pub struct SshConfig {
     pub family: Option<IpFamily>,
     /// Seconds of silence after which a connection counts as dead.
     pub timeout: u32,
+    /// Whether the login outlives the run.
+    pub persist: Option<Persist>,
+}
+
+/// A login that later runs use: the first connection stays a control master (`ControlPersist` of ssh_config(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persist {
+    /// The directory of the control sockets, which only this user can reach.
+    pub dir: PathBuf,
+    /// How long it stays after its last use, in seconds.
+    pub seconds: u32,
 }

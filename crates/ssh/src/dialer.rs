@@ -19,6 +19,7 @@ use super::announce::announce;
 use super::config::{Note, SshConfig};
 use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
 use super::errand::Errand;
+use super::master::PersistentMaster;
 use super::options::Options;
 use super::process::{Process, SshHelper};
 
@@ -39,6 +40,7 @@ pub struct SshDialer {
     /// The directory of the first connection's control socket. `None` if haul may not add options to the command, and
     /// at the end.
     dir: Mutex<Option<TempDir>>,
+    persistent: Option<PersistentMaster>,
     further: AtomicU8,
     stopped: AtomicBool,
     processes: Mutex<Vec<Weak<Process>>>,
@@ -61,7 +63,10 @@ impl SshDialer {
         let is_ssh = !config.shell_given || program.rsplit('/').next() == Some("ssh");
         let options =
             if is_ssh { Options::of(&config.shell, host, config.timeout) } else { Options::foreign() };
-        let dir = if is_ssh && !options.user_master { control_dir() } else { None };
+        let is_free = is_ssh && !options.user_master;
+        let persist = config.persist.as_ref().filter(|_| is_free);
+        let persistent = persist.map(|persist| PersistentMaster::new(persist, config, host));
+        let dir = if is_free && persistent.is_none() { control_dir() } else { None };
         Ok(Self {
             shell: config.shell.clone(),
             family: config.family,
@@ -69,6 +74,7 @@ impl SshDialer {
             errand,
             options,
             dir: Mutex::new(dir),
+            persistent,
             further: AtomicU8::new(DIRECT),
             stopped: AtomicBool::new(false),
             processes: Mutex::new(Vec::new()),
@@ -77,7 +83,8 @@ impl SshDialer {
     }
 
     fn socket(&self) -> Option<PathBuf> {
-        self.dir().as_ref().map(|dir| dir.path().join("c"))
+        let persistent = self.persistent.as_ref().map(|master| master.socket.clone());
+        persistent.or_else(|| self.dir().as_ref().map(|dir| dir.path().join("c")))
     }
 
     fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
@@ -97,10 +104,14 @@ impl SshDialer {
             let through_first = self.further.load(Ordering::Relaxed) == THROUGH_FIRST;
             match (way, socket) {
                 (Way::First | Way::Again, Some(socket)) => {
+                    let (master, persist) = match &self.persistent {
+                        Some(master) => ("auto", master.seconds.to_string()),
+                        None => ("yes", "no".to_owned()),
+                    };
                     words.extend([
                         socket,
-                        "-oControlMaster=yes".to_owned(),
-                        "-oControlPersist=no".to_owned(),
+                        format!("-oControlMaster={master}"),
+                        format!("-oControlPersist={persist}"),
                     ]);
                 }
                 (Way::Further, Some(socket)) if through_first => {
@@ -152,9 +163,13 @@ impl OpenPipes for SshDialer {
     fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
         let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
         let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
-        if let Some(socket) = self.socket()
-            && way != Way::Further
-        {
+        let is_anew = match &self.persistent {
+            Some(master) => {
+                way == Way::Again || way == Way::First && !master.answers(&self.shell, &self.host)
+            }
+            None => way != Way::Further,
+        };
+        if let Some(socket) = self.socket().filter(|_| is_anew) {
             // A killed master may have left its socket, and ssh would then not become a master.
             let _ = std::fs::remove_file(socket);
         }
@@ -173,7 +188,8 @@ impl OpenPipes for SshDialer {
         if way == Way::First {
             announce(Arc::downgrade(&process), self.note.clone(), self.name());
         }
-        let helper = SshHelper { process, name: self.name(), errand: self.errand.clone() };
+        let up = self.persistent.as_ref().map(|master| Arc::clone(&master.is_up));
+        let helper = SshHelper { process, name: self.name(), errand: self.errand.clone(), up };
         Ok(Pipes { from, to, helper: Arc::new(helper) })
     }
 }
@@ -192,7 +208,7 @@ impl Dial for SshDialer {
     }
 
     fn fall_back(&self) -> bool {
-        let master = self.dir().is_some() || self.options.user_master;
+        let master = self.socket().is_some() || self.options.user_master;
         let next = if master { THROUGH_FIRST } else { NONE };
         self.further.compare_exchange(DIRECT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && master
     }
@@ -211,6 +227,7 @@ impl Dial for SshDialer {
     fn clean(&self) {
         // Removes the directory now, as threads that hold this dialer may still run when the program exits.
         self.dir().take();
+        self.persistent.iter().for_each(PersistentMaster::forget_if_useless);
     }
 
     fn hosts(&self) -> Vec<String> {

@@ -10,6 +10,7 @@ mod config;
 pub mod dial;
 mod dialer;
 mod errand;
+mod master;
 mod options;
 mod process;
 pub mod supervisor;
@@ -17,7 +18,7 @@ mod terminal;
 mod trouble;
 
 pub use bootstrap::bootstrap;
-pub use config::{Note, SshConfig};
+pub use config::{Note, Persist, SshConfig};
 pub use dialer::{OpenPipes, Pipes, SshDialer};
 pub use errand::Errand;
 pub use process::abandon;

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -248,6 +249,8 @@ pub(super) struct SshHelper {
     pub(super) process: Arc<Process>,
     pub(super) name: String,
     pub(super) errand: Errand,
+    /// Set when the connection is up.
+    pub(super) up: Option<Arc<AtomicBool>>,
 }
 
 impl Helper for SshHelper {
@@ -292,6 +295,7 @@ impl Helper for SshHelper {
     }
 
     fn settled(&self) {
+        self.up.iter().for_each(|up| up.store(true, Ordering::Relaxed));
         let mut state = self.process.state.lock();
         state.settled = true;
         // After this line ssh asked again and got the right answer. Shown now, it would look like a failure.

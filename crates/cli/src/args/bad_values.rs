@@ -108,6 +108,8 @@ fn the_error_of_an_invalid_value_names_valid_ones() {
             for value in BAD.into_iter().filter(|value| !GOOD.contains(&(&name, value))) {
                 let forms = match (arg.is_positional(), arg.get_long()) {
                     (true, _) => vec![vec!["--".to_owned(), value.to_owned()]],
+                    // The next word is none of its values.
+                    (false, Some(_)) if arg.is_require_equals_set() => vec![vec![format!("{name}={value}")]],
                     (false, Some(_)) => {
                         vec![vec![format!("{name}={value}")], vec![name.clone(), value.to_owned()]]
                     }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::MissingHaulArgs;
+use crate::values::parse_timeout;
 
 /// How a remote host is reached, and what runs there.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +19,22 @@ pub(crate) struct HostArgs {
     /// Use IPv6 only, like -4
     #[arg(short = '6', long, overrides_with = "ipv4", help_heading = "Remote hosts")]
     pub(crate) ipv6: bool,
+    /// Keep the ssh login for TIME (60s) after the run, for later runs with this option
+    ///
+    /// The first run leaves an ssh in the background (ControlPersist of ssh_config(5)). A run with the same host, user,
+    /// port and -e uses it: it starts about a second sooner and asks for no password. Its socket is in $XDG_RUNTIME_DIR/haul, or in haul/ssh
+    /// below $XDG_STATE_HOME or ~/.local/state, where only you can reach it. If ssh_config sets ControlPath for the host,
+    /// that decides.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "60s",
+        value_parser = parse_timeout,
+        help_heading = "Remote hosts"
+    )]
+    pub(crate) persist: Option<u32>,
     /// Path of haul on the remote host
     #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Remote hosts")]
     pub(crate) remote_haul: String,

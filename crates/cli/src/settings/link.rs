@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use haul_core::{BufferPool, Compress, IpFamily, Location, Pace, Result};
+use haul_core::{BufferPool, Compress, Error, IpFamily, Location, Pace, Result, Side};
 use haul_job::{EndsConfig, HostConfig, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
-use haul_ssh::SshConfig;
+use haul_ssh::{Persist, SshConfig};
 
-use super::errors::usage;
+use super::errors::{of_option, usage};
 use super::object::{check_endpoint, other_store_settings, store_end_settings, stored_options};
 use super::words::split_words;
 use crate::address_space;
@@ -41,6 +41,10 @@ impl LinkSettings {
         if args.host.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
+        let is_ssh = shell.first().is_some_and(|program| program.rsplit('/').next() == Some("ssh"));
+        if args.host.persist.is_some() && !is_ssh && !given.has("persist") {
+            return Err(usage("use --persist", "the program of -e is not ssh, which alone keeps a login"));
+        }
         let family = family(&args.host);
         if let (Some(family), Some(address)) = (family, args.connections.bind)
             && !family.has(address)
@@ -52,6 +56,7 @@ impl LinkSettings {
             ("-e", args.host.rsh.is_some() && !given.has("rsh")),
             ("-4", args.host.ipv4 && !given.has("ipv4")),
             ("-6", args.host.ipv6 && !given.has("ipv6")),
+            ("--persist", args.host.persist.is_some() && !given.has("persist")),
             ("--streams", args.connections.streams.is_some() && !given.has("streams")),
             (
                 "--transport",
@@ -68,7 +73,13 @@ impl LinkSettings {
             ports: args.connections.ports,
             bind: args.connections.bind,
             congestion: args.connections.congestion.clone(),
-            ssh: SshConfig { shell, shell_given: args.host.rsh.is_some(), family, timeout: args.timeout },
+            ssh: SshConfig {
+                shell,
+                shell_given: args.host.rsh.is_some(),
+                family,
+                timeout: args.timeout,
+                persist: args.host.persist.map(persist).transpose()?,
+            },
             remote_haul: args.host.remote_haul.clone(),
             streams: args.connections.streams.unwrap_or(0),
             max_memory,
@@ -138,6 +149,14 @@ impl LinkSettings {
 /// The version of IP. Of the two options clap has already dropped the first one.
 fn family(args: &HostArgs) -> Option<IpFamily> {
     args.ipv4.then_some(IpFamily::V4).or(args.ipv6.then_some(IpFamily::V6))
+}
+
+/// A login that stays for so many seconds.
+fn persist(seconds: u32) -> Result<Persist> {
+    let dir = haul_job::logins_dir();
+    let dir =
+        dir.map_err(|error| of_option(Error::io(Side::Local, "keep a login with --persist", &error)))?;
+    Ok(Persist { dir, seconds })
 }
 
 /// The words of a remote shell.

@@ -1,9 +1,13 @@
 //! Reaching the remote host: common ssh setups, missing programs, and the messages about them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use haul_testkit::process::{kill, signal};
 use haul_testkit::{Need, Run, SshdOptions, Tree, assert_same_tree};
+
+use rustix::process::Signal;
 
 use crate::scene::{HAUL, Scene, Way, slash, summary};
 use crate::{Case, cases};
@@ -22,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         many_streams_are_used_when_asked_for,
         nothing_secret_and_no_path_is_on_a_remote_command_line,
         usage_errors_are_exit_2_and_touch_nothing,
+        a_kept_login_serves_later_runs,
     ];
     all.extend(cases![Need::Root; the_remote_end_that_lost_its_network_ends_by_itself]);
     all
@@ -215,4 +220,43 @@ fn the_remote_end_that_lost_its_network_ends_by_itself() {
         Some(0) => assert_same_tree(source.path(), &scene.join("dst")),
         code => assert_eq!(code, Some(4), "{end}"),
     }
+}
+
+/// The control masters with a socket in this directory. ssh writes its title over the environment.
+fn masters(sockets: &Path) -> Vec<u32> {
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let is_master = |pid: &u32| {
+        let title = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        title.contains("[mux]") && title.contains(sockets.to_str().unwrap())
+    };
+    pids.filter(is_master).collect()
+}
+
+fn a_kept_login_serves_later_runs() {
+    let scene = Scene::new();
+    let source = source(&scene);
+    let logins = |options: &[&str]| {
+        let before = scene.sshd().logins();
+        let copy = copy_with(&scene, Way::Push, HAUL, &source).args(["--streams", "1"]).args(options);
+        let _ = copy.finish().expect_success();
+        scene.sshd().logins() - before
+    };
+    let sockets = scene.home().join("haul");
+    assert_eq!((logins(&[]), masters(&sockets).len()), (1, 0), "without the option nothing stays");
+    assert_eq!((logins(&["--persist=20s"]), masters(&sockets).len()), (1, 1));
+    assert_eq!((logins(&["--persist"]), logins(&["--persist"])), (0, 0));
+    let found: Vec<_> = fs::read_dir(&sockets).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((found.len(), mode(&sockets)), (1, 0o700), "{found:?}");
+    // It is dead, but its socket is there.
+    masters(&sockets).into_iter().for_each(kill);
+    assert_eq!(logins(&["--persist=20s"]), 1);
+    // It does not answer any more.
+    masters(&sockets).into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    assert_eq!(logins(&["--persist=20s", "--timeout", "5"]), 1);
+    masters(&sockets).into_iter().for_each(kill);
+    assert_same_tree(source.path(), &scene.join("dst"));
+    let other = scene.haul("copy").args(["--persist", "-e", "/bin/sh", "x", "h:y"]).finish().expect_code(2);
+    assert!(other.err().contains("the program of -e is not ssh"), "{other}");
 }

@@ -19,7 +19,7 @@ fn connect(world: &OnDisk) -> Arc<Sftp> {
     fs::write(&shell, format!("#!/bin/sh\nexec {}\n", sftp_server().display())).unwrap();
     fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
     let shell = vec![shell.display().to_string()];
-    let ssh = SshConfig { shell, shell_given: true, family: None, timeout: 30 };
+    let ssh = SshConfig { shell, shell_given: true, family: None, timeout: 30, persist: None };
     let host = SshHost { destination: "host".to_owned(), port: None };
     let limits = Limits { streams: 2, iops: None };
     Sftp::connect(&host, &ssh, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
