@@ -50,6 +50,9 @@ pub(crate) struct Settings {
 /// Runs one case.
 pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroups>) -> Result<CaseRecord> {
     let (tools, skipped) = choose(case, settings);
+    if tools.is_empty() {
+        bail!("none of its tools is chosen or there: {}", case.tools.join(", "));
+    }
     let base = base_dir(case, settings);
     let spec = case.link(settings.quick);
     let data = case.data(settings.quick);
