@@ -1,5 +1,7 @@
 //! Options of streams that only concern stores, or only files and hosts.
 
+use std::os::unix::ffi::OsStrExt;
+
 use haul_core::{Compress, Location, Result};
 
 use super::errors::usage;
@@ -55,6 +57,13 @@ pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] with the option.
 pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
+    if let Some(file) = &args.file
+        && !matches!(Location::parse(file.as_os_str().as_bytes()), Ok(Location::Local(_)))
+    {
+        let error = usage("write the file", "FILE is a path on this host");
+        let hint = "use `haul copy SRC DST` for another place; write ./NAME if the name has a colon";
+        return Err(error.on(file.as_os_str().as_bytes()).with_hint(hint));
+    }
     if is_object(at) {
         let is_typed =
             args.compress.wish().is_some() && !args.given.has("compress") && !args.given.has("zstd");

@@ -404,7 +404,7 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     let [file, folder, missing] =
         ["file", "folder", "missing/file"].map(|name| scene.join(name).display().to_string());
     let slash = format!("{folder}/");
-    let cases: [(&[&str], i32, &str); 17] = [
+    let cases: [(&[&str], i32, &str); 19] = [
         (&["put", &folder], 2, "it is a folder"),
         (&["put", &slash], 2, "the name of the file is missing"),
         (&["put", &missing], 1, "does not exist"),
@@ -422,6 +422,8 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         (&["get", &missing], 1, "no such file"),
         (&["get", "/tmp/*.xb"], 1, "write out its name"),
         (&["get", "-"], 1, "no standard input"),
+        (&["get", &file, "s3://b/k"], 2, "haul copy"),
+        (&["get", &file, "db2:/x"], 2, "haul copy"),
     ];
     for (words, code, said) in cases {
         let run = scene.haul(words[0]).args(&words[1..]).input("x").finish();
